@@ -270,7 +270,8 @@ def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
 
 def called_out(voter: str, rate: float) -> str:
     """Return the sentence about a voter that fails too often."""
-    return f"{voter} has no usable answer to {rate:.1%} of its requests: too many to be fitted without a second look."
+    share = f"{100 * rate:.1f} % of its requests"
+    return f"{voter} has no usable answer to {share}: too many to be fitted without a second look."
 
 
 def other_models(counts: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ def _drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:
     for name, now in report.other_version_or_model.items():
         yield f"  {name}: the votes are of another version or model, {now}"
     for name, rate in report.failing.items():
-        yield f"  {name}: gave no usable answer to {rate:.1%}"
+        yield f"  {name}: gave no usable answer to {console.percent(rate)}"
     for row in report.statistics:
         if row.moved:
             yield (

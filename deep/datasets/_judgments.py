@@ -161,9 +161,9 @@ def check_failures(failures: Sequence[Failures], limit: float) -> None:
         return
     counted = ", ".join(f"{count} {reason}" for reason, count in worst.reasons.items())
     raise InputError(
-        f"`votes` must come from voters that fail on at most {limit:.0%} of a dataset. Got {worst.rate:.0%} for "
-        f"{worst.voter!r} on {worst.dataset!r} ({counted} of {worst.n_items} items). Ask again what failed, leave the "
-        "voter out with --ignore, or raise --max-failure-rate."
+        f"`votes` must come from voters that fail on at most {100 * limit:.0f} % of a dataset. Got "
+        f"{100 * worst.rate:.0f} % for {worst.voter!r} on {worst.dataset!r} ({counted} of {worst.n_items} items). Ask "
+        "again what failed, leave the voter out with --ignore, or raise --max-failure-rate."
     )
 
 

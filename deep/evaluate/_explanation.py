@@ -152,12 +152,12 @@ class Likeness:
     def _parts(self) -> Iterator[str]:
         yield (
             f"{self.n_votes} of {_count(self.n_voters, 'judge')} voted; so few, or fewer, do on "
-            f"{self.as_few_votes:.0%} of the training rows."
+            f"{100 * self.as_few_votes:.0f} % of the training rows."
         )
         if 0 < self.n_consistent < self.n_votes:
             yield (
                 f"They are split {self.n_consistent} to {self.n_votes - self.n_consistent}; as split, or more, are "
-                f"{self.as_split:.0%} of the training rows."
+                f"{100 * self.as_split:.0f} % of the training rows."
             )
 
 

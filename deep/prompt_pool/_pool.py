@@ -315,7 +315,7 @@ class ReplyCheck:
     def lines(self) -> Iterator[str]:
         """Yield a table of what is read, with some endings of each kind."""
         rows = sorted(self.by_kind.items(), key=lambda item: (-len(item[1]), item[0]))
-        shares = [(kind, len(said), f"{len(said) / max(self.n_replies, 1):.1%}") for kind, said in rows]
+        shares = [(kind, len(said), f"{100 * len(said) / max(self.n_replies, 1):.1f} %") for kind, said in rows]
         yield table([("READ AS", "REPLIES", "SHARE"), *((kind, f"{n:,}", share) for kind, n, share in shares)])
         yield f"\n{self.n_lost:,} of {self.n_replies:,} replies are lost"
         for kind, said in rows:

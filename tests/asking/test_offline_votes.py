@@ -219,7 +219,7 @@ def test_a_judge_that_fails_on_everything_is_called_out(examples, monkeypatch, c
     assert status == 1
     reasons = pd.read_parquet(out.with_name("votes.reasons.parquet"))
     assert (reasons.loc[reasons["voter"] == fake.voter(), "reason"] == "failed").all()
-    assert f"{fake.voter()} has no usable answer to 100.0% of its requests" in capsys.readouterr().out
+    assert f"{fake.voter()} has no usable answer to 100.0 % of its requests" in capsys.readouterr().out
 
 
 def test_a_judge_that_breaks_leaves_nothing(examples, monkeypatch, capsys):

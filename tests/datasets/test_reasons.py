@@ -39,7 +39,7 @@ def test_failures_beyond_the_limit_are_an_error(tmp_path):
     """The worst voter is named with its dataset, counts and the ways out; at the limit nothing is said."""
     failures = read_reasons([write(tmp_path / "v.parquet", [("news", "0", "p@1/m", "truncated")])], VOTES)
     check_failures(failures, 1 / 3)
-    with pytest.raises(InputError, match=r"Got 33% for 'p@1/m' on 'news' \(1 truncated of 3 items\).*--ignore"):
+    with pytest.raises(InputError, match=r"Got 33 % for 'p@1/m' on 'news' \(1 truncated of 3 items\).*--ignore"):
         check_failures(failures, 0.05)
     check_failures([], 0.0)
 

@@ -32,8 +32,8 @@ def test_counts_and_shares(model):
     assert not found.unusual
     assert found.sentences() == [
         "8 of the 50 training rows (2 datasets) have exactly these votes.",
-        "2 of 3 judges voted; so few, or fewer, do on 30% of the training rows.",
-        "They are split 1 to 1; as split, or more, are 10% of the training rows.",
+        "2 of 3 judges voted; so few, or fewer, do on 30 % of the training rows.",
+        "They are split 1 to 1; as split, or more, are 10 % of the training rows.",
         "The model knows votes and no texts: whether it can be trusted on texts of a new kind, only labels tell.",
     ]
 

@@ -153,7 +153,7 @@ def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
     assert "alpha - 0.33 ± 0.00 1.00 ± 0.00 0.89 ± 0.19" in said
     assert "| alpha | - | 0.33 ± 0.00 | **1.00 ± 0.00** | 0.89 ± 0.19 |" in (out / "report.md").read_text("utf-8")
     assert "4 verdicts are without a vote (1 on non-factual claims)" in said
-    assert "2 of 6 (33.3%)" in said
+    assert "2 of 6 (33.3 %)" in said
     shown = re.search(r"```text\n(2 of 6 claims.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
     shown = re.sub(" +", " ", shown)
     assert all(line in said.splitlines() for line in shown.splitlines()), "the guide shows what is printed"

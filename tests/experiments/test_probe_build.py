@@ -310,7 +310,7 @@ def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
     words = ["eval", "--data", str(data), "--votes", str(out), "--out", str(tmp_path / "voters")]
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert "tells best: it calls 100% of the hallucinated responses inconsistent." in " ".join(said.split())
+    assert "tells best: it calls 100 % of the hallucinated responses inconsistent." in " ".join(said.split())
     assert said.endswith(f"report: open {tmp_path / 'voters' / 'report.html'}\n")
     table = pd.read_csv(tmp_path / "voters" / "voters.csv")
     assert len(table) == 2 * 4 * 4

@@ -264,7 +264,7 @@ def frames_of(summary: pd.DataFrame, printed: pd.DataFrame | None) -> dict[str, 
 def _covered(share: float, over_all: float | None) -> str:
     """Return F1 over all claims where some have no vote, and the share that has where it is too low to compare."""
     parts = [] if over_all is None or share == 1 else [f"all: {over_all:.2f}"]
-    parts += [f"{share:.0%} of claims".replace("%", " %")] if share < LEAST_COVERAGE else []
+    parts += [f"{100 * share:.0f} % of claims"] if share < LEAST_COVERAGE else []
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -299,7 +299,7 @@ def report(
 def _consistency_cells(repeats: pd.DataFrame) -> pd.DataFrame:
     shown = repeats[["model", "prompt"]].copy()
     flips = zip(repeats["n_flipped"], repeats["n_repeated"], repeats["flipped"], strict=True)
-    shown["items that flip"] = [f"{n} of {of} ({share:.1%})" if of else "-" for n, of, share in flips]
+    shown["items that flip"] = [f"{n} of {of} ({100 * share:.1f} %)" if of else "-" for n, of, share in flips]
     shown["Krippendorff's alpha"] = [_cell(alpha, np.nan) for alpha in repeats["alpha"]]
     shown["verdicts without a vote"] = repeats["no_vote"].astype(str)
     return shown

@@ -157,10 +157,12 @@ def verdict_of_voters(table: pd.DataFrame, n: int) -> DatasetVerdict:
     """Return the answer of votes: the voter that best tells responses with a hallucination from clean ones."""
     rates = voter_rates(table)
     best = rates.iloc[int((rates["recall"] - rates["false alarms"].fillna(0.0)).argmax())]
-    suspect = f"{best['model']} tells best: it calls {best['recall']:.0%} of the hallucinated responses inconsistent."
+    suspect = (
+        f"{best['model']} tells best: it calls {100 * best['recall']:.0f} % of the hallucinated responses inconsistent."
+    )
     alarms = "no response is clean, so that false alarms are not known"
     if best["false alarms"] == best["false alarms"]:
-        alarms = f"{best['false alarms']:.0%} of the clean responses raise a false alarm"
+        alarms = f"{100 * best['false alarms']:.0f} % of the clean responses raise a false alarm"
     then = "fit one model on the votes of all judges, which weighs them and gives P"
     judged = f"Responses: {n:,}; judges: {len(rates)}."
     return DatasetVerdict(judged, suspect, f"These are votes without a P; {alarms}.", then, picture="voters")

@@ -110,7 +110,7 @@ def gate_cases(
             said = f"{judge} is no judge that this gate was bound to ({', '.join(bound)}). Name a new folder for it."
         yield GateCase("versions", judge, FAILED if said else PASSED, said)
         rate = report.failing.get(now)
-        lost = "" if rate is None else f"{now} gave no usable answer to {rate:.1%} of the items."
+        lost = "" if rate is None else f"{now} gave no usable answer to {100 * rate:.1f} % of the items."
         yield GateCase("answers", judge, FAILED if lost else PASSED, lost)
     moved: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
     for row in report.statistics:
@@ -281,7 +281,7 @@ def _outcome(run: GateRun) -> str:
 
 
 def _share(run: GateRun) -> str:
-    return "" if run.share is None else "{:.0%} ({:.0%} to {:.0%})".format(*run.share)
+    return "" if run.share is None else "{:.0f} % ({:.0f} to {:.0f})".format(*(100 * share for share in run.share))
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -60,7 +60,8 @@ def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
         f"expected mean distance of P from the truth: {console.points(found['expected_error_before'])} points now, "
         f"{console.points(found['expected_error_after'])} with these labels"
     )
-    needed = [f"{size or 'more than all'} for {float(power):.0%}" for power, size in found["labels_needed"].items()]
+    sizes = found["labels_needed"].items()
+    needed = [f"{size or 'more than all'} for {console.percent(float(power))}" for power, size in sizes]
     yield "labels that `deep check` needs to find a dataset on which P is as far off as on the worst training dataset,"
     yield f"by the chance of finding it: {', '.join(needed)}"
     if out is not None:

@@ -191,8 +191,8 @@ class _Trust:
         if self.weight < 0.5 and self.by_majority is not None:
             yield (
                 f"Dawid-Skene has lost its way or gains nothing: two halves of the judges correlate at "
-                f"{self.by_dawid_skene:.2f} by it, at {self.by_majority:.2f} by majority. It has {self.weight:.0%} of "
-                f"the weight."
+                f"{self.by_dawid_skene:.2f} by it, at {self.by_majority:.2f} by majority. It has "
+                f"{100 * self.weight:.0f} % of the weight."
             )
 
 
@@ -278,9 +278,9 @@ def _careless(panel: Panel, rates: Rates) -> Iterator[str]:
     against = panel.mean(((panel.sum(rates.linear(panel.shares)) >= 0) != (panel.margin >= 0)) & (panel.margin != 0))
     if by_careless >= MANY_CARELESS and against >= MANY_AGAINST:
         yield (
-            f"Judges that hardly tell the labels apart cast {by_careless:.0%} of the votes, and {against:.0%} of the "
-            f"items are decided against the majority, on the word of the others. Should these share an error, the "
-            f"majority is right: label some of those items."
+            f"Judges that hardly tell the labels apart cast {100 * by_careless:.0f} % of the votes, and "
+            f"{100 * against:.0f} % of the items are decided against the majority, on the word of the others. Should "
+            f"these share an error, the majority is right: label some of those items."
         )
 
 
