@@ -78,6 +78,7 @@ from ._target import labels_seen as labels_seen
 from ._target import read_target as read_target
 from ._target import read_targets as read_targets
 from ._target import share_report as share_report
+from ._target import targets_of as targets_of
 from ._target import votes_for as votes_for
 from ._verdict import LOWEST as LOWEST
 from ._verdict import SIMULATED_BADGE as SIMULATED_BADGE

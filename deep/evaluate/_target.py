@@ -90,7 +90,11 @@ def read_targets(
     one_dataset: bool = False,
 ) -> list[Target]:
     """Read the datasets that a model is used on; with labels the one that they are of, as in :func:`read_target`."""
-    every = votes_for(model, votes, one_dataset=one_dataset and not labels)
+    return targets_of(model, votes_for(model, votes, one_dataset=one_dataset and not labels), labels, scores)
+
+
+def targets_of(model: Model, every: VoteMatrix, labels: Sequence[str] = (), scores: Sequence[str] = ()) -> list[Target]:
+    """Return the datasets of votes that are in hand, otherwise as :func:`read_targets`."""
     soft = scores_for(model, every, scores)
     if labels:
         table = read_labels(labels)

@@ -14,12 +14,12 @@ from deep._util.files import JsonObject, check_out
 from deep._util.names import resolve_dataset
 from deep.console import Results
 from deep.datasets import Item
-from deep.evaluate import Target, canary_report, check_uncorrected, read_targets, votes_for
+from deep.evaluate import Target, canary_report, check_uncorrected, targets_of, votes_for
 from deep.exceptions import InputError
 from deep.integrations.labeling import _label_log
 from deep.integrations.labeling._label_book import AnswerBook
 from deep.model import Model, Scores, expected_label_error, fit, load, propose_labels
-from deep.records import Example
+from deep.records import Example, VoteMatrix
 from deep.report import said_by_judges
 
 
@@ -190,8 +190,10 @@ def read_label_subject(
     InputError
         A file cannot be used, or it is not clear which dataset is meant.
     """
-    fitted = _learned(tables, dataset) if model is None else load(model)
-    targets = read_targets(fitted, tables, labels, scores)
+    given = None if model is None else load(model)
+    every = datasets.read_votes(tables) if given is None else votes_for(given, tables)
+    fitted = _learned(every, dataset) if given is None else given
+    targets = targets_of(fitted, every, labels, scores)
     names = [target.name for target in targets]
     if dataset is not None:
         name = resolve_dataset(dataset, names, param="dataset")
@@ -199,15 +201,13 @@ def read_label_subject(
         raise InputError(f"`dataset` must be given where votes are of several. Got none of {', '.join(names)}.")
     else:
         (name,) = names
-    every = votes_for(fitted, tables)
     beside = every.rows((every.datasets == name) & (every.labels >= 0))
     passed = frozenset((name, str(item)) for item in beside.example_ids)
     return LabelSubject(fitted, targets[names.index(name)], tuple(tables), examples, columns, passed, str(model or ""))
 
 
-def _learned(tables: Sequence[str], dataset: str | None) -> Model:
+def _learned(votes: VoteMatrix, dataset: str | None) -> Model:
     """Return a model of the votes alone."""
-    votes = datasets.read_votes(tables)
     if dataset is not None:
         votes = votes.rows(votes.datasets == resolve_dataset(dataset, votes.dataset_names, param="dataset"))
     return fit(replace(votes, labels=np.full(len(votes.labels), -1)))
