@@ -112,6 +112,8 @@ class ReportMaterial:
         The answer of a study that is no hold-out.
     soft : ndarray of float, shape (n_items, n_scorers), optional
         The scores that P rests on beside the votes, where some are given.
+    soft_tables : tuple of str
+        Their files.
     """
 
     title: str
@@ -127,6 +129,7 @@ class ReportMaterial:
     compared: evaluate.SystemComparison | None = None
     study: evaluate.DatasetVerdict | None = None
     soft: Floats | None = None
+    soft_tables: tuple[str, ...] = ()
 
     @property
     def is_own_decision(self) -> bool:
@@ -446,7 +449,8 @@ def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, known: Know
     votes, people = _labeled(evaluate.votes_for(model, tables), labels)
     soft = scores_for(model, votes, known.scores) if known.scores else None
     scored, failures = score_by(model, votes, known.prior, soft), tuple(read_reasons(tables, votes))
-    return replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people, soft=soft)
+    material = replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people)
+    return replace(material, soft=soft, soft_tables=tuple(known.scores))
 
 
 def _is_simulated(report: object) -> bool:

@@ -350,6 +350,9 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     """Return the next step, in words and as a command."""
     tables = " ".join(quote(table) for table in material.tables) or "votes.parquet"
     model = quote(material.path) if material.path else "model.json"
+    soft = ""
+    if material.model is not None and material.model.score_names:
+        soft = f" --scores {' '.join(map(quote, material.soft_tables)) or 'scores.parquet'}"
     failed = any(badge.level == "fail" for badge in badges)
     if material.runs:
         worse = "do not use this panel as it is: look at the judges below, and fit anew"
@@ -358,13 +361,14 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
             f"deep fit {tables} --out model.json",
         )
     if not n_labels and material.all_learned:
+        others = " --scores new-scores.parquet" if soft else ""
         return (
             f"score claims that the model has not learned from, and label {ENOUGH} of them: only these tell whether "
             "P holds",
-            f"deep label new.parquet --model {model} --n {ENOUGH}",
+            f"deep label new.parquet --model {model}{others} --n {ENOUGH}",
         )
     if not n_labels:
-        by_model = f" --model {model}" if material.model is not None else ""
+        by_model = f" --model {model}{soft}" if material.model is not None else ""
         return (
             f"look at the {evaluate.LOWEST} lowest below, and label {ENOUGH} claims drawn at random: they tell whether "
             "P holds",
@@ -377,9 +381,9 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     if failed:
         return (
             "correct P by these labels, and look again",
-            f"deep adapt {model} --votes {tables} --labels {tables if beside else 'labels.csv'} --out mine.json",
+            f"deep adapt {model} --votes {tables}{soft} --labels {tables if beside else 'labels.csv'} --out mine.json",
         )
     return (
         f"look at the {evaluate.LOWEST} lowest below first, and score new claims by this model",
-        f"deep score {model} --votes {tables} --out scores.csv",
+        f"deep score {model} --votes {tables}{soft} --out scores.csv",
     )

@@ -10,7 +10,9 @@ from deep.datasets import read_labels, read_scores, read_votes
 from deep.exceptions import InputError
 from deep.model import fit as fit_model
 from deep.model import load
-from deep.report import verdict
+from deep.report import Known, verdict
+from deep.report._sources import read_material
+from deep.report._verdict import methods_of, verdict_of, watch_of
 from tests.commands.model_case import frame_of, refused
 from tests.deep_commands import adapt, check, estimate, fit, report, score
 from tests.model.fitted import small_votes
@@ -165,6 +167,10 @@ def test_a_report_shows_the_p_that_is_scored(here, capsys, tmp_path, more):
     given = grades.scores[grades.datasets == "mine"]
     told = verdict(model, mine, prior=float(more[1]) if more else None, scores=given)
     assert told.suspect.split(". ")[0] in (tmp_path / page).read_text()
+    known = Known(float(more[1]) if more else None, [soft])
+    material = read_material([file, mine], known=known)
+    following = verdict_of(material, methods_of(material), watch_of(material)).command
+    assert following == f"deep label {mine} --model {file} --scores {soft} --n 30"
     assert "none are given: P here rests" not in (tmp_path / page).read_text()
     assert report([file, mine, "--out", str(tmp_path / page)]) == 0
     assert "none are given: P here rests on the votes alone" in (tmp_path / page).read_text()
