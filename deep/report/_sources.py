@@ -324,7 +324,7 @@ class Known:
     scores: Sequence[str] = ()
 
     def check(self, *, used: bool) -> None:
-        """Raise where something is given that no model and votes are there for."""
+        """Raise where a share or scores are given without a model and votes."""
         for name, given in ("prior", self.prior is not None), ("scores", bool(self.scores)):
             if given and not used:
                 raise InputError(f"`{name}` must be given with a model and votes. Got it without.")
