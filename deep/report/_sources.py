@@ -310,7 +310,7 @@ class LabelFiles:
 
 @dataclass(frozen=True)
 class Known:
-    """What a report is told of its items, beside a model and votes.
+    """The share and the soft scores that a report is given, beside a model and votes.
 
     Parameters
     ----------
