@@ -307,7 +307,7 @@ class LabelFiles:
 
 @dataclass(frozen=True)
 class Known:
-    """What a report is told of its items, beside a model and votes.
+    """Knowledge of the items that a report is given, beside a model and votes.
 
     Parameters
     ----------
