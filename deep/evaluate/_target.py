@@ -93,7 +93,7 @@ def read_targets(
     every = votes_for(model, votes, one_dataset=one_dataset and not labels)
     soft = scores_for(model, every, scores)
     if labels:
-        table = read_labels(labels)
+        table = read_labels(labels, every)
         every = join_labels(every, table)
         names = sorted(set(every.datasets[np.isin(every.datasets.astype(str), list(set(table.datasets)))]))
         if len(names) > 1:
