@@ -332,6 +332,8 @@ def check_keys(source: Source) -> None:
             remedy = " Rename the column that holds it"
             if key == "dataset":
                 remedy += ", or, where all rows are of one dataset, name that with `--dataset NAME` (`dataset`)"
+            if {"source", "claim"} <= set(source.columns):
+                remedy = " It holds claims: `deep votes` makes votes of it"
             raise InputError(
                 f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.{remedy}."
             )
