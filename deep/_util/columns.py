@@ -78,7 +78,7 @@ class Column:
         return self.source.where(self.start + row, self.name)
 
 
-VOTE_WORDS = {"false": 0, "no": 0, "true": 1, "yes": 1}
+VOTE_WORDS = {"fail": 0, "false": 0, "inconsistent": 0, "no": 0, "consistent": 1, "pass": 1, "true": 1, "yes": 1}
 VOTE_OF_TEXT = {"": -1, "0": 0, "0.0": 0, "1": 1, "1.0": 1} | {
     written: vote for word, vote in VOTE_WORDS.items() for written in (word, word.capitalize(), word.upper())
 }
@@ -139,7 +139,9 @@ def person_cells(column: Column) -> Labels:
 
 def label_cells(column: Column) -> Labels:
     """Return the column of labels as 1, 0, or -1 where a cell is empty."""
-    return _ternary(column, "label", "Leave the cell empty where the label is unknown.")
+    return _ternary(
+        column, "label", f"Leave the cell empty where the label is unknown; {', '.join(VOTE_WORDS)} are read too."
+    )
 
 
 MOST_SCORE = 1e15

@@ -78,7 +78,10 @@ class Plan:
     def __post_init__(self) -> None:
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
         if repeated is not None:
-            raise InputError(f"`prompt` and `llm` must name each voter once. Got {repeated!r} twice.")
+            raise InputError(
+                f"`judges` (prompts, LLMs, checks) must name each voter once. Got {repeated!r} twice. Leave one out; a "
+                "pool, or all lexical checks, holds each of its own."
+            )
         for voter in self.voters:
             check_name(voter, "llm")
         self.calls.check(self.functions)

@@ -40,7 +40,7 @@ class LossWatch:
     Parameters
     ----------
     tell : callable
-        Called with a line for a judge, and one for each of three endings.
+        Called with a line for a judge, one for each of three endings, and one that says what to do.
 
     Examples
     --------
@@ -52,6 +52,7 @@ class LossWatch:
       The claim may well hold.
       The claim may well hold.
       The claim may well hold.
+      `deep prompts show strict` prints the answer that it asks for. Ctrl-C stops; what was answered is kept.
     """
 
     def __init__(self, tell: Callable[[str], object]) -> None:
@@ -79,6 +80,8 @@ class LossWatch:
             self._tell(f"{voter}: {self._lost[voter]} of {self._seen[voter]} replies cannot be read. They end so:")
             for ending in self._endings[voter]:
                 self._tell(f"  {ending}")
+            shown = f"`deep prompts show {voter.partition('@')[0]}`"
+            self._tell(f"  {shown} prints the answer that it asks for. Ctrl-C stops; what was answered is kept.")
 
 
 LONGEST_REPLY = "\U0001f600" * 10_000

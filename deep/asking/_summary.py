@@ -204,7 +204,12 @@ def _lines(estimate: Estimate) -> Iterator[str]:
     if estimate.longer_at_most:
         yield f"at most {estimate.longer_at_most:,} calls more with four times the limit, where replies are cut off"
     yield f"{estimate.input_tokens:,} input tokens (about), {output} output tokens"
-    yield f"cost: about {money(estimate.dollars)}, at most {money(estimate.dollars_at_most)}"
+    known = estimate.dollars is not None
+    yield (
+        f"cost: about {money(estimate.dollars)}, at most {money(estimate.dollars_at_most)}"
+        if known
+        else "cost: unknown"
+    )
     if estimate.offline_judgments:
         yield f"{estimate.offline_judgments:,} judgments that need no LLM, $0.00"
     if estimate.more_follow:
@@ -268,10 +273,16 @@ def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
     return {voter: lost[voter] / n for voter, n in sorted(settled.items()) if n}
 
 
-def called_out(voter: str, rate: float) -> str:
-    """Return the sentence about a voter that fails too often."""
-    share = f"{100 * rate:.1f} % of its requests"
-    return f"{voter} has no usable answer to {share}: too many to be fitted without a second look."
+def called_out(failing: Mapping[str, float]) -> Iterator[str]:
+    """Yield a sentence about each voter that fails too often, by its rate, and one that says what to do."""
+    for voter, rate in failing.items():
+        share = f"{100 * rate:.1f} % of its requests"
+        yield f"{voter} has no usable answer to {share}: too many to be fitted without a second look."
+    if failing:
+        yield (
+            "`deep votes --retry-failed refused unparsable` asks again (the classes: `deep votes report`); `deep fit` "
+            "leaves a voter out with --ignore, and takes it as it is with --max-failure-rate."
+        )
 
 
 def other_models(counts: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
@@ -305,7 +316,7 @@ def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
     if report["lost_attempts"]:
         why = "a crash, a timeout, a broken connection or reply"
         yield f"{report['lost_attempts']} attempts have no answer here ({why}) and may be on the bill"
-    yield from (called_out(voter, rate) for voter, rate in report["failing"].items())
+    yield from called_out(report["failing"])
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -402,7 +413,7 @@ def summary_text(values: dict[str, Any]) -> str:
             "and so no vote; --retry-failed broken asks them again"
         )
     lines += doubt_lines(values["unknown"], values["in_doubt_twice"], asked_again=bool(values["asked_again"]))
-    lines += [called_out(voter["voter"], voter["failure_rate"]) for voter in values["voters"] if voter["failing"]]
+    lines += called_out({voter["voter"]: voter["failure_rate"] for voter in values["voters"] if voter["failing"]})
     if values["stopped"]:
         why = "the budget is reached" if values["stopped"] == "budget" else "interrupted"
         lines.append(f"stopped: {why}. No votes were written; the same command again asks what is missing.")

@@ -34,7 +34,10 @@ def add_arguments(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Explain and report."""
     if bool(args.votes) == bool(args.vote) or bool(args.votes) != (args.item is not None):
-        raise InputError("`votes` with `item`, or `vote`, must be given. Got neither, both or half.")
+        raise InputError(
+            "`votes` with `item`, or `vote`, must be given. Got neither, both or half. Give --votes FILE --item ID, or "
+            "--vote NAME=1 for each vote."
+        )
     fitted = model.load(args.model)
     if args.votes:
         matching = {"allow_mismatch": args.allow_mismatch, "allow_missing": args.allow_missing}

@@ -159,7 +159,7 @@ def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True
     add_options(either, "votes", votes=votes)
     scores = {"help": "tables of soft scores, where the model was fitted on some"}
     add_options(parser, "dataset", "scores", scores=scores)
-    labels = "labels of a random sample of it: dataset, item_id, label"
+    labels = "labels of a random sample of it: item_id, label, and dataset where votes are of several"
     parser.add_argument("--labels", **SEVERAL, metavar="FILE", help=labels)
 
 

@@ -288,7 +288,7 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
     votes = datasets.choose_datasets(every, only=args.only, exclude=args.exclude)
     target = None
     if args.labels:
-        table = datasets.read_labels(args.labels)
+        table = datasets.read_labels(args.labels, votes)
         names = sorted(set(table.datasets))
         if len(names) > 1:
             raise InputError(

@@ -98,5 +98,5 @@ def as_labels(labels: LabelsGiven, votes: VoteMatrix) -> VoteMatrix:
         read = VoteMatrix.from_frame(found)
         return join_labels(votes, LabelTable(read.example_ids, read.datasets, read.labels, read.document_ids))
     if is_paths(labels):
-        return join_labels(votes, read_labels(labels))
+        return join_labels(votes, read_labels(labels, votes))
     return VoteMatrix(**{**vars(votes), "labels": np.asarray(labels)})

@@ -163,7 +163,8 @@ def check_failures(failures: Sequence[Failures], limit: float) -> None:
     raise InputError(
         f"`votes` must come from voters that fail on at most {100 * limit:.0f} % of a dataset. Got "
         f"{100 * worst.rate:.0f} % for {worst.voter!r} on {worst.dataset!r} ({counted} of {worst.n_items} items). Ask "
-        "again what failed, leave the voter out with --ignore, or raise --max-failure-rate."
+        "again what failed (`deep votes --retry-failed`), leave the voter out with --ignore, or raise "
+        "--max-failure-rate."
     )
 
 

@@ -13,7 +13,7 @@ from deep._util.columns import Column, label_cells, person_cells, score_cells, s
 from deep._util.files import read_bytes
 from deep._util.names import is_storable, person_name
 from deep.datasets._join import check_any_matched, join_parts, number_items
-from deep.datasets._source import Source
+from deep.datasets._source import DATASET, Source, rows_under
 from deep.datasets._tables import VOTE_COLUMNS, open_all, read_part
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, VoteMatrix
@@ -37,7 +37,7 @@ class LabelTable:
     document_ids: Texts | None = None
 
 
-def read_labels(paths: str | Path | Sequence[str | Path]) -> LabelTable:
+def read_labels(paths: str | Path | Sequence[str | Path], votes: VoteMatrix | None = None) -> LabelTable:
     r"""Read the labels of one or more tables; rows without one are passed over.
 
     Parameters
@@ -45,6 +45,8 @@ def read_labels(paths: str | Path | Sequence[str | Path]) -> LabelTable:
     paths : path or sequence of paths
         CSV or Parquet, with the columns ``dataset``, ``item_id`` and ``label``; ``document_id`` is optional, and
         other columns are not read.
+    votes : VoteMatrix, optional
+        What the labels are of: where that is one dataset, tables without a column ``dataset`` are of it.
 
     Raises
     ------
@@ -61,7 +63,9 @@ def read_labels(paths: str | Path | Sequence[str | Path]) -> LabelTable:
     ...     read_labels(path).labels.tolist()
     [1]
     """
-    sources = open_all(paths)
+    names = () if votes is None else votes.dataset_names
+    with rows_under(DATASET.get() or (names[0] if len(names) == 1 else None)):
+        sources = open_all(paths)
     for source in sources:
         if "label" not in source.columns:
             columns = ", ".join(map(shown, source.columns))

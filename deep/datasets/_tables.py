@@ -329,9 +329,13 @@ def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[st
 def check_keys(source: Source) -> None:
     for key in KEYS:
         if key not in source.columns:
-            remedy = " Name it with `--dataset NAME` (`dataset`)." if key == "dataset" else ""
+            remedy = " Rename the column that holds it"
+            if key == "dataset":
+                remedy += ", or, where all rows are of one dataset, name that with `--dataset NAME` (`dataset`)"
+            if {"source", "claim"} <= set(source.columns):
+                remedy = " It holds claims: `deep votes` makes votes of it"
             raise InputError(
-                f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.{remedy}"
+                f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.{remedy}."
             )
 
 

@@ -129,10 +129,10 @@ class SystemComparison:
             f"labels of each system tell {100 * self.tell:g} points with chance {100 * POWER:g} %:"
         ]
         for pair in self.pairs:
-            needed = "no number" if pair.labels_to_tell is None else f"{pair.labels_to_tell:,}"
+            needed = "no number of labels does" if pair.labels_to_tell is None else f"{pair.labels_to_tell:,} labels"
             says.append(
                 f"  {pair.first} - {pair.second}: {in_percent(pair.difference)} ({in_percent(pair.low)} to "
-                f"{in_percent(pair.high)}); p = {pair.p_value:.3g}, of all {pair.p_holm:.3g}; {needed} labels"
+                f"{in_percent(pair.high)}); p = {pair.p_value:.3g}, of all {pair.p_holm:.3g}; {needed}"
             )
         return says + self.notes
 
@@ -154,7 +154,7 @@ def read_together(model: Model, votes: Sequence[str], labels: Sequence[str] = ()
     every = votes_for(model, votes)
     soft = scores_for(model, every, scores)
     unlabeled = every.with_columns(labels=np.full(len(every.labels), -1))
-    return Target(join_labels(every, read_labels(labels)) if labels else unlabeled, soft)
+    return Target(join_labels(every, read_labels(labels, every)) if labels else unlabeled, soft)
 
 
 def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]:
@@ -175,7 +175,10 @@ def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]
     """
     columns = table_columns(paths)
     if column not in (*columns, FILE):
-        raise InputError(f"`compare` must be 'file' or a column of the votes. Got {column!r}, not in {columns[:9]}.")
+        raise InputError(
+            f"`compare` must be 'file' or a column of the votes. Got {column!r}, not in {columns[:9]}. Add the column "
+            "to the table of votes, or give a table a system and `--compare file`."
+        )
     found = {}
     for path in paths:
         for _, row in read_rows(Path(path), ["dataset", "item_id", column], param="votes"):

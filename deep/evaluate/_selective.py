@@ -233,6 +233,13 @@ def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, obje
     }
 
 
+FOUND = {
+    "average": "majority and Dawid-Skene together",
+    "dawid-skene": "Dawid-Skene; majority has no say here",
+    "majority": "majority; Dawid-Skene has no say here",
+}
+
+
 def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
     """Yield the content: the weights of the stack, the losses of the aggregators compared, the voters of a chain."""
     if model.method == "stack":
@@ -244,7 +251,7 @@ def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
     elif model.method == "average":
         yield ", ".join(chosen["members"])
     elif model.method == "votes":
-        yield f"from {chosen['found']}"
+        yield f"by {FOUND[chosen['found']]}"
     else:
         params = ", ".join(f"{name}={value}" for name, value in chosen["params"].items())
         voters = f"{len(model.voters)} voters ({chosen['selector']})"

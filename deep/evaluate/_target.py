@@ -97,7 +97,7 @@ def targets_of(model: Model, every: VoteMatrix, labels: Sequence[str] = (), scor
     """Return the datasets of votes that are in hand, otherwise as :func:`read_targets`."""
     soft = scores_for(model, every, scores)
     if labels:
-        table = read_labels(labels)
+        table = read_labels(labels, every)
         every = join_labels(every, table)
         names = sorted(set(every.datasets[np.isin(every.datasets.astype(str), list(set(table.datasets)))]))
         if len(names) > 1:

@@ -247,7 +247,7 @@ def compare_chapter(found: SystemComparison) -> Chapter:
             interval: between([one.low, one.high]),
             "p": decimal(one.p_value),
             "p of all (Holm)": decimal(one.p_holm),
-            needed: "none" if one.labels_to_tell is None else f"{one.labels_to_tell:,}",
+            needed: "no number does" if one.labels_to_tell is None else f"{one.labels_to_tell:,}",
         }
         for one in found.pairs
     ]

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from deep.datasets import read_labels, read_scores, read_votes
+from deep.evaluate._selective import FOUND
 from deep.exceptions import InputError
 from deep.model import fit as fit_model
 from deep.model import load
@@ -205,3 +206,9 @@ def test_what_does_not_fit_is_refused(here, capsys, tmp_path, words, message):
     given = [str(here / word) if word.endswith(".csv") else word for word in words]
     assert message in refused(capsys, fit, *given, "--out", tmp_path / "m.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_labels_it_says_by_which_label_model(here, capsys, tmp_path):
+    """In the names of the models, not in a code word."""
+    said, _ = fitted(here, capsys, tmp_path, "mine.csv")
+    assert said["members"][0] in {f"by {name}" for name in FOUND.values()}

@@ -175,7 +175,7 @@ def test_votes_of_another_version_are_refused(here, tmp_path, capsys):
             for to, ending in (("csv", "csv"), ("parquet", "parquet"), ("python", "py"))
         ),
         (explain, [], "must be given"),
-        (explain, ["--votes", "V"], "must be given"),
+        (explain, ["--votes", "V"], "Give --votes FILE --item ID, or --vote NAME=1"),
         (explain, ["--vote", "nobody=1"], "Got 'nobody=1'"),
         (explain, ["--vote", "judge-0=2"], "Got 'judge-0=2'"),
         (explain, ["--votes", "V", "--item", "none"], "of 0 (datasets: none)"),

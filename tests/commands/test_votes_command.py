@@ -140,7 +140,7 @@ def test_a_dry_run_sends_nothing(examples, capsys, tmp_path):
     with FaultServer() as server:
         assert main(arguments(examples, server.url, "--dry-run")) == 0
         assert "60 calls" in (said := capsys.readouterr().out)
-        assert "at most unknown" in said
+        assert "\ncost: unknown\n" in said
         assert not examples.with_name("votes.ledger.sqlite").exists()
         assert server.count == 0
         main(arguments(examples, server.url, "--prices", prices))
@@ -178,7 +178,9 @@ def test_a_prompt_that_fails_too_often_is_called_out(examples, capsys):
     """The files are written, the status is 1, and the prompt is named."""
     with FaultServer(faults={"no_verdict": 0.3}) as server:
         assert main(arguments(examples, server.url, "--no-repair")) == 1
-    assert "too many to be fitted" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "too many to be fitted" in said
+    assert said.count("`deep votes --retry-failed refused unparsable` asks again") == 1
     votes, reasons = outputs(examples)
     assert len(votes) == 30
     assert set(reasons["reason"]) == {"unparsable"}

@@ -33,6 +33,15 @@ def test_rows_without_a_label_and_other_columns_are_passed_over(tmp_path):
     assert read_labels(one).document_ids is None
 
 
+def test_labels_are_of_the_one_dataset_of_the_votes(tmp_path):
+    """A table without a column dataset is of it; where the votes are of several, nobody guesses."""
+    table = written(tmp_path / "l.csv", item_id=["b"], label=["yes"])
+    one = VoteMatrix([[1], [0]], ["a", "b"], ["strict"], ["news"] * 2, [-1, -1])
+    assert join_labels(one, read_labels(table, one)).labels.tolist() == [-1, 1]
+    with pytest.raises(InputError, match=r"must have a column dataset.* Rename .* `--dataset NAME`"):
+        read_labels(table, votes())
+
+
 def test_labels_replace_those_of_their_datasets_alone(tmp_path):
     """A label beside the votes counts no more where labels of its dataset are given; others stay."""
     table = read_labels(written(tmp_path / "l.csv", dataset=["talk", "talk"], item_id=["b", "zz"], label=[0, 1]))

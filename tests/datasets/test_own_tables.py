@@ -33,7 +33,18 @@ def written(folder, frame, name="votes.csv"):
     return str(path)
 
 
-@pytest.mark.parametrize("words", [("True", "False"), ("TRUE", "FALSE"), ("yes", "no"), ("Yes", "No"), ("true", "0")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("True", "False"),
+        ("TRUE", "FALSE"),
+        ("yes", "no"),
+        ("Yes", "No"),
+        ("true", "0"),
+        ("PASS", "FAIL"),
+        ("consistent", "Inconsistent"),
+    ],
+)
 def test_words_for_votes(words, tmp_path):
     """As pandas and spreadsheets write them; another word is refused, and the error names the option."""
     path = tmp_path / "votes.csv"

@@ -188,6 +188,12 @@ def test_a_header_that_will_not_do(tmp_path, header, expected):
     assert fault(read_votes, path).startswith(expected.format(path=path))
 
 
+def test_a_table_of_claims_is_told_from_one_of_votes(tmp_path):
+    """Its remedy is a command, not another name for a column."""
+    path = write_text(tmp_path / "v.csv", "dataset,example_id,source,claim\n1,1,1,1\n")
+    assert fault(read_votes, path).endswith(f" in {path}. It holds claims: `deep votes` makes votes of it.")
+
+
 def test_a_parquet_header_with_a_name_twice(tmp_path):
     """Parquet, too, may not have two columns of one name."""
     path = tmp_path / "v.parquet"

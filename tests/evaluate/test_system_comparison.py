@@ -130,7 +130,9 @@ def test_ranks_pairs_and_notes(model):
 def test_a_difference_that_these_documents_cannot_tell(model):
     """Half a point: from so few documents no number of labels tells it."""
     fitted, target, systems = model
-    assert compare_systems(fitted, target, systems.tolist(), tell=0.005).pairs[0].labels_to_tell is None
+    found = compare_systems(fitted, target, systems.tolist(), tell=0.005)
+    assert found.pairs[0].labels_to_tell is None
+    assert any(said.endswith("; no number of labels does") for said in found.sentences())
 
 
 def test_faults_are_told(model, tmp_path):
@@ -143,7 +145,9 @@ def test_faults_are_told(model, tmp_path):
     table = tmp_path / "votes.csv"
     table.write_text("dataset,item_id,judge,writer\nd,1,1,a\nd,2,0,\n")
     votes = Target(read_votes([table], ignore=["writer"]))
-    with pytest.raises(InputError, match=r"^`compare` must be 'file' or a column of the votes. Got 'nix'"):
+    with pytest.raises(
+        InputError, match=r"^`compare` must be 'file' or a column of the votes. Got 'nix', .* Add the column"
+    ):
         read_systems([str(table)], votes, "nix")
     with pytest.raises(InputError, match=r"^`compare` must name the system of every item. Got none in 'writer' of '2'"):
         read_systems([str(table)], votes, "writer")

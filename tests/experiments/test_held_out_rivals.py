@@ -216,6 +216,9 @@ def test_parts_are_the_stacks_that_one_would_fit_without_the_other(with_scores):
     shown = "\n".join(part_lines([{"test": "d", "votes": "simulated", "parts": list(rows.values())}]))
     assert "What adds what, simulated" in shown
     assert f"{100 * rows['both less prompts']['balanced_accuracy']:+.1f}" in shown
+    runs = [{"test": name, "votes": "simulated", "parts": list(rows.values())} for name in ("one", "other")]
+    several = list(part_lines(runs))
+    assert several[several.index("Paired differences on the same items: both less prompts") + 2].startswith("  one ")
 
 
 def test_parts_take_three_datasets_and_both_classes(with_scores):

@@ -267,6 +267,13 @@ def test_one_training_dataset_is_cut_into_five(loo, tmp_path):
     assert scores["p_consistent"].between(scores["p_low"], scores["p_high"]).all()
 
 
+def test_scores_without_votes_are_refused(loo):
+    """They are not laid beside simulated votes, whose items they do not share."""
+    status, _, said = loo("--test", "b", "--scores", "s.parquet")
+    assert status == 2
+    assert "`votes` must be given beside tables of scores. Got `scores` 's.parquet' alone. Give --votes FILE" in said
+
+
 @pytest.mark.figures
 def test_scores_are_baselines_with_three_thresholds(loo, tmp_path):
     """Encoder scores, of the same column name as a voter, stand with thresholds from three places."""

@@ -81,6 +81,7 @@ def test_losses_are_told_and_a_ledger_is_read_again(tmp_path, capsys):
         told = capsys.readouterr().err
         assert "replies cannot be read. They end so:" in told
         assert told.count("  Who knows.") == 3
+        assert "  `deep prompts show yes-no` prints the answer that it asks for." in told
         votes = pd.read_parquet(out)
         voter = votes.columns[-1]
         n_read, n_asked = int(votes[voter].notna().sum()), server.count

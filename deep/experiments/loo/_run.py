@@ -374,10 +374,10 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
     against = next((c for c in results["comparisons"] if c["b"].startswith("best_prompt")), None)
     if against is not None and not (against["significant"] and against["difference"] > 0):
         notes.append(
-            "No ensemble beats the best single voter beyond chance: recommended minus "
-            f"{against['b']} = {100 * against['difference']:+.1f} points of balanced accuracy "
-            f"(95 % interval {100 * against['ci'][0]:+.1f} to {100 * against['ci'][1]:+.1f}, "
-            f"p = {against['p_bonferroni']:.2g} after Bonferroni, where 0.01 counts)."
+            "The recommended one does not beat the best single voter beyond chance: recommended minus "
+            f"{against['b'].removeprefix('best_prompt: ')} = {100 * against['difference']:+.1f} points of balanced "
+            f"accuracy (95 % interval {100 * against['ci'][0]:+.1f} to {100 * against['ci'][1]:+.1f}, "
+            f"p = {against['p_bonferroni']:.2g} after Bonferroni over the rivals of this dataset, where 0.01 counts)."
         )
     effective, total = results["effective_votes"], len(results["voters"])
     if effective is not None and effective < total / 2:

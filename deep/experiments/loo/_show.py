@@ -1,6 +1,7 @@
 """The tables that are printed after a run: every ensembler, the calibrators, the judges, encoders, and the tests."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from shutil import get_terminal_size
 from textwrap import wrap
 
@@ -374,20 +375,29 @@ def part_lines(runs: Sequence[Run]) -> Iterator[str]:
         return
     title = f"What adds what, {source_of(kept[0], {})}: deep's stack on prompts, on encoders, and on both{_of(kept)}"
     yield from aligned(title, ["", "bal. acc.", "ECE", "log loss"], levels)
-    paired = [
-        [
-            name if len(kept) == 1 else f"{name}, {run['test']}",
-            _points(row["balanced_accuracy"]),
-            _interval((row["low"], row["high"])),
-            f"{row['log_loss']:+.3f}",
-            f"{row['log_loss_low']:+.3f} to {row['log_loss_high']:+.3f}",
+    paired = {
+        name: [
+            [
+                name if len(kept) == 1 else run["test"],
+                _points(row["balanced_accuracy"]),
+                _interval((row["low"], row["high"])),
+                f"{row['log_loss']:+.3f}",
+                f"{row['log_loss_low']:+.3f} to {row['log_loss_high']:+.3f}",
+            ]
+            for run, row in zip(kept, of, strict=True)
         ]
         for name, of in rows.items()
-        for run, row in zip(kept, of, strict=True)
         if " " in name
-    ]
-    header = ["", "bal. acc.", "95 % interval", "log loss", "95 % interval"]
-    yield from aligned("Paired differences on the same items", header, paired)
+    }
+    header, title = (
+        ["", "bal. acc.", "95 % interval", "log loss", "95 % interval"],
+        "Paired differences on the same items",
+    )
+    if len(kept) == 1:
+        yield from aligned(title, header, [*chain.from_iterable(paired.values())])
+    else:  # a table each: beside the name of a comparison that of a dataset has no room
+        for name, of_datasets in paired.items():
+            yield from aligned(f"{title}: {name}", header, of_datasets)
 
 
 def _tests_of_one(run: Run) -> Iterator[str]:

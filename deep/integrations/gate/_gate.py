@@ -110,7 +110,8 @@ def gate_cases(
             said = f"{judge} is no judge that this gate was bound to ({', '.join(bound)}). Name a new folder for it."
         yield GateCase("versions", judge, FAILED if said else PASSED, said)
         rate = report.failing.get(now)
-        lost = "" if rate is None else f"{now} gave no usable answer to {100 * rate:.1f} % of the items."
+        limit = f"at most {100 * max_failure_rate:g} % pass (--max-failure-rate)"
+        lost = "" if rate is None else f"{now} gave no usable answer to {100 * rate:.1f} % of the items: {limit}."
         yield GateCase("answers", judge, FAILED if lost else PASSED, lost)
     moved: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
     for row in report.statistics:
