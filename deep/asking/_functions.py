@@ -111,7 +111,10 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         try:
             said = call() if self._is_async else await asyncio.get_running_loop().run_in_executor(None, _called, call)
             said = await said if inspect.isawaitable(said) else said
-        except (KeyboardInterrupt, SystemExit) as error:  # these would end the loop of all functions
+        except BaseException as error:  # one that is no Exception would end the loop of all functions
+            task = asyncio.current_task()
+            if isinstance(error, Exception | GeneratorExit) or (task is not None and task.cancelling()):
+                raise
             raise RuntimeError(_said(error)) from error
         return judgment_of(said, cost=self.cost, seconds=time.monotonic() - started)
 
@@ -121,10 +124,12 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
 
 
 def _called(call: Callable[[], object]) -> object:
-    """Call a function in a thread, where a StopIteration, as of `next`, is no result and would never arrive."""
+    """Call a function in a thread, where a StopIteration, as of `next`, would never arrive; any other fails as well."""
     try:
         return call()
-    except StopIteration as error:
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            raise
         raise RuntimeError(_said(error)) from error
 
 

@@ -123,14 +123,23 @@ def test_returned_values_are_judgments(said, vote, reason, score):
         {"vote": 1, "tokens": object()},
         {"vote": 1, "cost": float("nan")},
         {"vote": 1, "cost": -0.01},
+        {"vote": 1, "cost": 10**400},
+        {"vote": 1, "seconds": "long"},
+        {"vote": 1, "score": float("nan")},
+        {"vote": 1, "rationale": 5},
+        {"vote": 1, "model": 5},
+        {"vote": 1, "tokens": {"input": 10**30}},
+        {"vote": 1, "evidence": ["text", 5]},
+        {"vote": 1, "samples": ["x"]},
+        {"vote": 1, "repaired": "no"},
     ],
 )
 def test_other_values_are_failures(said, capsys):
-    """They are told with what a judge returns."""
+    """They are told, and nothing that no table can hold costs the votes of others."""
     votes = ask(EXAMPLES[:2], ["numbers", FunctionJudge(lambda source, claim: said, name="odd")])
     assert votes.votes[:, 1].tolist() == [ABSTAIN, ABSTAIN]
     assert "odd@" in (told := capsys.readouterr().err)
-    assert "TypeError: " in told
+    assert "TypeError: " in told or "InputError: `" in told
 
 
 def fails_on_tenths(source, claim):
@@ -157,10 +166,22 @@ class WordlessError(Exception):
         raise ValueError("no words")
 
 
+class BareError(BaseException):
+    """An error that no handler of exceptions catches, as those that skip or fail a test."""
+
+
 @pytest.mark.parametrize(
-    "error", [StopIteration("none"), KeyboardInterrupt("none"), SystemExit("none"), WordlessError()]
+    ("error", "is_async"),
+    [
+        *((kind("none"), False) for kind in (StopIteration, GeneratorExit, WordlessError)),
+        *(
+            (kind("none"), is_async)
+            for kind in (KeyboardInterrupt, SystemExit, asyncio.CancelledError, BareError)
+            for is_async in (False, True)
+        ),
+    ],
 )
-def test_no_error_of_a_function_ends_the_loop_or_is_waited_for_for_ever(error, capsys):
+def test_no_error_of_a_function_ends_the_loop_or_is_waited_for_for_ever(error, is_async, capsys):
     """Of `next`, of what a function calls, of `sys.exit`: it has failed there like any other, and functions go on."""
 
     def odd(source, claim):
@@ -168,7 +189,10 @@ def test_no_error_of_a_function_ends_the_loop_or_is_waited_for_for_ever(error, c
             raise error
         return is_odd(source, claim)
 
-    votes = ask(EXAMPLES[:6], odd)
+    async def later(source, claim):
+        return odd(source, claim)
+
+    votes = ask(EXAMPLES[:6], later if is_async else odd)
     assert votes.votes[:, 0].tolist() == [0, 1, 0, ABSTAIN, 0, 1]
     words = "(without words)" if isinstance(error, WordlessError) else "none"
     assert f"{type(error).__name__}: {words}" in capsys.readouterr().err
