@@ -151,6 +151,10 @@ def test_every_command_that_writes_writes_it(folder):
         ('schema_version = 1\ncommand = "deep fit"\n[options]\n', "must be of `deep votes`. Got that of `deep fit`"),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nno_such = 1\n', "must name options of `deep votes`"),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nlexical = true\n', "`lexical` must be a value in"),
+        ('schema_version = 1\ncommand = "deep votes"\njudges = 5\n[options]\n', "must list `judges` by name"),
+        ('schema_version = 1\ncommand = "deep votes"\njudges = [5]\n[options]\n', "must list `judges` by name"),
+        ('schema_version = 1\ncommand = "deep votes"\nprices = 5\n[options]\n', "and `prices` in a table"),
+        (f"a = {'[' * 100_000}", "too many brackets in each other"),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nbatch = "x"\n', "`batch` must be true or false in"),
     ],
 )
