@@ -127,7 +127,7 @@ def recorded(asked: Asked) -> Iterator[None]:
     if (out / MARKER).exists():  # another folder, of prompts or a model, may be read as a whole
         place = out / "run.toml"
     with whole_file(place) as partial:
-        partial.write_text("\n".join(_lines(asked, place)) + "\n", encoding="utf-8")
+        partial.write_text("\n".join(_lines(asked, place)) + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def _mark(out: Path) -> object:

@@ -166,6 +166,18 @@ def test_another_file_is_refused(folder, capsys, text, why):
     assert re.search(why, line), line
 
 
+def test_links_that_go_round_and_names_that_are_no_utf_8_are_no_traceback(folder, capsys):
+    """The first is a ledger that cannot be opened; what the second names is found by no TOML, and said to be not."""
+    (folder / "round").symlink_to("round")
+    asked = ["news.csv", "--prompt", "mine.toml", "--llm", "tiny", "--base-url", "http://127.0.0.1:9/v1"]
+    assert votes([*asked, "--ledger", "round"]) == 2
+    assert "`ledger` " in capsys.readouterr().err
+    assert votes(["news.csv", "--lexical", "dates", "--out", "\udcff.parquet"]) == 0
+    capsys.readouterr()
+    assert votes(["--config", "\udcff.run.toml"]) == 2
+    assert "must be a run.toml that deep wrote" in capsys.readouterr().err
+
+
 def test_what_others_keep_under_that_name_stays(folder, capsys):
     """Before anything is asked."""
     (folder / "votes.run.toml").write_text("mine = 1\n")
