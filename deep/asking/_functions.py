@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial, update_wrapper
 from itertools import islice
@@ -403,9 +404,14 @@ class Calls:
                 keys.add(key)
 
     def known(self, key: str) -> Judgment | None:
-        """Return the answer that is kept under a key."""
-        row = self._opened().execute("SELECT judgment FROM answers WHERE key = ?", (key,)).fetchone()
-        return None if row is None else from_text(row[0])
+        """Return the answer that is kept under a key; None for one that is no judgment, which is asked again."""
+        try:
+            row = self._opened().execute("SELECT judgment FROM answers WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+        with suppress(AttributeError, TypeError, ValueError):
+            return None if row is None else from_text(row[0])
+        return None
 
     async def keep(self, key: str, voter: str, judgment: Judgment, text: str) -> None:
         """Keep an answer, on disk when this returns, with those that come at the same moment; a failure in memory."""

@@ -3,8 +3,10 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -339,6 +341,24 @@ def test_a_database_elsewhere_keeps_no_answers_of_functions():
     """The answers of functions lie in a file."""
     with pytest.raises(InputError, match=r"`ledger` must be a file where functions are judges. Got a URL"):
         ask(EXAMPLES, is_odd, ledger="postgresql+psycopg://nowhere/x")
+
+
+@pytest.mark.parametrize("kept", ["{bad", "[1]", '{"vote": 1, "x": 2}', '{"vote": 1, "rationale": 5}', "null"])
+def test_a_kept_answer_that_is_none_is_asked_again(tmp_path, kept):
+    """As one that a former deep kept and no table can hold; the others are not asked again."""
+    called = []
+
+    @deep.judge(name="odd", version="1")
+    def odd(source, claim):
+        called.append(claim)
+        return is_odd(source, claim)
+
+    ledger = str(tmp_path / "l.sqlite")
+    ask(EXAMPLES[:4], odd, ledger=ledger)
+    with closing(sqlite3.connect(tmp_path / "l.functions.sqlite")) as book, book:
+        book.execute("UPDATE answers SET judgment = ? WHERE key = ?", (kept, odd.key(EXAMPLES[3])))
+    assert ask(EXAMPLES[:4], odd, ledger=ledger).votes[:, 0].tolist() == [0, 1, 0, 1]
+    assert called[4:] == ["claim 3"]
 
 
 def test_another_file_is_not_written_over(tmp_path):
