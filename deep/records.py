@@ -1,7 +1,8 @@
 """The records that every room shares: an example, a judgment of it, and a matrix of votes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
 
 import numpy as np
@@ -129,6 +130,45 @@ class Judgment:
         if self.reason is not None and self.reason not in get_args(Reason):
             allowed = ", ".join(get_args(Reason))
             raise InputError(f"`reason` must be one of {allowed}. Got {self.reason!r}.")
+        for name, default, fits, said in _FIELDS:
+            if (value := getattr(self, name)) is not default and not fits(value):
+                raise InputError(f"`{name}` of a judgment must be {said}. Got {value!r:.80}.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and bool(value < 1e300) and not value < -1e300  # NaN is not below
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_counts(value: object) -> bool:
+    counts = list(value.values()) if isinstance(value, dict | Mapping) else [None]
+    return all(isinstance(n, Integral) and 0 <= int(n) < 1 << 53 for n in counts)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+
+
+def _are_votes(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(vote in (1, 0, ABSTAIN) for vote in value)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+_FIELDS: tuple[tuple[str, object, Callable[[Any], bool], str], ...] = (
+    *((name, None, _is_number, "a finite number") for name in ("score", "cost", "seconds")),
+    *((name, None, _is_text, "text") for name in ("raw_text", "model", "rationale")),
+    ("tokens", ..., _are_counts, "whole numbers by kind"),
+    ("evidence", (), _are_texts, "a tuple of texts"),
+    ("samples", (), _are_votes, "a tuple of -1, 0 and 1"),
+    ("repaired", False, _is_flag, "True or False"),
+)
+"""Each field with its default and what it holds: all that judges give is written into one table."""
 
 
 def _names(values: Iterable[object], n: int, name: str) -> Texts:

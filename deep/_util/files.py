@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -52,6 +53,14 @@ def read_bytes(path: str | Path, name: str, largest: int = LARGEST_TEXT) -> byte
     """Return the bytes of a regular file, which are no more than `largest`."""
     check_regular(Path(path), name, largest)
     return Path(path).read_bytes()
+
+
+def parse_toml(raw: bytes) -> JsonObject:
+    """Return the tables of a TOML file; raise a ValueError where it is none, as one that nests without an end."""
+    try:
+        return tomllib.loads(raw.decode("utf-8-sig"))
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("too many brackets in each other") from None
 
 
 class GzipReader(gzip.GzipFile):

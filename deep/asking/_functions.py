@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial, update_wrapper
 from itertools import islice
@@ -111,7 +112,10 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         try:
             said = call() if self._is_async else await asyncio.get_running_loop().run_in_executor(None, _called, call)
             said = await said if inspect.isawaitable(said) else said
-        except (KeyboardInterrupt, SystemExit) as error:  # these would end the loop of all functions
+        except BaseException as error:  # one that is no Exception would end the loop of all functions
+            task = asyncio.current_task()
+            if isinstance(error, Exception | GeneratorExit) or (task is not None and task.cancelling()):
+                raise
             raise RuntimeError(_said(error)) from error
         return judgment_of(said, cost=self.cost, seconds=time.monotonic() - started)
 
@@ -121,10 +125,12 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
 
 
 def _called(call: Callable[[], object]) -> object:
-    """Call a function in a thread, where a StopIteration, as of `next`, is no result and would never arrive."""
+    """Call a function in a thread, where a StopIteration, as of `next`, would never arrive; any other fails as well."""
     try:
         return call()
-    except StopIteration as error:
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            raise
         raise RuntimeError(_said(error)) from error
 
 
@@ -398,9 +404,14 @@ class Calls:
                 keys.add(key)
 
     def known(self, key: str) -> Judgment | None:
-        """Return the answer that is kept under a key."""
-        row = self._opened().execute("SELECT judgment FROM answers WHERE key = ?", (key,)).fetchone()
-        return None if row is None else from_text(row[0])
+        """Return the answer that is kept under a key; None for one that is no judgment, which is asked again."""
+        try:
+            row = self._opened().execute("SELECT judgment FROM answers WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+        with suppress(AttributeError, TypeError, ValueError):
+            return None if row is None else from_text(row[0])
+        return None
 
     async def keep(self, key: str, voter: str, judgment: Judgment, text: str) -> None:
         """Keep an answer, on disk when this returns, with those that come at the same moment; a failure in memory."""

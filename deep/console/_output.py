@@ -1,6 +1,7 @@
 """Progress bars on a terminal, a line now and then in a pipe; results, and what is sent beside them."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -199,7 +200,7 @@ def check_apart(args: argparse.Namespace, out: Path | None = None) -> None:
 
 def check_not_in(out: Path, path: Path, option: str) -> None:
     """Raise where writing `out` would take the place of `path`, which was given as `option`."""
-    place, kept = out.resolve(), path.resolve()
+    place, kept = (Path(os.path.realpath(one)) for one in (out, path))  # takes links that go round, as resolve does not
     if place == kept or ((out / MARKER).exists() and place in kept.parents):
         raise InputError(f"`out` must leave `{option}` as it is. Got {str(out)!r} for {str(path)!r}. Name another.")
 

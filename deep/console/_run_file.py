@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deep._util.files import MARKER, read_bytes, whole_file
+from deep._util.files import MARKER, parse_toml, read_bytes, whole_file
 from deep.exceptions import InputError, printable
 
 NOT_ASKED = ("config", "help", "json", "subcommand")
@@ -56,7 +56,7 @@ def read_run(path: str, prog: str | None = None) -> dict[str, Any]:
         It cannot be read, or is of another command.
     """
     try:
-        found = tomllib.loads(read_bytes(path, "config").decode("utf-8"))
+        found = parse_toml(read_bytes(path, "config"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"`config` must be a run.toml that deep wrote. Got {path!r}: {reason}.") from None
@@ -64,6 +64,9 @@ def read_run(path: str, prog: str | None = None) -> dict[str, Any]:
         raise InputError(f"`config` must be a run.toml that deep wrote, of schema_version 1. Got {path!r}.")
     if prog is not None and found.get("command") != prog:
         raise InputError(f"`config` must be of `{prog}`. Got that of `{found.get('command')}` in {path!r}.")
+    judges, prices = found.setdefault("judges", []), found.setdefault("prices", {})
+    if not isinstance(judges, list) or not all(isinstance(one, str) for one in judges) or not isinstance(prices, dict):
+        raise InputError(f"`config` must list `judges` by name, and `prices` in a table. Got others in {path!r}.")
     return found
 
 
@@ -124,7 +127,7 @@ def recorded(asked: Asked) -> Iterator[None]:
     if (out / MARKER).exists():  # another folder, of prompts or a model, may be read as a whole
         place = out / "run.toml"
     with whole_file(place) as partial:
-        partial.write_text("\n".join(_lines(asked, place)) + "\n", encoding="utf-8")
+        partial.write_text("\n".join(_lines(asked, place)) + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def _mark(out: Path) -> object:
@@ -183,7 +186,7 @@ def note_run(
     args.noted = {"judges": list(voters)} | ({"prices": dict(prices)} if prices else {})
     if getattr(args, "config", None):
         earlier = read_run(args.config)
-        said = [*_moved(earlier.get("judges", []), voters), *_repriced(earlier.get("prices", {}), prices or {})]
+        said = [*_moved(earlier["judges"], voters), *_repriced(earlier["prices"], prices or {})]
         sys.stderr.writelines(f"{printable(line)}\n" for line in said)
 
 

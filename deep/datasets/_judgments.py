@@ -219,7 +219,7 @@ def passages_of(
 
 
 def _passages(entry: str, find: Callable[[str], TextPlace | None]) -> Iterator[Passage]:
-    checked = _checked_claim(entry)
+    checked = _checked_claim(entry) if find(entry) is None else None  # a document may hold such a record
     if checked is not None:
         yield _at_span(checked["claim"], "claim", checked.get("span"), checked.get("state"))
         for found in checked.get("evidence", ()):
@@ -235,11 +235,25 @@ def _passages(entry: str, find: Callable[[str], TextPlace | None]) -> Iterator[P
 
 
 def _checked_claim(entry: str) -> dict[str, Any] | None:
+    """Return the record of a claim that was checked; None for every other text, also for JSON of another shape."""
     try:
         record = json.loads(entry) if entry.startswith("{") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and isinstance(record.get("claim"), str) else None
+    found = record.get("evidence", []) if isinstance(record, dict) else None
+    if not isinstance(found, list) or not _has_place(record, "claim", "state"):
+        return None
+    return record if all(_has_place(excerpt, "excerpt", "verdict") for excerpt in found) else None
+
+
+def _has_place(part: Any, text: str, word: str) -> bool:
+    if not isinstance(part, dict) or not isinstance(part.get(text), str):
+        return False
+    span = part.get("span")
+    placed = span is None or (
+        isinstance(span, list) and [type(n) for n in span] == [int, int] and 0 <= span[0] <= span[1] < 1 << 31
+    )
+    return placed and isinstance(part.get(word), str | None)
 
 
 def _at_span(

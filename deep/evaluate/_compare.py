@@ -245,7 +245,7 @@ def compare_systems(
     if len(names) < 2:
         raise InputError(f"`compare` must name two systems or more. Got {', '.join(names) or 'none'}.")
     for name, value in (("level", level), ("tell", tell)):
-        if not 0 < value < 1:
+        if not 0 < value < 1 or (1 + value) / 2 == 1:
             raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
     votes = target.votes
     p = model.scores_of(votes, scores=target.scores).p_consistent  # one prior for all: differences are not shrunk

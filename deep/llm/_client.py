@@ -103,7 +103,7 @@ def check_base_url(url: str) -> str:
         port_is_valid = parts.port is None or parts.port > 0
     except ValueError:
         port_is_valid = False
-    if not port_is_valid or parts.scheme not in ("http", "https") or not parts.hostname:
+    if not port_is_valid or not url.isprintable() or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError("`base_url` must be an http(s) URL, such as http://localhost:8000/v1. Got something else.")
     if any(sign in url for sign in "@?#"):
         raise InputError(
@@ -256,7 +256,12 @@ def _ssl_context() -> "ssl.SSLContext":
     """Load the certificates once a process; it takes longer than all else that a client needs."""
     import httpx2
 
-    return httpx2.create_ssl_context()
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:
+        raise InputError(
+            f"`SSL_CERT_FILE` and `SSL_CERT_DIR` must name certificates that can be read. Got: {error}. Unset them."
+        ) from None
 
 
 async def _trace(request: "httpx2.Request") -> None:

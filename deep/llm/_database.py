@@ -88,7 +88,7 @@ def engine_for(target: str, *, create: bool) -> sa.Engine:
 
 def _url(target: str) -> sa.URL:
     if not is_shared(target):
-        return sa.URL.create("sqlite", database=target)
+        return sa.URL.create("sqlite", database=str(Path(target).absolute()))  # ":memory:" is a name like any other
     try:
         url = sa.make_url(target)
     except (ArgumentError, ValueError):
@@ -197,6 +197,11 @@ def one_round_trip(connection: sa.Connection) -> Iterator[None]:
         raise DBAPIError("the end of a pipeline", None, failure) from failure
 
 
+def _lock_of(path: str) -> str:
+    """Return the name of a ledger's lock, which is one, whatever links lead to the ledger."""
+    return f"{os.path.realpath(path)}.lock"
+
+
 class FileLock:
     """Keeps a second process from writing to a SQLite ledger; the system frees it when the process dies.
 
@@ -208,7 +213,7 @@ class FileLock:
 
     def __init__(self, path: str) -> None:
         try:
-            self._connection = sqlite3.connect(f"{path}.lock", timeout=0, isolation_level=None, check_same_thread=False)
+            self._connection = sqlite3.connect(_lock_of(path), timeout=0, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise LedgerError(f"`ledger` {path} cannot be opened: {error}.") from None
         try:
@@ -311,7 +316,7 @@ class LedgerFiles:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._lock = _identity(f"{path}.lock")
+        self._lock = _identity(_lock_of(path))
         self.left()
 
     def left(self) -> None:
@@ -335,7 +340,7 @@ class LedgerFiles:
     @property
     def unlocked(self) -> bool:
         """Whether the lock is not the one that this process holds, so that another process may write."""
-        return self._lock is not None and _identity(f"{self.path}.lock") != self._lock
+        return self._lock is not None and _identity(_lock_of(self.path)) != self._lock
 
     @contextmanager
     def closing(self, *, overwritten: bool) -> Iterator[None]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
-from deep._util.files import read_bytes
+from deep._util.files import parse_toml, read_bytes
 from deep.exceptions import InputError
 from deep.llm._client import check_base_url, public_url
 from deep.llm._gate import Quirk
@@ -80,7 +80,7 @@ def _rows() -> Mapping[str, dict[str, Any]]:
 
 def _read(path: str) -> dict[str, dict[str, Any]]:
     try:
-        rows = tomllib.loads(read_bytes(path, OWN).decode("utf-8"))
+        rows = parse_toml(read_bytes(path, OWN))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"`{OWN}` must be a readable TOML file. Got {path!r}: {error}.") from None
     for name, row in rows.items():

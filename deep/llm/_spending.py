@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._util.files import read_bytes
+from deep._util.files import parse_toml, read_bytes
 from deep.exceptions import InputError
 from deep.judges import REPAIR
 from deep.llm._messages import Body
@@ -73,7 +73,7 @@ class PriceBook:
         if path is None:
             return cls(base_url, urls=urls)
         try:
-            tables = tomllib.loads(read_bytes(path, "prices").decode("utf-8"))
+            tables = parse_toml(read_bytes(path, "prices"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InputError(f"`prices` must be a readable TOML file. Got {str(path)!r}: {error}.") from None
         for model, rates in tables.items():

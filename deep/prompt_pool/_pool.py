@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from deep._util.files import read_bytes
+from deep._util.files import parse_toml, read_bytes
 from deep._util.names import table
 from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt
@@ -202,7 +202,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_bytes(path, "path").decode("utf-8-sig"))
+        return parse_toml(read_bytes(path, "path"))
     except OSError as error:
         raise InputError(f"`path` must be a readable file. Got {str(path)!r}: {error.strerror}.") from None
     except UnicodeDecodeError as error:

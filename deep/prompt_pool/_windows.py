@@ -319,14 +319,14 @@ def _moved(entry: str, start: int) -> str:
     """
     try:
         record = json.loads(entry) if entry.startswith("{") else None
-    except ValueError:
+        found = record.get("evidence") if isinstance(record, dict) else None
+        if not isinstance(found, list):
+            return entry
+        for excerpt in found:
+            if isinstance(excerpt, dict) and excerpt.get("span"):
+                excerpt["span"] = [start + position for position in excerpt["span"]]
+    except (ValueError, TypeError, RecursionError):  # JSON of a document, which the judge quotes
         return entry
-    found = record.get("evidence") if isinstance(record, dict) else None
-    if not isinstance(found, list):
-        return entry
-    for excerpt in found:
-        if isinstance(excerpt, dict) and excerpt.get("span"):
-            excerpt["span"] = [start + position for position in excerpt["span"]]
     return json.dumps(record, ensure_ascii=False)
 
 

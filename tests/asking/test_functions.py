@@ -3,8 +3,10 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -123,14 +125,23 @@ def test_returned_values_are_judgments(said, vote, reason, score):
         {"vote": 1, "tokens": object()},
         {"vote": 1, "cost": float("nan")},
         {"vote": 1, "cost": -0.01},
+        {"vote": 1, "cost": 10**400},
+        {"vote": 1, "seconds": "long"},
+        {"vote": 1, "score": float("nan")},
+        {"vote": 1, "rationale": 5},
+        {"vote": 1, "model": 5},
+        {"vote": 1, "tokens": {"input": 10**30}},
+        {"vote": 1, "evidence": ["text", 5]},
+        {"vote": 1, "samples": ["x"]},
+        {"vote": 1, "repaired": "no"},
     ],
 )
 def test_other_values_are_failures(said, capsys):
-    """They are told with what a judge returns."""
+    """They are told, and nothing that no table can hold costs the votes of others."""
     votes = ask(EXAMPLES[:2], ["numbers", FunctionJudge(lambda source, claim: said, name="odd")])
     assert votes.votes[:, 1].tolist() == [ABSTAIN, ABSTAIN]
     assert "odd@" in (told := capsys.readouterr().err)
-    assert "TypeError: " in told
+    assert "TypeError: " in told or "InputError: `" in told
 
 
 def fails_on_tenths(source, claim):
@@ -157,10 +168,22 @@ class WordlessError(Exception):
         raise ValueError("no words")
 
 
+class BareError(BaseException):
+    """An error that no handler of exceptions catches, as those that skip or fail a test."""
+
+
 @pytest.mark.parametrize(
-    "error", [StopIteration("none"), KeyboardInterrupt("none"), SystemExit("none"), WordlessError()]
+    ("error", "is_async"),
+    [
+        *((kind("none"), False) for kind in (StopIteration, GeneratorExit, WordlessError)),
+        *(
+            (kind("none"), is_async)
+            for kind in (KeyboardInterrupt, SystemExit, asyncio.CancelledError, BareError)
+            for is_async in (False, True)
+        ),
+    ],
 )
-def test_no_error_of_a_function_ends_the_loop_or_is_waited_for_for_ever(error, capsys):
+def test_no_error_of_a_function_ends_the_loop_or_is_waited_for_for_ever(error, is_async, capsys):
     """Of `next`, of what a function calls, of `sys.exit`: it has failed there like any other, and functions go on."""
 
     def odd(source, claim):
@@ -168,7 +191,10 @@ def test_no_error_of_a_function_ends_the_loop_or_is_waited_for_for_ever(error, c
             raise error
         return is_odd(source, claim)
 
-    votes = ask(EXAMPLES[:6], odd)
+    async def later(source, claim):
+        return odd(source, claim)
+
+    votes = ask(EXAMPLES[:6], later if is_async else odd)
     assert votes.votes[:, 0].tolist() == [0, 1, 0, ABSTAIN, 0, 1]
     words = "(without words)" if isinstance(error, WordlessError) else "none"
     assert f"{type(error).__name__}: {words}" in capsys.readouterr().err
@@ -315,6 +341,24 @@ def test_a_database_elsewhere_keeps_no_answers_of_functions():
     """The answers of functions lie in a file."""
     with pytest.raises(InputError, match=r"`ledger` must be a file where functions are judges. Got a URL"):
         ask(EXAMPLES, is_odd, ledger="postgresql+psycopg://nowhere/x")
+
+
+@pytest.mark.parametrize("kept", ["{bad", "[1]", '{"vote": 1, "x": 2}', '{"vote": 1, "rationale": 5}', "null"])
+def test_a_kept_answer_that_is_none_is_asked_again(tmp_path, kept):
+    """As one that a former deep kept and no table can hold; the others are not asked again."""
+    called = []
+
+    @deep.judge(name="odd", version="1")
+    def odd(source, claim):
+        called.append(claim)
+        return is_odd(source, claim)
+
+    ledger = str(tmp_path / "l.sqlite")
+    ask(EXAMPLES[:4], odd, ledger=ledger)
+    with closing(sqlite3.connect(tmp_path / "l.functions.sqlite")) as book, book:
+        book.execute("UPDATE answers SET judgment = ? WHERE key = ?", (kept, odd.key(EXAMPLES[3])))
+    assert ask(EXAMPLES[:4], odd, ledger=ledger).votes[:, 0].tolist() == [0, 1, 0, 1]
+    assert called[4:] == ["claim 3"]
 
 
 def test_another_file_is_not_written_over(tmp_path):

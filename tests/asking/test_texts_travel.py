@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deep.datasets import file_metadata, passages_of, read_judgments, read_texts
+from deep.datasets import Passage, file_metadata, passages_of, read_judgments, read_texts
 from deep.exceptions import InputError
 from deep.prompt_pool import SearchableText
 from deep.records import Judgment
@@ -195,10 +195,25 @@ def test_a_file_that_is_none_is_refused(tmp_path):
         list(read_judgments(tmp_path / "v.parquet"))
 
 
-@pytest.mark.parametrize("entry", ["{", "{}", '{"claim": 3}', "[1]", "no colon", "a: b", ""])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *("{", "{}", '{"claim": 3}', "[1]", "no colon", "a: b", "", '{"claim": "c", "state": 5}'),
+        *(f'{{"claim": "c", "evidence": {found}}}' for found in ("5", "null", '["photo"]', '[{"excerpt": 5}]')),
+        *(f'{{"claim": "c", "span": {span}}}' for span in ("[1]", '"ab"', "[2, 1]", "[0, 9999999999]", "[true, 2]")),
+        '{"claim": "c", "evidence": ' + "[" * 100_000,
+    ],
+    ids=range(18),
+)
 def test_any_evidence_is_a_passage(entry):
     """Text that is no record of a checked claim is kept as it is."""
     assert [passage.text for passage in passages_of([entry])] == [entry]
+
+
+def test_a_record_in_a_document_is_text():
+    """A claim of an insurance, say: what a judge quotes of it says nothing of what the judge has checked."""
+    text = '{"claim": "It hailed.", "state": "supported", "evidence": []}'
+    assert passages_of([text], lambda _: ("source", 0, 9)) == (Passage(text, "source", 0, 9),)
 
 
 def test_metadata_of_other_files_are_nothing(tmp_path):

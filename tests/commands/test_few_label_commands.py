@@ -285,6 +285,7 @@ def test_estimate_takes_level_share_and_whose_share(home, capsys):
     for more, message in (
         (("--share", "nix"), "`share` must be two shares"),
         (("--level", "1"), "`level` must lie strictly between 0 and 1. Got 1.0"),
+        (("--level", "0.9999999999999999"), "`level` must lie strictly between 0 and 1. Got 0.9999999999999999"),
         (("--tell", "0.1"), "`tell` must be given with `compare`. Got 0.1 without"),
         (("--labels", str(home / "half.csv"), "--share", "97-99%"), "`share` must not be far from what labels say"),
     ):

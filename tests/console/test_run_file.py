@@ -151,6 +151,10 @@ def test_every_command_that_writes_writes_it(folder):
         ('schema_version = 1\ncommand = "deep fit"\n[options]\n', "must be of `deep votes`. Got that of `deep fit`"),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nno_such = 1\n', "must name options of `deep votes`"),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nlexical = true\n', "`lexical` must be a value in"),
+        ('schema_version = 1\ncommand = "deep votes"\njudges = 5\n[options]\n', "must list `judges` by name"),
+        ('schema_version = 1\ncommand = "deep votes"\njudges = [5]\n[options]\n', "must list `judges` by name"),
+        ('schema_version = 1\ncommand = "deep votes"\nprices = 5\n[options]\n', "and `prices` in a table"),
+        (f"a = {'[' * 100_000}", "too many brackets in each other"),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nbatch = "x"\n', "`batch` must be true or false in"),
     ],
 )
@@ -160,6 +164,18 @@ def test_another_file_is_refused(folder, capsys, text, why):
     assert votes(["--config", "bad.toml"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search(why, line), line
+
+
+def test_links_that_go_round_and_names_that_are_no_utf_8_are_no_traceback(folder, capsys):
+    """The first is a ledger that cannot be opened; what the second names is found by no TOML, and said to be not."""
+    (folder / "round").symlink_to("round")
+    asked = ["news.csv", "--prompt", "mine.toml", "--llm", "tiny", "--base-url", "http://127.0.0.1:9/v1"]
+    assert votes([*asked, "--ledger", "round"]) == 2
+    assert "`ledger` " in capsys.readouterr().err
+    assert votes(["news.csv", "--lexical", "dates", "--out", "\udcff.parquet"]) == 0
+    capsys.readouterr()
+    assert votes(["--config", "\udcff.run.toml"]) == 2
+    assert "must be a run.toml that deep wrote" in capsys.readouterr().err
 
 
 def test_what_others_keep_under_that_name_stays(folder, capsys):

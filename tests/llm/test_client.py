@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from deep.exceptions import InputError
 from deep.llm import CallError, Client, Redactor, check_base_url, public_url, read_reply
-from deep.llm._client import reply_error, retry_after
+from deep.llm._client import _ssl_context, reply_error, retry_after
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY
 
@@ -268,11 +268,30 @@ def test_a_timeout_before_anything_was_sent_costs_nothing():
     assert not caught.value.reached
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "http://", "http://host:port/v1", "http://[/v1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000",
+        "ftp://host/v1",
+        "http://",
+        "http://host:port/v1",
+        "http://[/v1",
+        "http://h/v1\n",
+        "http://h/\0",
+    ],
+)
 def test_a_base_url_is_a_url(url):
     """Anything else is refused without being repeated."""
     with pytest.raises(InputError, match=r"`base_url` must be an http\(s\) URL"):
         check_base_url(url)
+
+
+def test_certificates_that_cannot_be_read_are_named(monkeypatch):
+    """Not as an output for which there is no room."""
+    monkeypatch.setenv("SSL_CERT_FILE", "no-such.pem")
+    _ssl_context.cache_clear()
+    with pytest.raises(InputError, match="`SSL_CERT_FILE` and `SSL_CERT_DIR` must name certificates"):
+        _ssl_context()
 
 
 @pytest.mark.parametrize("url", ["http://me:s3cret@h/v1", "http://h/v1?api_key=s3cret", "http://h/v1?sig=s3cret"])

@@ -124,6 +124,29 @@ def test_a_ledger_is_for_one_process(tmp_path):
         use(tmp_path / "l", twice)
 
 
+def test_a_link_to_a_ledger_is_that_ledger(tmp_path):
+    """Or two processes would hold a lock each, and take the requests in flight of the other for lost ones."""
+    (tmp_path / "link").symlink_to("l")
+
+    async def twice(_):
+        async with Ledger(str(tmp_path / "link")):
+            pass
+
+    with pytest.raises(InputError, match="`ledger` must not be in use by another process"):
+        use(tmp_path / "l", twice)
+
+
+def test_a_ledger_is_a_file_whatever_its_name(tmp_path, monkeypatch):
+    """SQLite takes this name for memory, where paid answers would end with the run."""
+    monkeypatch.chdir(tmp_path)
+
+    async def nothing(_):
+        pass
+
+    use(":memory:", nothing)
+    assert (tmp_path / ":memory:").stat().st_size
+
+
 def test_a_disk_without_room_is_no_other_process(tmp_path, monkeypatch):
     """What the database says of the lock is told as it is."""
     full = sqlite3.OperationalError("database or disk is full")

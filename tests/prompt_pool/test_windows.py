@@ -118,6 +118,13 @@ def test_the_rules(judgments):
         assert found.reason is None if found.vote >= 0 else found.reason in {judgment.reason for judgment in judgments}
 
 
+@pytest.mark.parametrize("span", ['["a"]', "5", '{"a": 1}', "[[1]]"])
+def test_json_that_is_quoted_of_a_document_costs_no_vote(span):
+    """It has no place that could be counted from the beginning of the source."""
+    entry = f'{{"claim": "c", "evidence": [{{"excerpt": "e", "span": {span}}}]}}'
+    assert combine_windows([Judgment(1, evidence=(entry,)), Judgment(0)], [(0, 5), (5, 9)], "any").evidence == (entry,)
+
+
 def test_scores_rationale_evidence_and_costs():
     """The highest or the lowest score; what the deciding windows say, with their places; the costs of all."""
     parts = [

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
-from deep._util.files import JsonObject, read_bytes
+from deep._util.files import JsonObject, parse_toml, read_bytes
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.experiments.stepwise import TextQuestion
@@ -87,7 +87,7 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]]) -> Printed
 
 def _read(path: str | Path) -> JsonObject:
     try:
-        return tomllib.loads(read_bytes(path, "prompt").decode("utf-8-sig"))
+        return parse_toml(read_bytes(path, "prompt"))
     except OSError as error:
         raise InputError(f"`prompt` must be a readable file. Got {str(path)!r}: {error.strerror}.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

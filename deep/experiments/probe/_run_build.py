@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
-from deep._util.files import JsonObject, check_replaceable, read_bytes, write_results
+from deep._util.files import JsonObject, check_replaceable, parse_toml, read_bytes, write_results
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId, run_programs
 from deep.console import ask_options, check_least, check_models, endpoint_of, live_progress, named, print_result
@@ -69,7 +69,7 @@ def read_printed(paths: Sequence[str], known: Mapping[str, Sequence[str]]) -> Pr
 def _held(path: str, known: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Return the known steps that a file has a table of."""
     try:
-        tables = tomllib.loads(read_bytes(path, "prompt").decode("utf-8-sig"))
+        tables = parse_toml(read_bytes(path, "prompt"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"`prompt` must be a TOML file. Got {path!r}: {reason}.") from None

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from deep._util.files import read_bytes
+from deep._util.files import parse_toml, read_bytes
 from deep.exceptions import InputError
 from deep.judges import LLMReply
 from deep.prompt_pool import Material, Span, commonest, fill, usage_of
@@ -471,7 +471,7 @@ def load_contrasts(path: str | Path) -> tuple[Contrast, ...]:
         The file cannot be read, or an example breaks a rule.
     """
     try:
-        content = tomllib.loads(read_bytes(path, "examples").decode("utf-8-sig"))
+        content = parse_toml(read_bytes(path, "examples"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"`examples` must be a TOML file. Got {str(path)!r}: {reason}. Check it.") from None

@@ -76,6 +76,15 @@ class GateRun:
     cases: list[list[str]]
     deep: str = __version__
 
+    def __post_init__(self) -> None:
+        texts = (self.time, self.model, self.deep, *self.judges)
+        share = (0.0, 0.0, 0.0) if self.share is None else self.share
+        lists = (self.judges, self.cases, *self.cases)
+        if not all(isinstance(one, str) for one in texts) or not all(isinstance(one, list) for one in lists):
+            raise TypeError("texts and lists of texts are something else")
+        if type(self.n) is not int or len(share) != 3 or not all(isinstance(one, int | float) for one in share):
+            raise TypeError("numbers are something else")
+
 
 def gate_cases(
     fitted: "model.Model",
@@ -199,7 +208,7 @@ def read_history(folder: Path) -> list[GateRun]:
     for number, line in enumerate(read_bytes(path, "gate").decode("utf-8", "replace").splitlines(), 1):
         try:
             found.append(GateRun(**json.loads(line)))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise InputError(
                 f"`gate` must hold a history that deep wrote. Got something else at line {number} of {str(path)!r}. "
                 "Take that line out, or name a new folder."
