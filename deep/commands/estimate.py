@@ -65,7 +65,7 @@ def _compare(fitted: "model.Model", args: argparse.Namespace) -> int:
 def _lines(found: console.Results) -> Iterator[str]:
     labels = f", {found['labels']} of them labeled" if found["labels"] else ""
     whose = "of these items" if found["of"] == "items" else "of the system that wrote them"
-    interval = f"{100 * found['level']:g} % interval"
+    interval = f"{console.level(found['level'])} interval"
     yield f"{found['dataset']}: {found['n']} items{labels}; share of consistent ones {whose}, {interval}:"
     for share in found["shares"]:
         bounds = f"{console.percent(share['low'])} to {console.percent(share['high'])}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from deep import console, evaluate
 from deep._util.files import check_out, whole_file
 from deep._util.plain_cells import write_rows
-from deep.console import percent
+from deep.console import level, percent
 from deep.exceptions import ExitStatus
 
 
@@ -52,19 +52,19 @@ def _write(chosen: "evaluate.Selection", out: Path) -> None:
 def _lines(found: console.Results, args: argparse.Namespace) -> Iterator[str]:
     if found["confidence"] is None:
         evidence = "labels" if args.labels else "training datasets"
-        yield f"nothing is decided: at no confidence do the {evidence} show {percent(args.accuracy)} right decisions"
+        yield f"nothing is decided: at no confidence do the {evidence} show {level(args.accuracy)} right decisions"
         return
     yield found["rule"]
     share = percent(found["decided"], found["n"])
     yield f"{found['decided']} of {found['n']} items decided ({share}), at a confidence of {found['confidence']:.3f}"
     if found["guaranteed"]:
         yield (
-            f"guaranteed: decisions are right at least {percent(args.accuracy)} of the time on items drawn like the "
-            f"{found['labels']} labeled ones; the guarantee fails with probability {percent(args.delta)} over "
+            f"guaranteed: decisions are right at least {level(args.accuracy)} of the time on items drawn like the "
+            f"{found['labels']} labeled ones; the guarantee fails with probability {level(args.delta)} over "
             "their draw"
         )
     else:
         yield (
             f"NOT guaranteed under shift: on {found['datasets_held']} of {found['datasets']} training datasets, each "
-            f"left out, this kept {percent(args.accuracy)}; the lowest was {percent(found['lowest_accuracy'])}"
+            f"left out, this kept {level(args.accuracy)}; the lowest was {percent(found['lowest_accuracy'])}"
         )

@@ -44,6 +44,7 @@ from ._output import check_apart as check_apart
 from ._output import check_not_in as check_not_in
 from ._output import evaluation_events as evaluation_events
 from ._output import fitted as fitted
+from ._output import level as level
 from ._output import live_progress as live_progress
 from ._output import percent as percent
 from ._output import points as points

@@ -135,6 +135,17 @@ def percent(share: float, of: float = 1) -> str:
     return f"{100 * share / of:.1f} %"
 
 
+def level(share: float) -> str:
+    """Return a level in percent, with no digit that it has not.
+
+    Examples
+    --------
+    >>> level(0.9), level(0.975)
+    ('90 %', '97.5 %')
+    """
+    return f"{100 * share:g} %"
+
+
 def points(share: float, sign: str = "") -> str:
     """Return a difference of shares in percentage points; `sign` is '+' to show that of a positive one too.
 

@@ -61,7 +61,7 @@ def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
         f"{console.points(found['expected_error_after'])} with these labels"
     )
     sizes = found["labels_needed"].items()
-    needed = [f"{size or 'more than all'} for {100 * float(power):g} %" for power, size in sizes]
+    needed = [f"{size or 'more than all'} for {console.level(float(power))}" for power, size in sizes]
     yield "labels that `deep check` needs to find a dataset on which P is as far off as on the worst training dataset,"
     yield f"by the chance of finding it: {', '.join(needed)}"
     if out is not None:
