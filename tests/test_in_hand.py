@@ -71,8 +71,11 @@ def test_labels_are_what_people_have(here, kind, tmp_path):
     rows.to_csv(tmp_path / "labels.csv", index=False)
     bare = rows.drop(columns="dataset")
     labels = {"pandas": bare, "polars": pl.from_pandas(bare), "path": tmp_path / "labels.csv"}[kind]
-    expected = deep.adapt(model, mine, np.where(np.arange(len(mine.labels)) < 30, mine.labels, -1))
+    few = np.where(np.arange(len(mine.labels)) < 30, mine.labels, -1)
+    expected = deep.adapt(model, mine, few)
     assert deep.adapt(model, mine, labels).correction.intercept == expected.correction.intercept
+    own = deep.fit(mine.with_columns(labels=few))
+    np.testing.assert_array_equal(deep.fit(here / "mine.parquet", labels).score(mine), own.score(mine))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Texts, check_both_classes, check_consistent_length, check_some_votes, numbered
-from deep.datasets import VotesGiven, as_votes
+from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes
 from deep.exceptions import InputError
 from deep.model import chain, stack
 from deep.model.adaptation import MIN_DATASETS, Belief
@@ -41,6 +41,7 @@ class SharedWork:
 
 def fit(
     votes: VotesGiven,
+    labels: LabelsGiven | None = None,
     *,
     scores: npt.ArrayLike | None = None,
     score_names: Sequence[str] = (),
@@ -68,6 +69,8 @@ def fit(
     ----------
     votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
         Rows without a label teach something only where no dataset is fully labeled.
+    labels : array-like, data frame or path, optional
+        In place of those beside the votes, as :func:`deep.adapt` takes them.
     scores : array-like of shape (n_examples, n_scorers), optional
         Soft scores aligned with the rows, in any unit; NaN where there is none. The stack alone uses them.
     score_names : sequence of str, optional
@@ -117,7 +120,7 @@ def fit(
     """
     asked = ChainOptions(recipe, weighting, sizes, _names(ensembler), _names(calibrator), selector)
     return fit_asked(
-        as_votes(votes),
+        as_votes(votes) if labels is None else as_labels(labels, as_votes(votes)),
         asked,
         SharedWork(run=run),
         scores=scores,
