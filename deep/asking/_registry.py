@@ -322,8 +322,9 @@ class Finder:
         if judge is None:
             raise InputError(
                 f"`model` must have judges that can be run here. Got the voter {voter.name!r}, which is no prompt, "
-                "check or encoder that is known. Score a table of its votes (`deep score MODEL VOTES`), or give its "
-                "prompt file with --prompt, or its function with --judge MODULE:FUNCTION (`judges` of a Finder in Python)."
+                "check or encoder that is known. Score a table of its votes (`deep score MODEL VOTES`), or give "
+                "its prompt file with --prompt, or its function with --judge MODULE:FUNCTION (`judges` of a Finder in "
+                "Python)."
             )
         column = PlannedVoter(judge, (self.ask or str(voter.model)) if judge.needs_llm else "")
         if column.name != voter.name and not self.allow_mismatch:

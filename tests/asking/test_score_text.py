@@ -252,4 +252,4 @@ def test_votes_that_no_judge_here_gives_are_refused(tmp_path, capsys):
     capsys.readouterr()
     err = refused(capsys, score, model, "--source-text", "a", "--claim-text", "b")
     assert "the voter 'human'" in err
-    assert "--votes" in err
+    assert "`deep score MODEL VOTES`" in err

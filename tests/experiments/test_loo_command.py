@@ -204,6 +204,8 @@ def test_own_votes_all_held_out_in_turn(loo, tmp_path):
     assert all(run["votes"] == ["v.csv"] for run in runs)
     mean = results["mean"]["recommended"]["balanced_accuracy"]
     assert mean == pytest.approx(np.mean([run["recommended"]["balanced_accuracy"] for run in runs]))
+    low, high = results["mean"]["recommended"]["balanced_accuracy_ci"]
+    assert 0 <= low < mean < high <= 1
     assert results["mean"]["best_judge_context"] is None  # two datasets are too few to learn a context from
     for test in (test for run in runs for test in run["comparisons"]):
         assert test["p_bonferroni_datasets"] == min(1, 3 * test["p"])

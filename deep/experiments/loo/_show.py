@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from deep._util.names import listed, table
 from deep.console import SIMULATED
-from deep.evaluate import CONTEXT, Row, Run, in_percent
+from deep.evaluate import CONTEXT, Row, Run, in_percent, mean_interval
 
 CHAINS = {
     "recommended": "recommended (chosen on training data)",
@@ -137,13 +137,21 @@ def mean_of_runs(runs: Sequence[Run]) -> Row:
     means: Row = {"n_datasets": sum(run["prior_test"] is not None for run in runs)}
     for key in CHAINS:
         rows = [run[key] for run in runs if run[key] is not None]
-        means[key] = {name: mean_of(rows, name) for name in AVERAGED} if rows else None
+        means[key] = _averaged(rows, AVERAGED)
     for kind in BASELINES:
         rows = [row for run in runs for row in run["baselines"] if row["kind"] == kind]
         names = AVERAGED if kind == CONTEXT else ("balanced_accuracy",)
-        means[kind] = {name: mean_of(rows, name) for name in names} if rows else None
+        means[kind] = _averaged(rows, names)
     means["encoders"] = {origin: _mean_by_encoder(runs, origin) for origin in ("test", "center", "train")}
     return means
+
+
+def _averaged(rows: Sequence[Row], names: Sequence[str]) -> Row | None:
+    """Return the means of figures over datasets, with the 95 % interval of balanced accuracy by Student's t."""
+    known = [row["balanced_accuracy"] for row in rows if row["balanced_accuracy"] is not None]
+    low, high = mean_interval(known, 0.95)[1:] if len(known) > 1 else (0.0, 0.0)
+    interval = [max(low, 0.0), min(high, 1.0)] if low < high else None
+    return {name: mean_of(rows, name) for name in names} | {"balanced_accuracy_ci": interval} if rows else None
 
 
 def _mean_by_encoder(runs: Sequence[Run], origin: str) -> dict[str, float | None]:
@@ -167,10 +175,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def mean_summary(means: Row, source: str) -> Iterator[str]:
     """Yield the lines that follow when every dataset was held out in turn."""
-    yield f"Mean over {means['n_datasets']} held-out datasets"
+    yield f"Mean over {means['n_datasets']} held-out datasets, with intervals by Student's t over them"
     for key, label in {**CHAINS, **BASELINES}.items():
         if means[key] is not None:
-            yield _line(label, {**means[key], "balanced_accuracy_ci": None}, source)
+            yield _line(label, means[key], source)
 
 
 SIZES_A_TABLE = 3
