@@ -63,6 +63,14 @@ def test_rows():
     assert file.getvalue() == "'=h,n\n'+a(),-1\nb,2.5\n"
 
 
+@pytest.mark.parametrize("text", ["one\rtwo", "end\r\n", "\r", "a\r\nb\nc"])
+def test_line_ends_inside_a_cell_end_no_row(tmp_path, text):
+    """A bare carriage return, as old files of a Macintosh have it, among them."""
+    with (tmp_path / "t.csv").open("w", encoding="utf-8", newline="") as file:
+        write_rows(file, ["item_id", "source"], [["a", text], [text, "b"]])
+    assert [[read_cell(cell) for cell in row] for row in cells_of(tmp_path / "t.csv")][1:] == [["a", text], [text, "b"]]
+
+
 @given(*[TEXTS.filter(lambda text: text.strip() == text and text)] * 2)
 def test_labels_and_annotations(tmp_path_factory, item, note):
     """What people write, and the names of items, come back from the tables of labels."""

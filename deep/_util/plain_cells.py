@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ def read_cell(text: str) -> str:
 
 
 def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a table as CSV, its texts as plain cells."""
-    table = csv.writer(file, lineterminator="\n")
+    """Write a table as CSV, its texts as plain cells; one with a bare carriage return is quoted, as csv does not."""
+    lines = SimpleNamespace(write=lambda line: file.write(line.removesuffix("\r\n") + "\n"))
+    table = csv.writer(lines, lineterminator="\r\n")
     table.writerow([plain_cell(name) for name in columns])
     table.writerows([plain_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
 

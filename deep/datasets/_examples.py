@@ -10,6 +10,7 @@ import numpy as np
 from deep._util.columns import VOTE_WORDS
 from deep._util.files import check_regular
 from deep._util.names import check_name, is_storable, plain_form
+from deep._util.plain_cells import read_row
 from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows, rows_of_text
 from deep.exceptions import InputError
 from deep.records import Example
@@ -258,7 +259,7 @@ class ExampleFile(_Rows):
         return repr(str(self.path))
 
     def _rows(self) -> Iterator[Located]:
-        return read_rows(self.path, {*self.columns.values(), ITEM_ID})
+        return _as_written(read_rows(self.path, {*self.columns.values(), ITEM_ID}), self.path)
 
 
 class _TextExamples(_Rows):
@@ -274,7 +275,7 @@ class _TextExamples(_Rows):
         return repr(self.file)
 
     def _rows(self) -> Iterator[Located]:
-        return rows_of_text(self.content, self.file)
+        return _as_written(rows_of_text(self.content, self.file), Path(self.file))
 
 
 def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | None = None) -> Examples:
@@ -377,6 +378,12 @@ def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
         if field not in FIELDS:
             raise InputError(f"`columns` must map {', '.join(sorted(FIELDS))}. Got {field!r}.")
     return dict(columns or {})
+
+
+def _as_written(rows: Iterator[Located], path: Path) -> Iterator[Located]:
+    """Yield rows, those of CSV as they were before a guard against formulas, as labels and votes are read."""
+    is_csv = (ending_of(path) or "").startswith(".csv")
+    return ((line, read_row(row)) for line, row in rows) if is_csv else rows
 
 
 def _text(value: object) -> str | None:

@@ -366,13 +366,11 @@ class BatchRunner(Session):
         return None
 
     async def _collect(self, batch: Batch, state: "RemoteBatch", requests: Iterable[Request], *, last: bool) -> None:
-        if state.status == "failed":
+        if state.status == "failed" and not state.output_file_id:
             await self.ledger.call(table.release, batch_id=batch.id, run=self.ledger.run)
             raise EndpointError(f"`batch` was refused: {self.client.redact.line(_first_error(state))}.")
         with ExitStack() as stack:
-            names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
-            files = [stack.enter_context(await self._download(name)) for name in names if name]
-            lines = BatchLines(files, self.client.redact)
+            lines = await self._results(batch, state, stack)
             stream, strange = iter(requests), lines.keys()
             while chunk := list(islice(stream, CHUNK)):
                 asked = {request.key: request for request in chunk}
@@ -381,6 +379,23 @@ class BatchRunner(Session):
         self.tally.lines_passed_over += lines.broken + len(strange)
         if not await self.ledger.call(table.still_in, batch_id=batch.id):
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="collected")
+
+    async def _results(self, batch: Batch, state: "RemoteBatch", stack: ExitStack) -> BatchLines:
+        """Return the lines of a batch's files: as many as it has answers, lest what is paid be taken for lost."""
+        names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
+        for look in range(LOOKS):
+            if look:
+                await self._pause()
+            files = [stack.enter_context(await self._download(name)) for name in names if name]
+            lines = BatchLines(files, self.client.redact)
+            found = len(lines.keys()) + lines.broken if lines.keys() else 0
+            if found >= _answered(state) or "expired" in self.ledger.retry:
+                return lines
+        raise EndpointError(
+            f"`batch` must come with its results. Got {found} results for {_answered(state)} or more of "
+            f"{printable(str(batch.remote))}. Run the same command again later: nothing is asked twice. "
+            "--retry-failed expired takes what is there, and asks the rest again, so each may be paid twice."
+        )
 
     async def _download(self, name: str) -> IO[bytes]:
         """Return the content of a file of the endpoint in one without a name."""
@@ -444,10 +459,15 @@ def _kind_of(error: EndpointError) -> str | None:
     return cause.kind if isinstance(cause, CallError) else None
 
 
+def _answered(state: "RemoteBatch") -> int:
+    """Return how many answers a batch counts; where it counts none that can be read, one if it says it is complete."""
+    n = getattr(state.request_counts, "completed", None)
+    return n if isinstance(n, int) else int(state.status == "completed")
+
+
 def _lacks_results(state: "RemoteBatch") -> bool:
     """Return whether a batch that counts answers names no file of them, as it may for a moment after its end."""
-    answered = state.request_counts.completed if state.request_counts is not None else 0
-    return bool(answered) and state.output_file_id is None
+    return state.request_counts is not None and bool(_answered(state)) and not state.output_file_id
 
 
 async def _named(answer: Awaitable[T]) -> T:
@@ -456,11 +476,13 @@ async def _named(answer: Awaitable[T]) -> T:
     Raises
     ------
     CallError
-        It has none.
+        It has none, or a state that is no word.
     """
     answered = await answer
     if not isinstance(getattr(answered, "id", None), str):
         raise CallError("broken", "the answer names no file and no batch")
+    if not isinstance(getattr(answered, "status", None), str | None):
+        raise CallError("broken", "the answer has a status that is no text")
     return answered
 
 

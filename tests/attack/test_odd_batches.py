@@ -162,6 +162,77 @@ def test_a_result_file_that_is_cut_off_is_fetched_again(tmp_path, monkeypatch):
     assert states(tmp_path / "l") == {"done": 3}
 
 
+FILES = {
+    "a page": lambda content: b"<html>maintenance</html>",
+    "an error": lambda content: b'{"error": {"message": "the file is being prepared"}}',
+    "nothing": lambda content: b"",
+    "one list": lambda content: b"[" + b",".join(content.splitlines()) + b"]",
+    "UTF-16": lambda content: content.decode().encode("utf-16"),
+    "the first half": lambda content: b"\n".join(content.splitlines()[:3]),
+    "the first half, cut": lambda content: content[: len(content) // 2],
+}
+
+
+def changed_answer(monkeypatch, **values):
+    """Let all that a server says of a batch that has ended have other values."""
+    plain = FaultServer._get_batch
+
+    async def answer(server, request):
+        found = json.loads((await plain(server, request)).body)
+        return web.json_response(found | (values if found["status"] == "completed" else {}))
+
+    monkeypatch.setattr(FaultServer, "_get_batch", answer)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_without_the_results_is_no_end_of_what_was_paid(name, tmp_path, monkeypatch):
+    """Nothing is failed nor asked again: the next run fetches the file once more, or is told to take what is there."""
+    plain, odd = FaultServer._download, {"on": True}
+
+    async def download(server, request):
+        content = (await plain(server, request)).body
+        return web.Response(body=FILES[name](content) if odd["on"] else content)
+
+    monkeypatch.setattr(FaultServer, "_download", download)
+    if name.startswith("the first half"):
+        changed_answer(monkeypatch, request_counts={"total": 6, "completed": 6, "failed": 0})
+    with FaultServer() as server:
+        with pytest.raises(DeepError, match=r"`batch` must come with its results\. Got [034] results for [16] or more"):
+            run(server.url, tmp_path / "l", questions(6), batch=True)
+        assert states(tmp_path / "l") == {"sent": 6}
+        odd["on"] = False
+        run(server.url, tmp_path / "l", questions(6), batch=True)
+        assert list(server.copies().values()) == [1] * 6
+    assert states(tmp_path / "l") == {"done": 6}
+
+
+def test_what_is_there_is_taken_where_that_is_asked_for(tmp_path, monkeypatch):
+    """A server that counts wrongly stops nobody for ever."""
+    changed_answer(monkeypatch, request_counts={"total": 6, "completed": 60, "failed": 0})
+    with FaultServer() as server:
+        run(server.url, tmp_path / "l", questions(6), batch=True, retry_failed=["expired"])
+    assert states(tmp_path / "l") == {"done": 6}
+
+
+@pytest.mark.parametrize("values", [{"status": ["completed"]}, {"status": {"is": "completed"}}])
+def test_a_state_that_is_no_word_is_one_line(values, tmp_path, monkeypatch):
+    """And nothing is given up."""
+    changed_answer(monkeypatch, **values)
+    with FaultServer() as server, pytest.raises(DeepError, match="a status that is no text"):
+        run(server.url, tmp_path / "l", questions(3), batch=True, retry=QUICK)
+    assert states(tmp_path / "l") == {"sent": 3}
+
+
+@pytest.mark.parametrize("values", [{"request_counts": "3"}, {"request_counts": [3]}, {"status": "failed"}])
+def test_results_are_taken_whatever_is_said_beside_them(values, tmp_path, monkeypatch):
+    """Counts that are none, and a batch that failed and yet has answers, which were paid."""
+    changed_answer(monkeypatch, **values)
+    with FaultServer() as server:
+        run(server.url, tmp_path / "l", questions(3), batch=True)
+        assert list(server.copies().values()) == [1, 1, 1]
+    assert states(tmp_path / "l") == {"done": 3}
+
+
 def each(page, **values):
     """Return a page of a list with other values in every entry."""
     return page | {"data": [one | values for one in page["data"]]}

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deep._util.plain_cells import write_rows
 from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, examples_from_text, read_examples
 from deep.datasets import _rows as rows_module
 from deep.exceptions import InputError
@@ -38,9 +39,7 @@ def write(path, examples):
         )
     elif ".csv" in path.name:
         with opened(path, "wt", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(table)
+            write_rows(file, COLUMNS, (row.values() for row in table))
     else:
         with opened(path, "wt", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in table)
@@ -382,3 +381,16 @@ def test_a_card_counts_classes_documents_and_words():
     assert (y.documents, y.without_source, y.share_consistent, x.share_consistent) == (2, 1, 1.0, 0.5)
     assert describe_examples(examples[2:3])[0].share_consistent is None
     assert describe_examples(examples[5:])[0].source_words is None
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.csv.gz"])
+def test_what_a_guard_put_before_a_formula_is_no_part_of_the_text(tmp_path, name):
+    """As in tables of votes and labels: ids meet, and a text that deep wrote is the question that was paid for."""
+    cells = ["=1+1", "- One.\n- Two.", "@Ann said so.", "'=1+1", "it's"]
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(tmp_path / name, "wt", encoding="utf-8", newline="") as file:
+        write_rows(file, ["example_id", "source", "claim"], [[cell, cell, cell] for cell in cells])
+    content = b"source,claim\n\"'- One.\",'@Ann said so.\n"
+    found = read_examples(tmp_path / name)
+    assert [(e.example_id, e.source, e.claim) for e in found] == [(cell, cell, cell) for cell in cells]
+    assert [(e.source, e.claim) for e in examples_from_text(content, "e.csv")] == [("- One.", "@Ann said so.")]
