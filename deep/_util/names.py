@@ -183,8 +183,12 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
     raise InputError(f"`{param}` must be printable text on one line. Got {fault}{where}. Rename it.")
 
 
+INVISIBLE = "\u034f\u115f\u1160\u3164\uffa0"
+"""Letters and marks, by their category, that show nothing."""
+
+
 def person_name(name: str) -> str:
-    r"""Return a name of a person in one spelling: composed (NFC), without white space around it.
+    r"""Return a name of a person in one spelling, that of :func:`plain_form`.
 
     Examples
     --------
@@ -192,7 +196,7 @@ def person_name(name: str) -> str:
     >>> person_name(" A\u0301nn") == "\xc1nn"
     True
     """
-    return unicodedata.normalize("NFC", name).strip()
+    return plain_form(name)
 
 
 def plain_form(name: str) -> str:
@@ -209,7 +213,7 @@ def plain_form(name: str) -> str:
     """
     if not ODD.search(name):
         return name  # nearly all
-    visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    visible = "".join(c for c in name if unicodedata.category(c) != "Cf" and c not in INVISIBLE)
     return " ".join(unicodedata.normalize("NFC", visible).split())
 
 

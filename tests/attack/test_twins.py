@@ -15,6 +15,8 @@ TWINS = {
     "two blanks": ("the news", "the  news"),
     "no-break space": ("the news", "the\u00a0news"),
     "joiner": ("news", "ne\u200dws"),
+    "grapheme joiner": ("news", "ne\u034fws"),
+    "filler": ("news", "news\u3164"),
 }
 
 

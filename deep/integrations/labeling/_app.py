@@ -5,7 +5,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject
-from deep._util.names import person_name
 from deep.exceptions import InputError
 from deep.integrations.labeling._desk import LabelDesk
 from deep.integrations.labeling._label_log import LabelLogLostError
@@ -102,7 +101,7 @@ def _text(asked: JsonObject, name: str) -> str:
 
 
 def _name(asked: JsonObject) -> str:
-    name = person_name(_text(asked, "person"))
+    name = _text(asked, "person").strip()  # the desk takes it in one spelling
     if len(name) > LONGEST_NAME:
         raise InputError(f"`person` must have at most {LONGEST_NAME} characters. Got {len(name):,}.")
     return name

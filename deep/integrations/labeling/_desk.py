@@ -69,7 +69,7 @@ class LabelDesk:
         InputError
             The name cannot stand on one line.
         """
-        person = check_name(person_name(person), "person")
+        person = _person(person)
         with self._lock:
             item, last = self._next_laid_out(person), self._last(person)
             if item is not None and item != self.log.book.shown.get(person):
@@ -98,7 +98,7 @@ class LabelDesk:
         LabelLogLostError
             The log is not as it was left, so that the answer is set aside for the next start.
         """
-        person = person_name(person)
+        person = _person(person)
         with self._lock:
             item = self._item(item_id)
             if item in self.log.book.answers.get(person, {}):
@@ -109,7 +109,7 @@ class LabelDesk:
 
     def undo(self, person: str) -> JsonObject:
         """Take back a person's last label or skip, so that its item comes next; return the state."""
-        person = person_name(person)
+        person = _person(person)
         with self._lock:
             last = self._last(person)
             if last is not None:
@@ -118,7 +118,7 @@ class LabelDesk:
 
     def again(self, person: str) -> JsonObject:
         """Put the items that a person skipped before that person once more; return the state."""
-        person = person_name(person)
+        person = _person(person)
         with self._lock:
             own = self.log.book.answers.get(person, {})
             skipped = [item for item, given in own.items() if given.label is None]
@@ -134,7 +134,7 @@ class LabelDesk:
         InputError
             The person has not labeled it.
         """
-        person = person_name(person)
+        person = _person(person)
         with self._lock:
             item, book = self._item(item_id), self.log.book
             if person not in book.labelers(item):
@@ -372,6 +372,11 @@ def _plan(
     people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new[:now]])}
     wanted = [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]
     return _Plan(wanted, subject.texts(list(people)), new[now:])  # texts before a word of them is kept
+
+
+def _person(name: str) -> str:
+    """Return the name of a person in one spelling; raise an InputError where it cannot stand on one line."""
+    return person_name(check_name(name.strip(), "person"))
 
 
 def _texts_of(example: Example) -> dict[str, str | None]:
