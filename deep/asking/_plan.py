@@ -56,6 +56,15 @@ def planned_voters(judges: Iterable[Judge], llms: Sequence[str]) -> tuple[Planne
     return tuple(PlannedVoter(judge, llm) for judge in ordered for llm in (llms if judge.needs_llm else ("",)))
 
 
+def _state_of(examples: Examples) -> tuple[int, int] | None:
+    """Return when the file of examples was last changed, and its size; None where they are in no file."""
+    path = getattr(examples, "path", None)
+    if not isinstance(path, Path) or not path.is_file():
+        return None
+    state = path.stat()
+    return state.st_mtime_ns, state.st_size
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """The judgments that a run is to make.
@@ -68,14 +77,18 @@ class Plan:
         The endpoint's name in the ledger; empty where no LLM is asked.
     calls : Calls, optional
         How functions are called, and where their answers are kept.
+    found : tuple of int, optional
+        When the file of the examples was last changed, and its size.
     """
 
     examples: Examples
     columns: tuple[PlannedVoter, ...]
     endpoint: str = ""
     calls: Calls = field(default_factory=Calls)
+    found: tuple[int, int] | None = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "found", _state_of(self.examples))
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
         if repeated is not None:
             raise InputError(
@@ -89,6 +102,14 @@ class Plan:
         for example in self.examples if shown else ():
             for few in shown.values():
                 few.choose(example)
+
+    def check_unchanged(self) -> None:
+        """Raise where the file of the examples is another now: votes were asked for on what it held."""
+        if _state_of(self.examples) != self.found:
+            raise InputError(
+                f"`examples` must stay as they are during a run. Got {self.examples.origin}, which has changed since. "
+                "Run the same command again: what was answered is kept."
+            )
 
     @cached_property
     def voters(self) -> list[str]:

@@ -86,6 +86,7 @@ def write_votes(
     Counts those of staged judges and of judges that need no LLM. `on_judged` is called with each example as it is
     written.
     """
+    plan.check_unchanged()
     documents = any(example.document_id is not None for example in plan.examples)
     asked = {} if options is None else {"max_failure_rate": options.max_failure_rate}
     outputs = Outputs(

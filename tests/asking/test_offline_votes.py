@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from deep import asking
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL
 from deep.integrations import encoders
@@ -247,3 +248,22 @@ def test_examples_pass_through_a_thousand_at_a_time(tmp_path, monkeypatch):
     assert status == 0
     assert fake.sizes == [1000, 1000, 100]
     assert pd.read_parquet(out)["item_id"].tolist() == [str(i) for i in range(1, 2101)]
+
+
+def test_examples_that_change_during_the_run_are_no_table(examples, monkeypatch, capsys):
+    """Their votes were asked for on what the file held."""
+    run_plan = asking.run_plan
+
+    def run_and_change(*given):
+        outcome = run_plan(*given)
+        examples.write_text(examples.read_text() + "\n")
+        return outcome
+
+    monkeypatch.setattr("deep.asking.run_plan", run_and_change)
+    status, out = run(examples, "--lexical", "numbers")
+    assert (status, out.exists()) == (2, False)
+    err = capsys.readouterr().err
+    assert err.startswith("error: `examples` must stay as they are during a run. Got ")
+    assert err.endswith("Run the same command again: what was answered is kept.\n")
+    monkeypatch.setattr("deep.asking.run_plan", run_plan)
+    assert run(examples, "--lexical", "numbers")[0] == 0
