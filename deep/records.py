@@ -130,17 +130,15 @@ class Judgment:
         if self.reason is not None and self.reason not in get_args(Reason):
             allowed = ", ".join(get_args(Reason))
             raise InputError(f"`reason` must be one of {allowed}. Got {self.reason!r}.")
-        for name, default, fits, said in _FIELDS:
-            if (value := getattr(self, name)) is not default and not fits(value):
+        for name, default, kind, said in _FIELDS:
+            value = getattr(self, name)
+            fits = value is default or (isinstance(value, kind) if isinstance(kind, type) else kind(value))
+            if not fits:
                 raise InputError(f"`{name}` of a judgment must be {said}. Got {value!r:.80}.")
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and bool(value < 1e300) and not value < -1e300  # NaN is not below
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _are_counts(value: object) -> bool:
@@ -160,9 +158,9 @@ def _is_flag(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
-_FIELDS: tuple[tuple[str, object, Callable[[Any], bool], str], ...] = (
+_FIELDS: tuple[tuple[str, object, type | Callable[[Any], bool], str], ...] = (
     *((name, None, _is_number, "a finite number") for name in ("score", "cost", "seconds")),
-    *((name, None, _is_text, "text") for name in ("raw_text", "model", "rationale")),
+    *((name, None, str, "text") for name in ("raw_text", "model", "rationale")),
     ("tokens", ..., _are_counts, "whole numbers by kind"),
     ("evidence", (), _are_texts, "a tuple of texts"),
     ("samples", (), _are_votes, "a tuple of -1, 0 and 1"),
