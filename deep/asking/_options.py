@@ -201,7 +201,7 @@ class AskOptions:
             key = replace(self, base_url=row.address, api_key_env=row.key or "NO_KEY", providers={}).api_key()
             if row.key and key is None:
                 raise InputError(f"`{row.key}` must hold the API key for {row.name}/.... Got nothing. Set it.")
-            others[endpoint] = Client(row.address, key, timeout=self.timeout, max_connections=room)
+            others[endpoint] = Client(row.address, key, timeout=self.timeout, max_connections=room, named=True)
             if not row.tried:
                 sys.stderr.write(f"{row.name} at {endpoint}: as documented ({row.source}); deep has never tried it.\n")
         if default or not others:

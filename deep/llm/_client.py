@@ -10,6 +10,7 @@ import ipaddress
 import itertools
 import json
 import math
+import os
 import re
 import time
 import zlib
@@ -153,6 +154,17 @@ _sent: ContextVar[bool] = ContextVar("sent", default=True)
 """Whether the request of this task has begun to leave this machine."""
 
 
+ORG, PROJECT = "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"
+
+
+def _told(name: str) -> str | None:
+    """Return what a variable of the environment holds for a header; raise where no header can hold it."""
+    found = os.environ.get(name, "").strip()
+    if not (found.isascii() and found.isprintable()):
+        raise InputError(f"`{name}` must be printable ASCII on one line. Got something else. Set it anew, or unset it.")
+    return found or None
+
+
 class Client:
     """Sends chat completions to one OpenAI-compatible endpoint.
 
@@ -166,10 +178,18 @@ class Client:
         Seconds that one attempt may take in all.
     max_connections : int
         At least the number of requests in flight; waiting for a connection would count against the timeout.
+    named : bool, default=False
+        Of a provider that LLMs are named after: it is not told OPENAI_ORG_ID and OPENAI_PROJECT_ID.
     """
 
     def __init__(
-        self, base_url: str, api_key: str | None = None, *, timeout: float = 120.0, max_connections: int = 128
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        *,
+        timeout: float = 120.0,
+        max_connections: int = 128,
+        named: bool = False,
     ) -> None:
         import httpx2
         from openai import AsyncOpenAI
@@ -191,6 +211,8 @@ class Client:
             )
             for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
         ]
+        for client in clients:
+            client.organization, client.project = (None, None) if named else (_told(ORG), _told(PROJECT))
         self.openai = clients[0]
         self._clients = clients
         self._turn = itertools.cycle(clients)

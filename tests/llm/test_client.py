@@ -14,6 +14,7 @@ import urllib.parse
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from openai import Omit
 
 from deep.exceptions import InputError
 from deep.llm import CallError, Client, Redactor, check_base_url, public_url, read_reply
@@ -292,6 +293,19 @@ def test_certificates_that_cannot_be_read_are_named(monkeypatch):
     _ssl_context.cache_clear()
     with pytest.raises(InputError, match="`SSL_CERT_FILE` and `SSL_CERT_DIR` must name certificates"):
         _ssl_context()
+
+
+@pytest.mark.parametrize("name", ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID"])
+def test_a_named_provider_is_not_told_the_organization(monkeypatch, name):
+    """Only the endpoint itself is; and what no header can hold is refused before anything is asked."""
+    header = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}[name]
+    monkeypatch.setenv(name, " acme\n")
+    own, other = Client("http://localhost:1/v1"), Client("http://localhost:2/v1", named=True)
+    assert own.openai.default_headers[header] == "acme"
+    assert isinstance(other.openai.default_headers[header], Omit)
+    monkeypatch.setenv(name, "ac\nme")
+    with pytest.raises(InputError, match=f"`{name}` must be printable ASCII on one line"):
+        Client("http://localhost:1/v1")
 
 
 @pytest.mark.parametrize("url", ["http://me:s3cret@h/v1", "http://h/v1?api_key=s3cret", "http://h/v1?sig=s3cret"])
