@@ -135,6 +135,9 @@ RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 ODD = re.compile(r"[^\x00-\x7F]|^\s|\s$|\s\s")
 """What a name holds that another one can look like: blanks to be overlooked, and all that is not ASCII."""
 
+INVISIBLE = "\u034f\u115f\u1160\u3164\uffa0"
+"""Letters and marks, by their category, that show nothing."""
+
 LONGEST = 1000
 """Characters that a name may have: a longer one fits no figure."""
 
@@ -181,22 +184,6 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
     else:
         return name
     raise InputError(f"`{param}` must be printable text on one line. Got {fault}{where}. Rename it.")
-
-
-INVISIBLE = "\u034f\u115f\u1160\u3164\uffa0"
-"""Letters and marks, by their category, that show nothing."""
-
-
-def person_name(name: str) -> str:
-    r"""Return a name of a person in one spelling, that of :func:`plain_form`.
-
-    Examples
-    --------
-    >>> from deep._util.names import person_name
-    >>> person_name(" A\u0301nn") == "\xc1nn"
-    True
-    """
-    return plain_form(name)
 
 
 def plain_form(name: str) -> str:

@@ -77,7 +77,7 @@ class Plan:
         The endpoint's name in the ledger; empty where no LLM is asked.
     calls : Calls, optional
         How functions are called, and where their answers are kept.
-    found : tuple of int, optional
+    file_state : tuple of int, optional
         When the file of the examples was last changed, and its size.
     """
 
@@ -85,10 +85,10 @@ class Plan:
     columns: tuple[PlannedVoter, ...]
     endpoint: str = ""
     calls: Calls = field(default_factory=Calls)
-    found: tuple[int, int] | None = field(init=False)
+    file_state: tuple[int, int] | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "found", _state_of(self.examples))
+        object.__setattr__(self, "file_state", _state_of(self.examples))
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
         if repeated is not None:
             raise InputError(
@@ -105,7 +105,7 @@ class Plan:
 
     def check_unchanged(self) -> None:
         """Raise where the file of the examples is another now: votes were asked for on what it held."""
-        if _state_of(self.examples) != self.found:
+        if _state_of(self.examples) != self.file_state:
             raise InputError(
                 f"`examples` must stay as they are during a run. Got {self.examples.origin}, which has changed since. "
                 "Run the same command again: what was answered is kept."

@@ -204,12 +204,8 @@ def _lines(estimate: Estimate) -> Iterator[str]:
     if estimate.longer_at_most:
         yield f"at most {estimate.longer_at_most:,} calls more with four times the limit, where replies are cut off"
     yield f"{estimate.input_tokens:,} input tokens (about), {output} output tokens"
-    known = estimate.dollars is not None
-    yield (
-        f"cost: about {money(estimate.dollars)}, at most {money(estimate.dollars_at_most)}"
-        if known
-        else "cost: unknown"
-    )
+    bounds = f"about {money(estimate.dollars)}, at most {money(estimate.dollars_at_most)}"
+    yield f"cost: {'unknown' if estimate.dollars is None else bounds}"
     if estimate.offline_judgments:
         yield f"{estimate.offline_judgments:,} judgments that need no LLM, $0.00"
     if estimate.more_follow:

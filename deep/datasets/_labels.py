@@ -11,7 +11,7 @@ import numpy as np
 from deep._util.checks import Labels, Texts, Votes
 from deep._util.columns import Column, label_cells, person_cells, score_cells, shown, text_cells, vote_cells
 from deep._util.files import read_bytes
-from deep._util.names import is_storable, person_name
+from deep._util.names import is_storable, plain_form
 from deep.datasets._join import check_any_matched, join_parts, number_items
 from deep.datasets._source import DATASET, Source, rows_under
 from deep.datasets._tables import VOTE_COLUMNS, open_all, read_part
@@ -260,7 +260,7 @@ def _labels_of(
         named = "annotator" in columns
         if not named:
             return [([ONE] * n, label)]
-        return [([*map(person_name, text_cells(source.read(["annotator"])["annotator"], required=True))], label)]
+        return [([*map(plain_form, text_cells(source.read(["annotator"])["annotator"], required=True))], label)]
     wide = list(people) or [name for name in columns if name not in VOTE_COLUMNS]
     if not wide:
         raise InputError(
@@ -269,7 +269,7 @@ def _labels_of(
         )
     data = source.read(wide)
     return [
-        ([person_name(name)] * len(column.values), _labels(column, consistent_from)) for name, column in data.items()
+        ([plain_form(name)] * len(column.values), _labels(column, consistent_from)) for name, column in data.items()
     ]
 
 

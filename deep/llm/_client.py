@@ -154,11 +154,8 @@ _sent: ContextVar[bool] = ContextVar("sent", default=True)
 """Whether the request of this task has begun to leave this machine."""
 
 
-ORG, PROJECT = "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"
-
-
-def _told(name: str) -> str | None:
-    """Return what a variable of the environment holds for a header; raise where no header can hold it."""
+def _header_value(name: str) -> str | None:
+    """Return the value of a variable of the environment, None where it is empty; raise where no header can hold it."""
     found = os.environ.get(name, "").strip()
     if not (found.isascii() and found.isprintable()):
         raise InputError(f"`{name}` must be printable ASCII on one line. Got something else. Set it anew, or unset it.")
@@ -211,8 +208,9 @@ class Client:
             )
             for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
         ]
+        account = (None, None) if named else (_header_value("OPENAI_ORG_ID"), _header_value("OPENAI_PROJECT_ID"))
         for client in clients:
-            client.organization, client.project = (None, None) if named else (_told(ORG), _told(PROJECT))
+            client.organization, client.project = account
         self.openai = clients[0]
         self._clients = clients
         self._turn = itertools.cycle(clients)

@@ -397,10 +397,8 @@ def part_lines(runs: Sequence[Run]) -> Iterator[str]:
         for name, of in rows.items()
         if " " in name
     }
-    header, title = (
-        ["", "bal. acc.", "95 % interval", "log loss", "95 % interval"],
-        "Paired differences on the same items",
-    )
+    header = ["", "bal. acc.", "95 % interval", "log loss", "95 % interval"]
+    title = "Paired differences on the same items"
     if len(kept) == 1:
         yield from aligned(title, header, [*chain.from_iterable(paired.values())])
     else:  # a table each: beside the name of a comparison that of a dataset has no room

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.names import person_name
+from deep._util.names import plain_form
 from deep._util.plain_cells import read_row
 from deep.datasets import read_rows
 from deep.evaluate import agreement_measures
@@ -191,7 +191,7 @@ def read_annotation_rows(path: Path, key: Sequence[str]) -> tuple[list[str], lis
         raise InputError(f"`file` must hold rows with the columns {', '.join(required)}. Got {got} in {str(path)!r}.")
     seen: set[tuple[str, ...]] = set()
     for number, row in enumerate(rows, start=1):
-        names = tuple(person_name(row[name]) if name == "annotator" else row[name].strip() for name in key)
+        names = tuple(plain_form(row[name]) if name == "annotator" else row[name].strip() for name in key)
         if not all(names):
             raise InputError(f"`{key[names.index('')]}` must not be empty. Got '' in row {number} of {str(path)!r}.")
         if names in seen:
@@ -228,7 +228,7 @@ def annotations_of(columns: list[str], rows: list[dict[str, str]], source: str) 
     ambiguous: dict[str, Counter[str]] = {}
     for number, row in enumerate(rows, start=1):
         where = f"in row {number} of {source}"
-        item, annotator = row["item_id"].strip(), person_name(row["annotator"])
+        item, annotator = row["item_id"].strip(), plain_form(row["annotator"])
         marks[item, annotator] = {name: _mark(row, name, where) for name in ("label", *STEPS)}
         kind = row.get("ambiguous", "").strip().lower()
         if kind and kind not in AMBIGUITIES:

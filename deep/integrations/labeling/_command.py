@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 
 from deep import console
-from deep._util.names import check_name, person_name
+from deep._util.names import check_name, plain_form
 from deep.exceptions import ExitStatus
 from deep.integrations import labeling, serve
 from deep.integrations.labeling import _agreement, _list
@@ -69,7 +69,7 @@ def _add_page(parser: console.CommandParser) -> None:
 def _page(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C, which is its way to end."""
     console.check_least(args, n=1, seed=0)
-    person = None if args.person is None else person_name(check_name(args.person.strip(), "person"))
+    person = None if args.person is None else plain_form(check_name(args.person.strip(), "person"))
     options = serve.ServerOptions(port=args.port)
     subject = labeling.read_label_subject(
         args.votes,

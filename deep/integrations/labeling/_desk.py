@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from deep._util.files import JsonObject
-from deep._util.names import check_name, person_name, sentence_spans
+from deep._util.names import check_name, plain_form, sentence_spans
 from deep.datasets import Item
 from deep.evaluate import agreement_measures
 from deep.exceptions import InputError
@@ -376,7 +376,7 @@ def _plan(
 
 def _person(name: str) -> str:
     """Return the name of a person in one spelling; raise an InputError where it cannot stand on one line."""
-    return person_name(check_name(name.strip(), "person"))
+    return plain_form(check_name(name.strip(), "person"))
 
 
 def _texts_of(example: Example) -> dict[str, str | None]:

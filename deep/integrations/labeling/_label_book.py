@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Literal
 
 from deep._util.files import JsonObject
-from deep._util.names import person_name
+from deep._util.names import plain_form
 from deep.datasets import Item
 from deep.exceptions import InputError
 from deep.integrations.labeling._annotations import Annotations, annotations_of
@@ -342,7 +342,7 @@ def _whole(values: JsonObject, before: str) -> LogLine | None:
         if not (right and type(event.people) is type(event.label) is int and event.label in (1, 0, -1)):
             return None
         if _version(values) == 1:
-            return log_line(replace(event, person=person_name(event.person)), before)
+            return log_line(replace(event, person=plain_form(event.person)), before)
         line = log_line(event, values["before"])
     except (KeyError, TypeError, InputError):
         return None

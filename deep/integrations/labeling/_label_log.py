@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from deep._util.files import read_bytes, remember, whole_file
-from deep._util.names import check_name, listed, person_name
+from deep._util.names import check_name, listed, plain_form
 from deep._util.plain_cells import read_row, write_rows
 from deep.exceptions import DeepError, InputError, needs_extra
 from deep.integrations.labeling import _label_book
@@ -476,7 +476,7 @@ def _book(lines: Iterable[_label_book.LogLine]) -> _label_book.AnswerBook:
 
 
 def _checked(event: _label_book.LabelEvent, now: str) -> _label_book.LabelEvent:
-    event = replace(event, person=person_name(event.person), time=event.time or now)
+    event = replace(event, person=plain_form(event.person), time=event.time or now)
     if event.do != "queue":
         check_name(event.person, "person")
     if len(event.note) > LONGEST_NOTE:
@@ -579,7 +579,7 @@ def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _in_one_spelling(column: str, cell: str) -> str:
-    return person_name(cell) if column == "annotator" else _plain(cell)
+    return plain_form(cell) if column == "annotator" else _plain(cell)
 
 
 def _plain(text: str) -> str:
