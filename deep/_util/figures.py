@@ -1,7 +1,7 @@
 """How every figure looks and is saved: one palette, figures outside pyplot, the same bytes for the same figure."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import GridSpecFromSubplotSpec
     from matplotlib.legend import Legend
-    from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
 
@@ -120,22 +120,28 @@ PHONE = 3.6
 PHONE_LETTERS = 36
 """Letters on a line of such a figure."""
 
+MOST_CELLS = 12
+"""Cells with a number in them that stand side by side in it."""
+
 
 def narrowed(figure: "Figure") -> bool:
-    """Lay out a figure anew for a phone, the names of rows above these; return False where it is none of one column.
+    """Lay out a figure anew for a phone, in one column, the names of rows above these; return False where it cannot.
 
     Letters keep their size: it is not made smaller, but drawn in another shape.
     """
     width, height = figure.get_size_inches()
-    columns = {round(axes.get_position().x0, 3) for axes in figure.axes}
-    if width <= PHONE or len(columns) != 1 or any(axes.images for axes in figure.axes):
-        return False
-    named = [axes for axes in figure.axes if any(map(_is_name, axes.get_yticklabels()))]
+    squares = [axes for axes in figure.axes if axes.images]
+    if width <= PHONE or squares:
+        return width > PHONE and all(map(_with_numbers, squares))
+    height *= _in_one_column(figure)
+    places = {axes: list(axes.get_yticks()) for axes in figure.axes}
+    names = {axes: axes.yaxis.get_major_formatter().format_ticks(where) for axes, where in places.items()}
+    named = {axes: found for axes, found in names.items() if any(map(str.isalpha, "".join(found)))}
     figure.set_size_inches(PHONE, height * (1.5 if named else 1.0))
     figure.set_layout_engine("constrained")
     for axes in figure.axes:
         if axes in named:
-            _name_above_rows(axes)
+            _name_above_rows(axes, named[axes], places[axes])
         beneath = "".join(label.get_text().partition("\n")[0] for label in axes.get_xticklabels())
         axes.tick_params(axis="x", rotation=30 if len(beneath) > PHONE_LETTERS else 0)
         if (legend := axes.get_legend()) is not None:
@@ -149,19 +155,51 @@ def narrowed(figure: "Figure") -> bool:
     return True
 
 
-def _is_name(label: "Text") -> bool:
-    return any(letter.isalpha() for letter in label.get_text())
+def _with_numbers(axes: "Axes") -> bool:
+    """Lay out a heat map anew, numbers in place of names, which stand beneath it; return False where it has many."""
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    if len(names) > MOST_CELLS:
+        return False
+    if (bar := axes.images[0].colorbar) is not None:
+        bar.remove()
+    numbers = [str(number) for number, _ in enumerate(names, start=1)]
+    axes.set_xticks(axes.get_xticks(), numbers, rotation=0)
+    axes.set_yticks(axes.get_yticks(), numbers)
+    axes.set_xlabel("\n".join(map("{}  {}".format, numbers, names)), loc="left", fontsize=9, multialignment="left")
+    figure = axes.get_figure(root=True)
+    assert figure is not None  # whose axes these are
+    figure.set_size_inches(PHONE, PHONE + 0.18 * len(names))
+    figure.set_layout_engine("constrained")
+    return True
 
 
-def _name_above_rows(axes: "Axes") -> None:
+def _in_one_column(figure: "Figure") -> int:
+    """Place the cells of a grid of axes beneath each other, row by row, and return how many stood side by side."""
+    specs = {axes: spec for axes in figure.axes if (spec := axes.get_subplotspec()) is not None}
+    outer = {axes: spec.get_topmost_subplotspec() for axes, spec in specs.items()}
+    columns = max(spec.get_gridspec().ncols for spec in outer.values())
+    if columns > 1:
+        numbers = sorted({spec.num1 for spec in outer.values()})
+        grid, inner = figure.add_gridspec(len(numbers), 1), dict[int, "GridSpecFromSubplotSpec"]()
+        for axes, spec in specs.items():
+            number, own = outer[axes].num1, spec.get_gridspec()
+            cell = grid[numbers.index(number)]
+            if own is not outer[axes].get_gridspec():
+                ratios = own.get_height_ratios()
+                made = inner.setdefault(number, cell.subgridspec(own.nrows, own.ncols, height_ratios=ratios))
+                cell = made[spec.num1]
+            axes.set_subplotspec(cell)
+    return columns
+
+
+def _name_above_rows(axes: "Axes", names: Sequence[str], places: Sequence[float]) -> None:
     """Write the name of each row above what is drawn there, in place of beside it."""
     up = -1.0 if axes.yaxis_inverted() else 1.0
     half = 0.4 if axes.containers and axes.patches else 0.1  # bars of a row are 0.8 high
-    for label, place in zip(axes.get_yticklabels(), axes.get_yticks(), strict=True):
-        where = 0.02, place + up * half
-        axes.text(
-            *where, label.get_text(), transform=axes.get_yaxis_transform(), va="bottom", fontsize=label.get_fontsize()
-        )
+    for name, place in zip(names, places, strict=True):
+        axes.text(0.02, place + up * half, name, transform=axes.get_yaxis_transform(), va="bottom", fontsize=9)
+    top = max(up * axes.get_ylim()[1], max(up * place for place in places) + half + 0.4)
+    axes.set_ylim(top=up * top)
     axes.set_yticks([])
 
 

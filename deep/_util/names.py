@@ -78,6 +78,17 @@ def dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:.2g}" if amount else "nothing"
 
 
+def shortened(name: str, most: int) -> str:
+    """Return a name of at most so many characters.
+
+    Examples
+    --------
+    >>> shortened("strict-grounding", 8)
+    'strict-…'
+    """
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
 HASH = re.compile(r"@[0-9a-f]{6,}$")
 
 

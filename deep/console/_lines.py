@@ -101,19 +101,19 @@ def _table(title: str, rows: Sequence[Mapping[str, str]], width: float = math.in
 
 
 def _people(card: "PanelCard") -> Iterator[str]:
+    from deep.evaluate import people_words
+
     documents = "no documents are named" if card.n_documents is None else f"{card.n_documents:,} documents"
     datasets = f"{len(card.datasets)} dataset{'s' if len(card.datasets) > 1 else ''}"
     yield f"{card.n:,} items of {datasets} ({documents}), {card.n_labeled:,} with a label"
+    yield people_words(card)
     if len(card.people) > 1:
-        yield f"The label is that of most of {len(card.people)} people; {card.n_tied:,} items are tied and left out."
         yield from (
             f"  {row['name']}: {_between(row['value'], (row['low'], row['high']))} on {row['items']:,} items"
             if row["value"] is not None
             else f"  {row['name']}: undefined on {row['items']:,} items"
             for row in card.people_agreement
         )
-    elif card.n_labeled:
-        yield "Each item has one label: how far people agree cannot be told."
     if card.n_replaced:
         yield f"{card.n_replaced:,} labels beside the votes differ from those given, which are used."
     if card.n_unmatched:
@@ -121,28 +121,18 @@ def _people(card: "PanelCard") -> Iterator[str]:
 
 
 def _panel(card: "PanelCard") -> Iterator[str]:
-    short = short_names(each.judge for each in card.judges)
+    from deep.evaluate import cost_words, effective_words
+
     yield ""
     if not math.isnan(card.agreement):
         yield f"Two judges agree by a kappa of {card.agreement:.2f}, mean over pairs."
     if len(card.judges) > 1 and not math.isnan(card.effective_votes):
-        yield f"{len(card.judges)} judges are worth {card.effective_votes:.1f} independent ones."
+        yield effective_words(len(card.judges), card.effective_votes)
         yield f"Most alike in their errors: {_alike(card) or 'no two judges err together often enough to tell'}."
-    if card.cost_per_1000 is not None:
-        bought = _number(card.effective_votes_a_dollar, ",.0f")
-        per_dollar = "" if bought == "-" else f"; {bought} effective votes a dollar"
-        yield f"The panel costs {dollars(card.cost_per_1000)} per 1,000 items{per_dollar}."
-    else:
-        unknown = [printable(short[each.judge]) for each in card.judges if each.others.cost_per_1000 is None]
-        of = "" if len(unknown) == len(card.judges) else f" of {', '.join(unknown)}"
-        yield f"Costs{of} are not known: no file of judgments with prices lies beside the votes."
-    if card.drop_first is not None:
-        yield f"Without {printable(short[card.drop_first])} the panel has more effective votes{_per_dollar(card)}."
-    if card.sample_twice is not None:
-        yield f"A second sample pays most of {printable(short[card.sample_twice])}."
-    elif all(math.isnan(each.others.second_sample) for each in card.judges):
+    yield from map(printable, cost_words(card))
+    if all(math.isnan(each.others.second_sample) for each in card.judges):
         yield "Which judge to sample twice cannot be told: none was, on labeled items (`deep votes --samples 2`)."
-    else:
+    elif card.sample_twice is None:
         yield "A second sample of no judge adds effective votes."
     if card.worth is None:
         yield f"Whether the panel earns its cost cannot be measured. {card.worth_missing}"
@@ -167,10 +157,6 @@ def _alike(card: "PanelCard") -> str:
         f"{printable(short[i])} and {printable(short[j])} ({value:.2f}, {card.joint_errors[i, j]:,} joint errors)"
         for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:WORST]
     )
-
-
-def _per_dollar(card: "PanelCard") -> str:
-    return " a dollar" if card.cost_per_1000 else ""
 
 
 def _steps(found: "PanelReport") -> Iterator[str]:

@@ -56,7 +56,10 @@ from ._holdout import decision_metrics as decision_metrics
 from ._holdout import hold_out as hold_out
 from ._holdout import row_weights as row_weights
 from ._holdout import rows_of_both_classes as rows_of_both_classes
+from ._panel_measures import cost_words as cost_words
+from ._panel_measures import effective_words as effective_words
 from ._panel_measures import panel_card as panel_card
+from ._panel_measures import people_words as people_words
 from ._panel_measures import read_panel_card as read_panel_card
 from ._selective import Selection as Selection
 from ._selective import adapt as adapt

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from deep import datasets
 from deep._util.checks import Floats, Positions, Votes
+from deep._util.names import dollars, short_names
 from deep.evaluate import _cards
 from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
@@ -409,3 +410,35 @@ def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
             "against": int(against[row]),
             "votes": int(voted[row]),
         }
+
+
+def people_words(card: _cards.PanelCard) -> str:
+    """Return a sentence on whose labels a panel is measured by."""
+    if len(card.people) > 1:
+        return f"The label is that of most of {len(card.people)} people; {card.n_tied:,} items are tied and left out."
+    if card.n_labeled:
+        return "Each item has one label: how far people agree among themselves cannot be told."
+    return "There are no labels: rates, errors and what each judge adds cannot be told."
+
+
+def effective_words(n_judges: int, effective: float) -> str:
+    """Return a sentence on the number of independent judges that a panel is worth."""
+    return f"By the correlation of their errors, {n_judges} judges are worth {effective:.1f} independent ones."
+
+
+def cost_words(card: _cards.PanelCard) -> Iterator[str]:
+    """Yield sentences on what a panel costs, and on the judges to drop and to ask twice for it."""
+    short = short_names(each.judge for each in card.judges)
+    if card.cost_per_1000 is None:
+        unknown = [short[each.judge] for each in card.judges if each.others.cost_per_1000 is None]
+        of = "" if len(unknown) == len(card.judges) else f" of {', '.join(unknown)}"
+        yield f"Costs{of} are not known: no file of judgments with prices lies beside the votes."
+    else:
+        bought = _cards.shown_number(card.effective_votes_a_dollar, ",.0f")
+        paid = f"; {bought} effective votes a dollar" if bought else ""
+        yield f"The panel costs {dollars(card.cost_per_1000)} per 1,000 items{paid}."
+    if card.drop_first is not None:
+        a_dollar = " a dollar" if card.cost_per_1000 else ""
+        yield f"Without {short[card.drop_first]} the panel has more effective votes{a_dollar}."
+    if card.sample_twice is not None:
+        yield f"A second sample pays most of {short[card.sample_twice]}."

@@ -353,25 +353,12 @@ def _drift(found: DriftReport) -> Iterator[DataTable]:
 
 def _canary(name: str, found: Canary | str) -> dict[str, str]:
     if isinstance(found, str):
-        return _row(name, verdict=found)
-    return _row(
-        name,
-        labels=f"{found.n_labels:,}",
-        observed=in_percent(found.observed),
-        expected=in_percent(found.expected),
-        p=f"{found.p_value:.2g}",
-        verdict="DISAGREE with the model" if found.p_value < SIGNIFICANCE else "do not disagree",
-    )
-
-
-def _row(
-    name: str, *, verdict: str, labels: str = "", observed: str = "", expected: str = "", p: str = ""
-) -> dict[str, str]:
+        return {"dataset": name, "the labels": found}
     return {
         "dataset": name,
-        "labels": labels,
-        "consistent, %": observed,
-        "expected, %": expected,
-        "p": p,
-        "the labels": verdict,
+        "the labels": "DISAGREE with the model" if found.p_value < SIGNIFICANCE else "do not disagree",
+        "labels": f"{found.n_labels:,}",
+        "consistent, %": in_percent(found.observed),
+        "expected, %": in_percent(found.expected),
+        "p": f"{found.p_value:.2g}",
     }

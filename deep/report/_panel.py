@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep import evaluate
-from deep._util.names import dollars, short_names
+from deep._util.names import short_names, shortened
 from deep.datasets import read_usage
 from deep.evaluate import in_percent
 from deep.exceptions import InputError
@@ -78,19 +78,14 @@ def _card(material: ReportMaterial, votes: VoteMatrix) -> evaluate.PanelCard:
 def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
     says, parts = list(_people(card)), _tables(card)
     if card.error_correlation is not None and len(card.judges) > 1:
-        says.append(_worth(len(card.judges), card.effective_votes))
+        says.append(evaluate.effective_words(len(card.judges), card.effective_votes))
         parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
     said, added = _added(card, votes)
-    return [*says, *_cost(card), *said], [*parts, *added]
+    return [*says, *evaluate.cost_words(card), *said], [*parts, *added]
 
 
 def _people(card: evaluate.PanelCard) -> Iterator[str]:
-    if len(card.people) > 1:
-        yield f"The label is that of most of {len(card.people)} people; {card.n_tied:,} items are tied and left out."
-    elif card.n_labeled:
-        yield f"{card.n_labeled:,} items have one label each: how far people agree among themselves cannot be told."
-    else:
-        yield "There are no labels: rates, errors and what each judge adds cannot be told."
+    yield evaluate.people_words(card)
     if card.n_labeled:
         by = "item" if card.n_documents is None else "document"
         yield (
@@ -149,21 +144,6 @@ def _doubtful(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
         yield {"item": row["item_id"], "dataset": row["dataset"], "label": str(row["label"]), "votes against": against}
 
 
-def _cost(card: evaluate.PanelCard) -> Iterator[str]:
-    short = short_names(each.judge for each in card.judges)
-    if card.cost_per_1000 is None:
-        yield "Costs are not known: no file of judgments with prices lies beside the votes."
-    else:
-        bought = evaluate.shown_number(card.effective_votes_a_dollar, ",.0f")
-        paid = f"; {bought} effective votes a dollar" if bought else ""
-        yield f"The panel costs {dollars(card.cost_per_1000)} for 1,000 items{paid}."
-    if card.drop_first is not None:
-        a_dollar = " a dollar" if card.cost_per_1000 else ""
-        yield f"Without {short[card.drop_first]} the panel has more effective votes{a_dollar}."
-    if card.sample_twice is not None:
-        yield f"A second sample pays most of {short[card.sample_twice]}."
-
-
 def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
     """Return the worth of each judge and of the panel, in sentences and a table."""
     if card.worth is None:
@@ -202,7 +182,7 @@ def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
     """Return the voters of a run that kept no votes, as its results describe them."""
     says = [f"On the rows that were trained on where {run['test']} was held out."]
     if run["effective_votes"] is not None:
-        says.append(_worth(len(run["voters"]), run["effective_votes"]))
+        says.append(evaluate.effective_words(len(run["voters"]), run["effective_votes"]))
     heads = {"coverage": "coverage, %", "polarity": "calls consistent, %", "tpr": "TPR, %", "tnr": "TNR, %"}
     rows = [
         {"judge": voter["name"], **{head: in_percent(voter.get(key)) for key, head in heads.items()}}
@@ -210,10 +190,6 @@ def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
     ]
     names = [voter["name"] for voter in run["voters"]]
     return says, [DataTable("Each judge", rows), _correlation(names, run["error_correlation"])]
-
-
-def _worth(k: int, effective: float) -> str:
-    return f"By the correlation of their errors, the {k} judges are worth {effective:.1f} independent ones."
 
 
 def _correlation(
@@ -237,9 +213,5 @@ def _correlation(
     table = DataTable(ERRORS, rows, folded=True)
     if len(names) > MOST_DRAWN:
         return table
-    figure = evaluate.draw_error_correlation([_short(name) for name in short], shown)
+    figure = evaluate.draw_error_correlation([shortened(name, LONGEST) for name in short], shown)
     return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

@@ -9,7 +9,7 @@ import numpy as np
 from deep import evaluate
 from deep._util.checks import Labels, Mask, Texts
 from deep._util.files import JsonObject
-from deep._util.names import short_names
+from deep._util.names import short_names, shortened
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
 from deep.evaluate import in_percent
 from deep.exceptions import InputError
@@ -150,7 +150,9 @@ def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = Fals
     wanted = [i < MOST_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
     shown = [method for method, is_wanted in zip(methods, wanted, strict=True) if is_wanted][::-1]
     rows = [
-        evaluate.IntervalRow(_short(m.name), m.mean("balanced_accuracy") or 0.0, m.interval, evaluate.COLORS[m.kind])
+        evaluate.IntervalRow(
+            shortened(m.name, LONGEST), m.mean("balanced_accuracy") or 0.0, m.interval, evaluate.COLORS[m.kind]
+        )
         for m in shown
     ]
     over = _over(methods[0])
@@ -178,10 +180,6 @@ def _row(method: MeasuredMethod) -> dict[str, str]:
         "noise floor, %": in_percent(method.mean("ece_floor")),
         "log loss": decimal(method.mean("log_loss")),
     }
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 N_BARS = 20

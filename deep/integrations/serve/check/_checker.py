@@ -326,17 +326,17 @@ def read_pairs(value: object, most: int) -> tuple[list[tuple[str | None, PairTex
     if isinstance(value, dict):
         return [_pair(value, "")], False
     if not isinstance(value, list):
-        raise _refused(f"The body must be an object with source and claim, or a list of them. Got {_kind(value)}.")
+        raise refused(f"The body must be an object with source and claim, or a list of them. Got {_kind(value)}.")
     if not 1 <= len(value) <= most:
-        raise _refused(f"The list must have 1 to {most:,} pairs. Got {len(value):,}.")
+        raise refused(f"The list must have 1 to {most:,} pairs. Got {len(value):,}.")
     return [_pair(each, f" in pair {number}") for number, each in enumerate(value)], True
 
 
 def _pair(value: object, where: str) -> tuple[str | None, PairText]:
     if not isinstance(value, dict):
-        raise _refused(f"A pair must be an object with source and claim. Got {_kind(value)}{where}.")
+        raise refused(f"A pair must be an object with source and claim. Got {_kind(value)}{where}.")
     if not value.keys() <= FIELDS:
-        raise _refused(f"A pair must have the keys source, claim and, if wanted, id and question. Got another{where}.")
+        raise refused(f"A pair must have the keys source, claim and, if wanted, id and question. Got another{where}.")
     asked = value.get("question")
     left = isinstance(asked, str) and not asked.strip()  # a field of a form that was left empty
     question = None if asked is None or left else _text(value, "question", where)
@@ -346,20 +346,21 @@ def _pair(value: object, where: str) -> tuple[str | None, PairText]:
 def _text(pair: dict[str, Any], name: str, where: str) -> str:
     text = pair.get(name)
     if not isinstance(text, str):
-        raise _refused(f"`{name}` must be text. Got {_kind(text) if name in pair else 'nothing'}{where}.")
+        raise refused(f"`{name}` must be text. Got {_kind(text) if name in pair else 'nothing'}{where}.")
     if not text.strip() or "\0" in text:
-        raise _refused(f"`{name}` must be text. Got {'a NUL character' if text.strip() else 'a blank one'}{where}.")
+        raise refused(f"`{name}` must be text. Got {'a NUL character' if text.strip() else 'a blank one'}{where}.")
     return text
 
 
 def _id(value: object, where: str) -> str | None:
     if value is not None and (not isinstance(value, str) or len(value) > LONGEST_ID):
         got = "a longer one" if isinstance(value, str) else _kind(value)
-        raise _refused(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")
+        raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")
     return value
 
 
-def _refused(message: str) -> WebError:
+def refused(message: str) -> WebError:
+    """Return the error of a body that is no pair or list of what is asked for."""
     return WebError(422, "invalid", message)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from deep import __version__, model
 from deep.exceptions import DeepError, needs_extra
 from deep.integrations.serve.check._answers import PAIR, JsonReply, JsonSchema
-from deep.integrations.serve.check._checker import Checker, read_pairs
+from deep.integrations.serve.check._checker import LONGEST_ID, Checker, read_pairs, refused
 from deep.integrations.serve.web import WebError, read_json
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool
     from starlette.requests import Request
     from starlette.responses import Response
-
-LONGEST_ID = 200
 
 INSTRUCTIONS = (
     "P(consistent) is the calibrated probability that a claim is consistent with its source. A decision is 1, 0 or "
@@ -102,20 +100,10 @@ class AgentDoor:
         return Response(content, start["status"], headers)
 
     def _schema(self) -> JsonSchema:
-        votes = {
-            "type": "object",
-            "properties": dict.fromkeys(self._model.voter_names, VOTE),
-            "additionalProperties": False,
-        }
+        votes = _only(dict.fromkeys(self._model.voter_names, VOTE))
         item = {"id": {"type": "string", "maxLength": LONGEST_ID}, "votes": votes, "label": VOTE}
-        listed = {"type": "array", "minItems": 1, "maxItems": self._most}
-        properties = {"type": "object", "properties": item, "required": ["votes"], "additionalProperties": False}
-        return {
-            "type": "object",
-            "properties": {"items": {**listed, "items": properties}},
-            "required": ["items"],
-            "additionalProperties": False,
-        }
+        listed = {"type": "array", "minItems": 1, "maxItems": self._most, "items": _only(item, "votes")}
+        return _only({"items": listed}, "items")
 
     async def _list(self, _: object, __: object) -> Any:
         from mcp_types import ListToolsResult, ToolAnnotations
@@ -135,7 +123,7 @@ class AgentDoor:
 
         try:
             if params.name not in self._tools:
-                raise _refused(f"`name` must be one of {', '.join(self._tools)}. Got another tool.")
+                raise refused(f"`name` must be one of {', '.join(self._tools)}. Got another tool.")
             found = await self._tools[params.name][2](params.arguments or {})
         except WebError as error:
             found = {"error": {"code": error.code, "message": error.message, **error.more}}
@@ -177,7 +165,7 @@ class AgentDoor:
         """Return the votes of a list of items; a judge that is not named has none."""
         items = given.get("items")
         if given.keys() != {"items"} or not isinstance(items, list) or not 1 <= len(items) <= self._most:
-            raise _refused(f"`items` must be a list of 1 to {self._most:,} objects, and the one argument. Got another.")
+            raise refused(f"`items` must be a list of 1 to {self._most:,} objects, and the one argument. Got another.")
         names = self._model.voter_names
         rows = [_item(item, names, f" in item {number}") for number, item in enumerate(items)]
         ids = [str(number) if item.get("id") is None else item["id"] for number, item in enumerate(items)]
@@ -193,15 +181,15 @@ def _only(properties: JsonSchema, *required: str) -> JsonSchema:
 def _item(item: object, names: tuple[str, ...], where: str) -> list[int]:
     """Return the votes on an item in the judges' order, and its label."""
     if not isinstance(item, dict) or not {"votes"} <= item.keys() <= {"id", "label", "votes"}:
-        raise _refused(f"An item must be an object with votes and, if wanted, id and label. Got another{where}.")
+        raise refused(f"An item must be an object with votes and, if wanted, id and label. Got another{where}.")
     votes, name = item["votes"], item.get("id")
     if not isinstance(votes, dict) or not votes.keys() <= set(names):
-        raise _refused(f"`votes` must have keys of the model's judges: {', '.join(names)}. Got another{where}.")
+        raise refused(f"`votes` must have keys of the model's judges: {', '.join(names)}. Got another{where}.")
     if name is not None and (not isinstance(name, str) or not name.strip() or len(name) > LONGEST_ID):
-        raise _refused(f"`id` must be text of at most {LONGEST_ID} characters. Got another{where}.")
+        raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got another{where}.")
     found = [*(votes.get(judge) for judge in names), item.get("label")]
     if not all(vote is None or (type(vote) is int and vote in (0, 1)) for vote in found):
-        raise _refused(f"A vote and a label must be 1, 0 or null. Got another{where}.")
+        raise refused(f"A vote and a label must be 1, 0 or null. Got another{where}.")
     return [ABSTAIN if vote is None else vote for vote in found]
 
 
@@ -209,7 +197,3 @@ def _plain(values: Mapping[str, Any]) -> JsonReply:
     """Return JSON values: null for an interval that there is not."""
     lowest = [{key: None if value != value else value for key, value in item.items()} for item in values["lowest"]]
     return {**values, "lowest": lowest}
-
-
-def _refused(message: str) -> WebError:
-    return WebError(422, "invalid", message)

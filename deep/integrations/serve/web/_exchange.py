@@ -53,8 +53,7 @@ class WebError(Exception):
 
 def error_body(error: WebError) -> bytes:
     """Return the JSON of an error: ``{"error": {"code": ..., "message": ..., ...}}``."""
-    said = {"code": error.code, "message": error.message, **error.more}
-    return json.dumps({"error": said}, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return json_bytes({"error": {"code": error.code, "message": error.message, **error.more}})
 
 
 CODES = {404: "not_found", 405: "method_not_allowed", 422: "invalid"}

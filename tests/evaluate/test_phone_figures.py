@@ -1,0 +1,77 @@
+"""Figures laid out anew for a phone: one column, no letter smaller, no name lost."""
+
+import io
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from deep._util.figures import MOST_CELLS, PHONE, narrowed, new_figure
+from deep.calibration import plot_reliability
+from deep.evaluate import draw_error_correlation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def drawn(figure: "Figure") -> "Figure":
+    """Return a figure once its layout is known."""
+    figure.savefig(io.BytesIO(), format="svg")
+    return figure
+
+
+def square(k: int) -> "Figure":
+    """Return the error correlations of so many judges, none like another."""
+    return draw_error_correlation([f"judge-{i}" for i in range(k)], np.full((k, k), -0.5))
+
+
+def test_panels_of_a_grid_stand_beneath_each_other() -> None:
+    """Row by row, each strip of counts beneath its panel, and no two axes meet."""
+    p = np.linspace(0.05, 0.95, 40)
+    figure = plot_reliability(np.arange(40) % 2, p, p)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert narrowed(figure)
+    assert figure.get_figwidth() == PHONE
+    assert [axes.get_title().replace("\n", " ").split() for axes in figure.axes] == [t.split() for t in titles]
+    boxes = [axes.get_position() for axes in drawn(figure).axes]
+    assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))
+    assert len({round(box.x0, 6) for box in boxes}) == 1
+
+
+def test_names_of_shared_rows_stand_in_every_panel() -> None:
+    """Panels side by side name their rows once; beneath each other each names them above its rows."""
+    figure = new_figure(8, 2)
+    left, _ = figure.subplots(1, 2, sharey=True)
+    left.set_yticks([0, 1], ["first", "second"])
+    assert narrowed(figure)
+    for axes in figure.axes:
+        assert [text.get_text() for text in axes.texts] == ["first", "second"]
+        assert max(text.get_position()[1] for text in axes.texts) < axes.get_ylim()[1]
+
+
+@pytest.mark.parametrize("k", [5, MOST_CELLS])
+def test_a_heat_map_has_numbers_for_names(k: int) -> None:
+    """They stand at both sides, and beneath with the name of each."""
+    figure = square(k)
+    assert narrowed(figure)
+    (axes,) = figure.axes
+    rows, columns = (
+        [label.get_text() for label in labels] for labels in (axes.get_yticklabels(), axes.get_xticklabels())
+    )
+    assert rows == columns == [f"{i + 1}" for i in range(k)]
+    beneath = [line.split() for line in axes.get_xlabel().splitlines()]
+    assert sorted(name for _, name in beneath) == sorted(f"judge-{i}" for i in range(k))
+    assert [number for number, _ in beneath] == rows
+    drawn(figure)
+    cells = [text.get_window_extent() for text in axes.texts[:k]]
+    assert all(one.x1 < other.x0 for one, other in itertools.pairwise(cells))
+
+
+def test_what_cannot_be_laid_out_stays_as_it_is() -> None:
+    """A heat map of many cells, and a figure that fits a phone."""
+    for figure in square(MOST_CELLS + 1), new_figure(PHONE, 2):
+        before = figure.get_size_inches().tolist(), [text.get_text() for text in figure.findobj(Text)]
+        assert not narrowed(figure)
+        assert (figure.get_size_inches().tolist(), [text.get_text() for text in figure.findobj(Text)]) == before
