@@ -74,7 +74,7 @@ TYPES = {
     'model.score_frame(votes, library="polars")': "DataFrame",
     'model.deciding("cost=5:1").threshold()': "float",
     'deep.adapt(model, frame, [1], decide="accuracy")': "Model",
-    'deep.check(model, "votes.csv", labels=frame)': "dict[str, object]",
+    'deep.check(model, "votes.csv", labels=frame)': "Findings",
     "deep.estimate(model, frame)": "DataFrame",
     "deep.report(model, votes)": "ShownReport",
     'deep.read_scores("scores.csv")': "ScoreTable",

@@ -1,5 +1,7 @@
 """Frames, tables of Arrow and paths go in, frames come out, and a notebook shows little."""
 
+import copy
+import json
 import subprocess
 import sys
 
@@ -53,8 +55,11 @@ def test_every_step_takes_what_people_have(here, kind, tmp_path):
     few = np.where(np.arange(len(plain.labels)) < 30, plain.labels, -1)
     adapted = deep.adapt(model, mine, few, decide="accuracy")
     assert (adapted.target, adapted.correction.n_labels, adapted.rule.decide) == ("mine", 30, "accuracy")
-    assert deep.check(model, mine, few)["n_labels"] == 30
-    assert deep.check(model, mine)["n"] == len(few)
+    by_labels, by_votes = deep.check(model, mine, few), deep.check(model, mine)
+    assert (by_labels["n_labels"], by_votes["n"]) == (30, len(few))
+    assert repr(by_labels).startswith("mine: 30 labels")
+    assert f"STALE: {len(few)} new rows" in repr(by_votes).upper().replace("NEW ROWS", "new rows")
+    assert copy.deepcopy(by_votes) == by_votes == json.loads(json.dumps(by_votes))
     assert deep.estimate(model, mine, few).equals(deep.estimate(expected, plain, few))
     page = deep.report(model, mine)
     assert page._repr_html_().startswith("<iframe srcdoc=")

@@ -18,7 +18,6 @@ For instance:
 """
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 from deep import console, datasets, evaluate, model
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if args.labels:
         target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
         found = evaluate.canary_report(fitted, target, alpha=args.alpha)
-        console.print_result(console.SCHEMA | found, _canary_lines(found), as_json=args.json)
+        console.print_result(console.SCHEMA | found, evaluate.canary_lines(found), as_json=args.json)
         return ExitStatus.FOUND if found["flagged"] else ExitStatus.DONE
     if args.scores:
         raise InputError("`scores` must be given with `labels`. Got them without: only votes are compared then.")
@@ -52,41 +51,5 @@ def run(args: argparse.Namespace) -> int:
     failures = datasets.read_reasons(args.votes, votes)
     options = {"alpha": args.alpha, "max_failure_rate": args.max_failure_rate}
     report = evaluate.drift_report(fitted, votes, failures, **options)
-    console.print_result(console.SCHEMA | report.as_dict(), _drift_lines(report), as_json=args.json)
+    console.print_result(console.SCHEMA | report.as_dict(), evaluate.drift_lines(report), as_json=args.json)
     return ExitStatus.FOUND if report.stale else ExitStatus.DONE
-
-
-def _canary_lines(found: console.Results) -> Iterator[str]:
-    verdict = "DISAGREE with the model" if found["flagged"] else "do not disagree with the model"
-    documents = f" of {found['documents']} documents" if found["documents"] else ""
-    yield f"{found['dataset']}: {found['n_labels']} labels{documents} {verdict}, p = {found['p_value']:.2g}"
-    yield (
-        f"  {console.percent(found['observed'])} of them are consistent, {console.percent(found['expected'])} were "
-        f"expected; log loss {found['loss']:.3f}, expected {found['expected_loss']:.3f}"
-    )
-    yield (
-        f"  p is the chance of labels that disagree as much where P is about right; it is called a disagreement below "
-        f"{found['alpha']:g}"
-    )
-    yield from (f"  {line}" for line in found["advice"])
-
-
-def _drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:
-    yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
-    for name, now in report.other_version_or_model.items():
-        yield f"  {name}: the votes are of another version or model, {now}"
-    for name, rate in report.failing.items():
-        yield f"  {name}: gave no usable answer to {console.percent(rate)}"
-    for row in report.statistics:
-        if row.moved:
-            yield (
-                f"  {row.judge}: {model.STATISTICS[row.statistic]}: {row.now:.3f}, "
-                f"expected {row.low:.3f} to {row.high:.3f} (p = {row.p:.1g})"
-            )
-    alarms, training = report.false_alarms_on_training, report.training_datasets
-    if len(training) < 3:
-        yield "Fitted on fewer than three datasets: how much they differ without any drift is not known."
-    else:
-        names = f" ({', '.join(alarms)})" if alarms else ""
-        yield f"Of the {len(training)} training datasets, {len(alarms)} would be called stale beside the others{names}."
-    yield "Votes that look the same can still be wrong in a new way: only labels tell, ten of them with `--labels`."

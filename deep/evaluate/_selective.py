@@ -1,6 +1,6 @@
 """Selective decisions: keep those of the model's rule that are sure enough to be right, and abstain elsewhere."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -12,10 +12,10 @@ from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit
 from deep.calibration import risk_coverage, selective_threshold
 from deep.datasets import LabelsGiven, as_labels
-from deep.evaluate._figures import null_if_nan
-from deep.evaluate._target import Target, adapt_model, canary_report, drift_report, share_report
+from deep.evaluate._figures import in_percent, null_if_nan
+from deep.evaluate._target import DriftReport, Target, adapt_model, canary_report, drift_report, share_report
 from deep.exceptions import InputError
-from deep.model import LEVEL, LeftOut, Model, VotesLike, votes_of
+from deep.model import LEVEL, STATISTICS, LeftOut, Model, VotesLike, votes_of
 from deep.records import ABSTAIN, VoteMatrix
 
 
@@ -305,8 +305,63 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
     return adapt_model(model, _target(model, votes, labels), decide=decide)[0]
 
 
-def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> dict[str, object]:
-    """Return the findings of `deep check --json`: whether labels agree with P or, without any, which judge has moved.
+def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what labels say of a model, of the values of :func:`canary_report`."""
+    verdict = "DISAGREE with the model" if found["flagged"] else "do not disagree with the model"
+    documents = f" of {found['documents']} documents" if found["documents"] else ""
+    yield f"{found['dataset']}: {found['n_labels']} labels{documents} {verdict}, p = {found['p_value']:.2g}"
+    yield (
+        f"  {in_percent(found['observed'])} % of them are consistent, {in_percent(found['expected'])} % were "
+        f"expected; log loss {found['loss']:.3f}, expected {found['expected_loss']:.3f}"
+    )
+    yield (
+        f"  p is the chance of labels that disagree as much where P is about right; it is called a disagreement below "
+        f"{found['alpha']:g}"
+    )
+    yield from (f"  {line}" for line in found["advice"])
+
+
+def drift_lines(report: DriftReport) -> Iterator[str]:
+    """Yield which judges have moved, and how far that can be told."""
+    yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
+    for name, now in report.other_version_or_model.items():
+        yield f"  {name}: the votes are of another version or model, {now}"
+    for name, rate in report.failing.items():
+        yield f"  {name}: gave no usable answer to {in_percent(rate)} %"
+    for row in report.statistics:
+        if row.moved:
+            yield (
+                f"  {row.judge}: {STATISTICS[row.statistic]}: {row.now:.3f}, "
+                f"expected {row.low:.3f} to {row.high:.3f} (p = {row.p:.1g})"
+            )
+    alarms, training = report.false_alarms_on_training, report.training_datasets
+    if len(training) < 3:
+        yield "Fitted on fewer than three datasets: how much they differ without any drift is not known."
+    else:
+        names = f" ({', '.join(alarms)})" if alarms else ""
+        yield f"Of the {len(training)} training datasets, {len(alarms)} would be called stale beside the others{names}."
+    yield "Votes that look the same can still be wrong in a new way: only labels tell, ten of them with `--labels`."
+
+
+class Findings(dict[str, object]):
+    """The values of `deep check --json`, which a notebook shows as the lines of `deep check`.
+
+    Parameters
+    ----------
+    values : mapping
+    lines : iterable of str
+    """
+
+    def __init__(self, values: Mapping[str, object], lines: Iterable[str]) -> None:
+        super().__init__(values)
+        self._lines = tuple(lines)
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines)
+
+
+def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> Findings:
+    """Return the findings of `deep check`: whether labels agree with P or, without any, which judge has moved.
 
     Parameters
     ----------
@@ -325,7 +380,11 @@ def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> 
     (558, True)
     """
     target = _target(model, votes, labels)
-    return drift_report(model, target.votes).as_dict() if labels is None else canary_report(model, target)
+    if labels is None:
+        report = drift_report(model, target.votes)
+        return Findings(report.as_dict(), drift_lines(report))
+    found = canary_report(model, target)
+    return Findings(found, canary_lines(found))
 
 
 def estimate(

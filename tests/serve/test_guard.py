@@ -79,6 +79,13 @@ class TestStrangers:
         """What a page of another site can send without asking first."""
         assert code_of(ask(address, body={}, Content_Type=kind)) == (415, "media_type")
 
+    @pytest.mark.parametrize(
+        ("charset", "status"), [("utf-8", 200), ('"UTF8"', 200), ("utf-16", 415), ("latin-1", 415), ("", 415)]
+    )
+    def test_json_is_utf_8(self, address, charset, status):
+        """Bytes that are said to be of another encoding are not read as if they were."""
+        assert ask(address, body={}, Content_Type=f"application/json; charset={charset}")[0] == status
+
     def test_a_large_body_is_refused(self, address):
         """By its length, before it is read; and in pieces, as soon as it is too large."""
         assert code_of(ask(address, body=b" " * 100_001)) == (413, "too_large")

@@ -332,10 +332,12 @@ class Guard:
             self._n_bytes -= held
 
     def _check_media_type(self, headers: Mapping[str, str]) -> None:
-        given = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if given not in self._options.media_types:
+        given, _, rest = headers.get("content-type", "").lower().partition(";")
+        if given.strip() not in self._options.media_types:
             allowed = " or ".join(self._options.media_types)
             raise WebError(415, "media_type", f"The Content-Type must be {allowed}. Got another one, or none.")
+        if "charset=" in rest and "charset=utf8" not in rest.replace('"', "").replace("-", ""):
+            raise WebError(415, "media_type", "The charset of the body must be UTF-8. Got another one.")
 
     def _reserve(self, headers: Mapping[str, str]) -> int:
         """Return the bytes that a body may have, which are counted as held from now on."""
