@@ -38,6 +38,10 @@ LABELS = (10, 30, 100)
 MOST = 3000
 """Items of a target that are used: shares of more need no estimate."""
 
+OFTEN = 5
+"""Draws of labels of items by one of the others: of 69 intervals that cover in 90 %, the worst covers in 77 % of 40
+draws by chance, in 85 % of 200."""
+
 APART, EACH = 0.12, 50
 FAITHBENCH = "faithbench"
 RULE = "powered where check has p < .05"
@@ -203,7 +207,7 @@ def run(study: str, panels: Mapping[str, VoteMatrix], draws: int, task: Task) ->
     """Return the rows of one task."""
     of: dict[str, Callable[[], Iterator[Row]]] = {
         "belief": lambda: of_belief(panels[task.panel], task),
-        "items": lambda: of_share(panels[task.panel], task, "items", draws),
+        "items": lambda: of_share(panels[task.panel], task, "items", OFTEN * draws),
         "system": lambda: of_share(panels[task.panel], task, "system", draws),
         "compare": lambda: of_pairs(panels[task.panel], task, draws),
     }

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.gridspec import GridSpecFromSubplotSpec
     from matplotlib.legend import Legend
     from matplotlib.transforms import Bbox
 
@@ -82,6 +81,7 @@ def _box(figure: "Figure") -> "Bbox":
 
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # the places stay; to lay out takes as long as to draw
     box: Bbox = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
     return box
 
@@ -117,6 +117,9 @@ def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str 
 PHONE = 3.6
 """Width in inches of a figure that fits on a phone of 390 pixels."""
 
+MARGIN = 0.2
+"""Inches by which labels reach beyond the places of a grid's axes."""
+
 PHONE_LETTERS = 36
 """Letters on a line of such a figure."""
 
@@ -133,12 +136,11 @@ def narrowed(figure: "Figure") -> bool:
     squares = [axes for axes in figure.axes if axes.images]
     if width <= PHONE or squares:
         return width > PHONE and all(map(_with_numbers, squares))
-    height *= _in_one_column(figure)
     places = {axes: list(axes.get_yticks()) for axes in figure.axes}
     names = {axes: axes.yaxis.get_major_formatter().format_ticks(where) for axes, where in places.items()}
     named = {axes: found for axes, found in names.items() if any(map(str.isalpha, "".join(found)))}
-    figure.set_size_inches(PHONE, height * (1.5 if named else 1.0))
     figure.set_layout_engine("constrained")
+    figure.set_size_inches(PHONE, _in_one_column(figure, height * (1.5 if named else 1.0)))
     for axes in figure.axes:
         if axes in named:
             _name_above_rows(axes, named[axes], places[axes])
@@ -148,11 +150,36 @@ def narrowed(figure: "Figure") -> bool:
             _in_few_columns(legend, axes, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     for legend in list(figure.legends):
         _in_few_columns(legend, figure, loc="outside lower center")
+    _wrap_texts(figure)
+    return True
+
+
+def cells_for_phones(figure: "Figure") -> "list[list[Axes]]":
+    """Return the axes in each cell of a grid of several columns, row by row, as wide as a phone; none of others."""
+    cells = _cells(figure)
+    columns = len({round(axes.get_position().x0, 3) for axes in figure.axes})
+    if columns == 1 or any(axes.images for axes in figure.axes):
+        return []
+    figure.set_figwidth((PHONE - MARGIN) * columns)
+    _wrap_texts(figure)
+    return list(cells.values())
+
+
+def _cells(figure: "Figure") -> "dict[int, list[Axes]]":
+    """Return the axes in each cell of the outermost grid, by its number."""
+    found: dict[int, list[Axes]] = {}
+    for axes in figure.axes:
+        if (spec := axes.get_subplotspec()) is not None:
+            found.setdefault(spec.get_topmost_subplotspec().num1, []).append(axes)
+    return dict(sorted(found.items()))
+
+
+def _wrap_texts(figure: "Figure") -> None:
+    """Break the titles and labels of axes, and what stands beside them, into lines of a phone."""
     beside = [text for axes in figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
     for text in [*figure.texts, *beside]:
         lines = text.get_text().split("\n")
         text.set_text("\n".join(part for line in lines for part in wrap(line, PHONE_LETTERS)))
-    return True
 
 
 def _with_numbers(axes: "Axes") -> bool:
@@ -173,23 +200,28 @@ def _with_numbers(axes: "Axes") -> bool:
     return True
 
 
-def _in_one_column(figure: "Figure") -> int:
-    """Place the cells of a grid of axes beneath each other, row by row, and return how many stood side by side."""
-    specs = {axes: spec for axes in figure.axes if (spec := axes.get_subplotspec()) is not None}
-    outer = {axes: spec.get_topmost_subplotspec() for axes, spec in specs.items()}
-    columns = max(spec.get_gridspec().ncols for spec in outer.values())
-    if columns > 1:
-        numbers = sorted({spec.num1 for spec in outer.values()})
-        grid, inner = figure.add_gridspec(len(numbers), 1), dict[int, "GridSpecFromSubplotSpec"]()
-        for axes, spec in specs.items():
-            number, own = outer[axes].num1, spec.get_gridspec()
-            cell = grid[numbers.index(number)]
-            if own is not outer[axes].get_gridspec():
-                ratios = own.get_height_ratios()
-                made = inner.setdefault(number, cell.subgridspec(own.nrows, own.ncols, height_ratios=ratios))
-                cell = made[spec.num1]
-            axes.set_subplotspec(cell)
-    return columns
+TOP, BETWEEN, BENEATH = 1.2, 1.1, 0.5
+"""Inches above a column of panels, for titles, between two of them, and beneath the last."""
+
+
+def _in_one_column(figure: "Figure", height: float) -> float:
+    """Place the cells of a grid of axes beneath each other, row by row, and return the height that they take."""
+    cells = _cells(figure)
+    columns = len({round(axes.get_position().x0, 3) for axes in figure.axes})
+    if columns == 1:
+        return height
+    figure.set_layout_engine("none")  # which takes as long as all else of a drawing
+    height *= columns
+    n = len(cells)
+    grid = figure.add_gridspec(n, 1, left=0.19, right=0.97, top=1 - TOP / height, bottom=BENEATH / height)
+    grid.update(hspace=n * BETWEEN / (height - TOP - BENEATH - (n - 1) * BETWEEN))
+    for number, inside in enumerate(cells.values()):
+        cell = grid[number]
+        ratios = [axes.get_position().height for axes in inside]
+        parts = cell.subgridspec(len(inside), 1, height_ratios=ratios, hspace=0.1)
+        for place, axes in enumerate(inside):
+            axes.set_subplotspec(parts[place])
+    return height
 
 
 def _name_above_rows(axes: "Axes", names: Sequence[str], places: Sequence[float]) -> None:

@@ -306,7 +306,7 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
 
 
 def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what labels say of a model, of the values of :func:`canary_report`."""
+    """Yield lines on labels beside P, of the values of :func:`canary_report`."""
     verdict = "DISAGREE with the model" if found["flagged"] else "do not disagree with the model"
     documents = f" of {found['documents']} documents" if found["documents"] else ""
     yield f"{found['dataset']}: {found['n_labels']} labels{documents} {verdict}, p = {found['p_value']:.2g}"
@@ -322,7 +322,7 @@ def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def drift_lines(report: DriftReport) -> Iterator[str]:
-    """Yield which judges have moved, and how far that can be told."""
+    """Yield lines on the judges that have moved, and on how far that can be told."""
     yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
     for name, now in report.other_version_or_model.items():
         yield f"  {name}: the votes are of another version or model, {now}"

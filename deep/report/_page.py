@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, draw_svg, narrowed
+from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, cells_for_phones, draw_svg, narrowed
 from deep._util.files import read_bytes
 from deep._util.plain_cells import read_row
 from deep.evaluate import DatasetVerdict, chance, in_percent
@@ -21,6 +21,7 @@ from deep.exceptions import needs_extra, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -248,7 +249,7 @@ FONT = re.compile(r"font-family: [^;\"]*;? ?")
 
 
 def inline_svg(figure: "Figure", name: str, label: str) -> str:
-    """Return a figure as markup, and once more for phones where it can be laid out for them.
+    """Return a figure as markup that fits a phone: panels that wrap, or drawn once more for phones where it can be.
 
     Parameters
     ----------
@@ -258,10 +259,20 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
     label : str
         Said of it to those who do not see it.
     """
+    if cells := cells_for_phones(figure):
+        return f'<div class="panels">{"".join(_panels(figure, cells, name, label))}</div>'
     wide = _markup(figure, name, label)
     if not narrowed(figure):
         return wide
     return f'<div class="desk">{wide}</div><div class="phone">{_markup(figure, f"{name}-phone", label)}</div>'
+
+
+def _panels(figure: "Figure", cells: "Sequence[Sequence[Axes]]", name: str, label: str) -> Iterator[str]:
+    """Yield the markup of each cell of a figure."""
+    for number, shown in enumerate(cells):
+        for axes in figure.axes:
+            axes.set_visible(axes in shown)
+        yield _markup(figure, f"{name}-{number}", f"{label}: {shown[0].get_title()}")
 
 
 def _markup(figure: "Figure", name: str, label: str) -> str:

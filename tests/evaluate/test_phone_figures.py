@@ -2,15 +2,17 @@
 
 import io
 import itertools
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from deep._util.figures import MOST_CELLS, PHONE, narrowed, new_figure
+from deep._util.figures import MOST_CELLS, PHONE, cells_for_phones, narrowed, new_figure
 from deep.calibration import plot_reliability
 from deep.evaluate import draw_error_correlation
+from deep.report._page import inline_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,6 +40,22 @@ def test_panels_of_a_grid_stand_beneath_each_other() -> None:
     boxes = [axes.get_position() for axes in drawn(figure).axes]
     assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))
     assert len({round(box.x0, 6) for box in boxes}) == 1
+
+
+def test_a_report_has_the_cells_of_a_grid_one_by_one() -> None:
+    """Each is as wide as a phone, has its own title and ids, and is drawn once; a figure of one column is no grid."""
+    p = np.linspace(0.05, 0.95, 40)
+    markup = inline_svg(plot_reliability(np.arange(40) % 2, p, p), "reliability", "Reliability")
+    assert markup.startswith('<div class="panels"><svg ')
+    assert re.findall('aria-label="Reliability: ([A-Z][a-z]+)', markup) == ["Before", "After", "Predicted", "Predicted"]
+    widths = [float(points) / 72 for points in re.findall('<svg [^>]*width="([0-9.]+)pt"', markup)]
+    assert len(widths) == 4
+    assert max(widths) <= PHONE
+    ids = re.findall(' id="([^"]+)"', markup)
+    assert len(ids) == len(set(ids))
+    one = new_figure(8, 4)
+    one.subplots(2, 1)
+    assert cells_for_phones(one) == cells_for_phones(square(3)) == []
 
 
 def test_names_of_shared_rows_stand_in_every_panel() -> None:

@@ -114,7 +114,9 @@ def test_pictures_fit_a_phone(open_view, name):
     """Those of rows and of lines are drawn anew for it; a square of judges and four panels scroll in their box."""
     page = open_view(name, PHONE)
     page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
-    boxes = "[...document.querySelectorAll('figure .wide')].filter((box) => box.querySelector('picture, .phone'))"
+    boxes = (
+        "[...document.querySelectorAll('figure .wide')].filter((box) => box.querySelector('picture, .phone, .panels'))"
+    )
     assert page.evaluate(f"{boxes}.length") >= 2
     assert (
         page.evaluate(f"{boxes}.filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.ariaLabel)")
