@@ -117,7 +117,7 @@ def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str 
 PHONE = 3.6
 """Width in inches of a figure that fits on a phone of 390 pixels."""
 
-MARGIN = 0.2
+MARGIN = 0.25
 """Inches by which labels reach beyond the places of a grid's axes."""
 
 PHONE_LETTERS = 36
