@@ -374,16 +374,19 @@ def add_call_options(parser: argparse.ArgumentParser) -> None:
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of :func:`add_call_options`, how prompts come to a readable answer, and what they show."""
     add_call_options(parser)
-    repair = (
-        "ask once more where a reply to a prompt is unparsable (default: yes, but not with --batch or --at-most-once, "
+    parser.add_argument(
+        "--repair",
+        action=argparse.BooleanOptionalAction,
+        help="ask once more where a reply to a prompt is unparsable (default: yes, but not with --batch or "
+        "--at-most-once, nor for replies of earlier runs without; --repair: for these too)",
     )
-    repair += "nor for replies of earlier runs without; --repair: for these too)"
-    parser.add_argument("--repair", action=argparse.BooleanOptionalAction, help=repair)
-    constrain = (
-        "how an answer at once is held to the labels: by a JSON schema (default), by structured_outputs of vLLM "
+    parser.add_argument(
+        "--constrain",
+        choices=CONSTRAINTS,
+        default="schema",
+        help="how an answer at once is held to the labels: by a JSON schema (default), by structured_outputs of vLLM "
+        "0.12 or later, or not at all",
     )
-    constrain += "0.12 or later, or not at all"
-    parser.add_argument("--constrain", choices=CONSTRAINTS, default="schema", help=constrain)
     add_material_options(parser)
 
 
