@@ -311,7 +311,7 @@ def test_three_states_make_up_all_items(capsys, here):
     counts.add(DecidedItems(names, names, p, p, p, decided, sure, voted))
     assert suspect_words(counts) == (
         "1 of 5 claims is surely inconsistent, 1 surely consistent, 2 undecided (1 of them leaning inconsistent), "
-        "1 without a vote."
+        "1 without a vote. Surely: the 90 % interval of P lies on one side of the threshold."
     )
     none = DecisionCounts()
     none.add(DecidedItems(names, names, p, p, p, decided, ~voted, voted))

@@ -343,25 +343,30 @@ def share_words(share: tuple[float, float, float]) -> str:
 
 
 def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
-    """Return a sentence on how many items are suspect, whose counts make up all of them.
+    """Return a sentence on how many items are suspect, whose counts make up all of them; say what sure is.
 
     Where nothing is sure it asks for labels, unless the items are `labeled`.
 
     Examples
     --------
     >>> from deep.evaluate import DecisionCounts, suspect_words
-    >>> suspect_words(DecisionCounts(n=410, consistent=98, inconsistent=12, undecided=300, leaning=45))
+    >>> said = suspect_words(DecisionCounts(n=410, consistent=98, inconsistent=12, undecided=300, leaning=45))
+    >>> said.partition(" Surely")[0]
     '12 of 410 claims are surely inconsistent, 98 surely consistent, 300 undecided (45 of them leaning inconsistent).'
     """
     are = "is" if tally.inconsistent == 1 else "are"
     leaning = f" ({tally.leaning:,} of them leaning inconsistent)" if tally.undecided else ""
     silent = f", {tally.unvoted:,} without a vote" if tally.unvoted else ""
-    why = " Nothing is sure: no 90 % interval of P excludes the threshold."
-    why += "" if labeled else " Labels of these claims, some 30, narrow it."
+    if tally.consistent or tally.inconsistent:
+        why = " Surely: the 90 % interval of P lies on one side of the threshold."
+    elif tally.undecided:
+        why = " Nothing is sure: no 90 % interval of P excludes the threshold."
+        why += "" if labeled else " Labels of these claims, some 30, narrow it."
+    else:
+        why = ""
     return (
         f"{tally.inconsistent:,} of {tally.n:,} claims {are} surely inconsistent, {tally.consistent:,} surely "
-        f"consistent, {tally.undecided:,} undecided{leaning}{silent}."
-        + (why if tally.undecided and tally.undecided + tally.unvoted == tally.n else "")
+        f"consistent, {tally.undecided:,} undecided{leaning}{silent}.{why}"
     )
 
 
