@@ -207,13 +207,17 @@ def _tier(text: str, labels: JsonObject) -> str:
 def _places(response: str, sentences: Sequence[GoldSentence]) -> Callable[[GoldSentence], int]:
     """Return a sort key: where a sentence begins in the response, which may be spaced and cased otherwise."""
     whole = letters_of(response)
-    found = {}
-    for sentence in sentences:
-        letters = letters_of(sentence.text)
-        # A few published sentences hold a slip of the pen, so that only their beginning stands in the response.
-        places = (whole.find(letters[:n]) for n in (len(letters), 30, 12))
-        found[sentence.text] = next((place for place in places if place >= 0), len(whole))
-    return lambda sentence: found[sentence.text]
+    places = {sentence.text: place_of(letters_of(sentence.text), whole) for sentence in sentences}
+    return lambda sentence: len(whole) if (place := places[sentence.text]) is None else place
+
+
+def place_of(letters: str, whole: str, at: int = 0) -> int | None:
+    """Return where the letters of a sentence begin in those of a response; None where not even its beginning is there.
+
+    A few published sentences hold a slip of the pen, so that only their beginning stands in the response.
+    """
+    places = (whole.find(letters[:n], at) for n in (len(letters), 30, 12))
+    return next((place for place in places if place >= 0), None)
 
 
 def letters_of(text: str) -> str:

@@ -22,9 +22,9 @@ from pathlib import Path
 from deep import console
 from deep._util.checks import check_choice
 from deep._util.files import JsonObject, check_out, whole_file, write_json_lines
-from deep.asking import Entry, ProgramId, run_programs
+from deep.asking import Entry, ProgramId
 from deep.datasets import read_rows
-from deep.exceptions import ExitStatus, InputError, StoppedError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.stepwise import fenced_messages
 from deep.judges import Program, Question
 from deep.prompt_pool import why_unusable
@@ -125,12 +125,7 @@ def run(args: argparse.Namespace) -> int:
         for topic in topics:
             yield topic.identity, topic.llm, dialogue_program(topic, args.turns, args.words, asker)
 
-    with console.live_progress() as progress:
-        outcome, values = run_programs(
-            programs, console.ask_options(args, args.out), endpoint=console.endpoint_of(args), progress=progress
-        )
-    if outcome.stopped is not None:
-        raise StoppedError(outcome.stopped)
+    values = console.ask_programs(args, programs)
     rows = [row for topic in topics for row in _rows(topic, values[topic.identity][0], alone=len(llms) == 1)]
     ended = Counter(reason for _, reason in values.values() if reason)
     with whole_file(out) as scratch:
