@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 from deep import __version__
 from deep._util.files import LARGEST_MODEL, read_bytes
 from deep.asking import AskOptions, Finder, Places, Plan, PlannedVoter, Scored, located, prior_of_texts
-from deep.datasets import Passage
 from deep.exceptions import InputError
 from deep.integrations.serve.web import json_bytes
 from deep.model import Model, ScoreOptions
@@ -61,7 +60,7 @@ class Answers:
         if free and not judgment.evidence and (judgment.model, judgment.seconds, judgment.samples) == (None, None, ()):
             return self._plain(name, judgment.vote, judgment.reason, judgment.score, judgment.rationale)
         found = located(judgment, places, claim_first=name in self._claim_first)
-        return json_bytes(_judge(name, judgment, [_passage(each) for each in found], free=free))
+        return json_bytes(_judge(name, judgment, [asdict(each) for each in found], free=free))
 
 
 def _plain(name: str, vote: int, reason: Reason | None, score: float | None, rationale: str | None) -> bytes:
@@ -91,17 +90,6 @@ def _judge(name: str, judgment: Judgment, evidence: Sequence[JsonReply], *, free
         "cost": 0.0 if free else judgment.cost,
         "seconds": judgment.seconds,
         "samples": list(judgment.samples),
-    }
-
-
-def _passage(found: Passage) -> JsonReply:
-    return {
-        "text": found.text,
-        "where": found.where,
-        "start": found.start,
-        "end": found.end,
-        "verdict": found.verdict,
-        "about": found.about,
     }
 
 
