@@ -320,14 +320,7 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
         rows = np.flatnonzero((votes.datasets == name) & (votes.votes != ABSTAIN).any(axis=1))
         for column, ensembler in enumerate(chosen if len(rows) else ()):
             decided[rows, column] = _decide(ensembler, votes.votes[rows])
-    return VoteMatrix(
-        votes=decided,
-        example_ids=votes.example_ids,
-        voter_names=[f"{name} of {k}" for name in chosen],
-        datasets=votes.datasets,
-        labels=votes.labels,
-        document_ids=votes.document_ids,
-    )
+    return votes.with_columns(votes=decided, voter_names=tuple(f"{name} of {k}" for name in chosen))
 
 
 def _decide(ensembler: str, votes: Votes) -> Votes:
