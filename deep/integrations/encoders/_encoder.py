@@ -14,6 +14,7 @@ from deep._util.checks import Floats, check_choice
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.integrations.encoders._judge import (
+    SOURCE_SHARE,
     Head,
     NetworkJudge,
     TextPair,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 
 SUMMAC_ZS = "summac-zs"
-
-_SOURCE_SHARE = 4
-"""A sentence of the claim must leave at least one part in this many of the input to the source."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,7 @@ class EncoderJudge(NetworkJudge):
             return Judgment(vote=ABSTAIN, reason="abstained", model=model)
         limit = self.network.max_tokens
         room = limit - self.network.special_tokens(pair=True) - max(self.network.count(sentences))
-        if room * _SOURCE_SHARE < limit:
+        if room * SOURCE_SHARE < limit:
             return Judgment(vote=ABSTAIN, reason="truncated", model=model)
         return _Parts(chunked(example.source, min(room, self.chunk_tokens or room)), sentences)
 
@@ -228,11 +226,7 @@ def load_encoder(
     .. [1] Zha et al., ACL 2023. https://arxiv.org/abs/2305.16739
     .. [2] Laban et al., TACL 2022. https://arxiv.org/abs/2111.09525
     """
-    network = load_network(
-        id_or_path,
-        "classifier",
-        **options,
-    )
+    network = load_network(id_or_path, "classifier", **options)
     head = read_head(network.model.config, entailment_label, network.model_id)
     return EncoderJudge(network, head, aggregation, claim_aggregation, threshold, chunk_tokens)
 
@@ -267,12 +261,7 @@ def load_summac(
     ----------
     .. [1] Laban et al., TACL 2022. https://arxiv.org/abs/2111.09525
     """
-    judge = load_encoder(
-        id_or_path,
-        chunk_tokens=None,
-        entailment_label=entailment_label,
-        **options,
-    )
+    judge = load_encoder(id_or_path, chunk_tokens=None, entailment_label=entailment_label, **options)
     against = contradiction_head(judge.network.model.config, judge.head)
     if against is None:
         raise InputError(
@@ -437,11 +426,7 @@ def load_embedding(
     ----------
     .. [1] Reimers and Gurevych, EMNLP 2019. https://arxiv.org/abs/1908.10084
     """
-    network = load_network(
-        path_or_id,
-        "embedding",
-        **(NetworkOptions(batch_size=32) | options),
-    )
+    network = load_network(path_or_id, "embedding", **(NetworkOptions(batch_size=32) | options))
     return EmbeddingJudge(network, threshold, band, _pooling(network))
 
 

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 
 class NetworkJudge(OfflineJudge):
-    """A judge whose subclass judges batches, and has `network`, `name` and `version`."""
+    """A judge whose subclass judges batches, and has `network`, `name`, `version` and `threshold`."""
 
     network: Network
     name: str
     version: str
+    threshold: float
 
     @property
     def model_id(self) -> str:
@@ -34,9 +35,9 @@ class NetworkJudge(OfflineJudge):
         return self.network.model_id
 
     @property
-    @abstractmethod
     def settings(self) -> Mapping[str, object]:
-        """Return the options that make this judge again."""
+        """Return the options of the loader that make this judge again."""
+        return {"threshold": self.threshold, "max_tokens": self.network.max_tokens}
 
     @property
     def details(self) -> Mapping[str, object]:
@@ -56,6 +57,9 @@ class NetworkJudge(OfflineJudge):
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples, in their order."""
 
+
+SOURCE_SHARE = 4
+"""What is held against a source must leave it at least one part in this many of the input."""
 
 WINDOW = 256
 """Examples judged at a time: enough to fill batches of like length, and a bound on the memory."""
