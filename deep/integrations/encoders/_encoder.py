@@ -1,10 +1,8 @@
 """Judges made of any network: classifiers of pairs (inference, factual consistency), and sentence embeddings."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -84,8 +82,7 @@ class EncoderJudge(NetworkJudge):
                 f"Got {self.chunk_tokens!r}."
             )
         object.__setattr__(self, "name", self._way())
-        told = {"kind": self.name, "model": self.network.fingerprint, "sigmoid": self.head.independent, **self.settings}
-        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
+        self._set_version(sigmoid=self.head.independent)
 
     def _way(self) -> str:
         return f"nli-{self.aggregation}" if self.against is None else SUMMAC_ZS
@@ -93,19 +90,10 @@ class EncoderJudge(NetworkJudge):
     @property
     def settings(self) -> dict[str, object]:
         """Return the options of the loader that make this judge again, but for `aggregation`, its name."""
+        shared = {**super().settings, "entailment_label": self.head.index}
         if self.against is not None:
-            return {
-                "threshold": self.threshold,
-                "entailment_label": self.head.index,
-                "max_tokens": self.network.max_tokens,
-            }
-        return {
-            "claim_aggregation": self.claim_aggregation,
-            "threshold": self.threshold,
-            "chunk_tokens": self.chunk_tokens,
-            "entailment_label": self.head.index,
-            "max_tokens": self.network.max_tokens,
-        }
+            return shared
+        return {**shared, "claim_aggregation": self.claim_aggregation, "chunk_tokens": self.chunk_tokens}
 
     def contradiction(self) -> "EncoderJudge | None":
         """Return this judge with the label that says contradiction in place of entailment; None where there is none.
@@ -298,13 +286,12 @@ class EmbeddingJudge(NetworkJudge):
             raise InputError(f"`threshold` must lie in [-1, 1]. Got {self.threshold!r}.")
         if not 0 <= self.band <= 2:
             raise InputError(f"`band` must lie in [0, 2]. Got {self.band!r}.")
-        told = {"kind": self.name, "model": self.network.fingerprint, "pooling": self.pooling, **self.settings}
-        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
+        self._set_version(pooling=self.pooling)
 
     @property
     def settings(self) -> dict[str, object]:
         """Return the options of :func:`load_embedding` that make this judge again."""
-        return {"threshold": self.threshold, "band": self.band, "max_tokens": self.network.max_tokens}
+        return {**super().settings, "band": self.band}
 
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples in batches; a sentence that several of them share is embedded once.

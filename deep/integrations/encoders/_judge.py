@@ -1,8 +1,10 @@
 """The base of judges made of a network: their names, and one example as a batch of one."""
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,11 @@ class NetworkJudge(OfflineJudge):
         """See :class:`deep.judges.Judge`."""
         known = {"kind": self.name.partition("-")[0], "judge": self.name, "version": self.version}
         return {**known, "model": self.model_id, "settings": dict(self.settings)}
+
+    def _set_version(self, **more: object) -> None:
+        """Set `version`: a hash of the settings, of the model's files, and of what else decides the votes."""
+        told = {"kind": self.name, "model": self.network.fingerprint, **more, **self.settings}
+        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
 
     def voter(self, llm: str = "") -> str:  # noqa: ARG002  no LLM is asked
         """Return the name of its column."""

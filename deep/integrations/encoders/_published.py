@@ -1,11 +1,9 @@
 """Judges of published networks, used as their authors do: HHEM, LettuceDetect, MiniCheck; and all judges by name."""
 
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -51,8 +49,7 @@ class CheckerJudge(NetworkJudge):
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
             raise InputError(f"`threshold` must lie in [0, 1]. Got {self.threshold!r}.")
-        told = {"kind": self.name, "model": self.network.fingerprint, **self.settings}
-        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
+        self._set_version()
 
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples in batches; a pair that several of them share is scored once.
