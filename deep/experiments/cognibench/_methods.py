@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from deep.integrations.encoders import EncoderJudge
 
 
-JUDGES = ("listed", "tiered", "auto")
-"""Direct prompting, the annotators' protocol, and the automatic pipeline."""
-
-NEUTRAL = ("both", "faithful", "hallucinated")
-"""What a sentence is that an inference model neither entails nor contradicts; both are two rows."""
-
 VERDICT_OF_VOTE = {1: False, 0: True, -1: None}
 
 

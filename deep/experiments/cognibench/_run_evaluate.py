@@ -18,7 +18,7 @@ from deep.exceptions import ExitStatus, InputError
 from deep.experiments.cognibench import _methods
 from deep.experiments.cognibench import _tables as build
 from deep.experiments.cognibench._measures import PARTS
-from deep.experiments.cognibench._turns import LabeledTurn, accuracy_of, classified, read_turns, turns_of_split
+from deep.experiments.cognibench._turns import JUDGES, LabeledTurn, accuracy_of, classified, read_turns, turns_of_split
 from deep.experiments.printed import study_lines, write_printed
 from deep.experiments.tiered import load_contrasts
 from deep.records import Example
@@ -56,9 +56,9 @@ def thresholds_of(args: argparse.Namespace) -> list[int]:
 
 def _asked(args: argparse.Namespace) -> list[_methods.AskedJudge]:
     """Return the judges to ask; none without an LLM."""
-    wrong = [name for name in args.judge if name not in _methods.JUDGES]
+    wrong = [name for name in args.judge if name not in JUDGES]
     if wrong:
-        raise InputError(f"`judge` must be of {', '.join(sorted(_methods.JUDGES))}. Got {wrong[0]!r}.")
+        raise InputError(f"`judge` must be of {', '.join(sorted(JUDGES))}. Got {wrong[0]!r}.")
     return _methods.asked_judges(
         check_models(args) if args.llm else (),
         judges=args.judge,

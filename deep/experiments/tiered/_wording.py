@@ -43,13 +43,10 @@ class TagReading:
         One a sentence: its label, None where no tag stood at it, or several that differ.
     unaligned : tuple of str
         Tags whose text is none of the sentences, as ``label: text``.
-    conflicting : tuple of int
-        Positions of the sentences with several labels.
     """
 
     labels: tuple[str | None, ...]
     unaligned: tuple[str, ...] = ()
-    conflicting: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -142,8 +139,7 @@ def read_tags(
                 # Two sentences of the same words in one piece are told apart by its ends.
                 second = last and 2 * len(text) >= 3 * len(texts[position])
                 said[texts[position]][2 * number + second].add(label)
-    found, conflicting = _by_position(texts, said)
-    return TagReading(found, tuple(dict.fromkeys(unaligned)), conflicting)
+    return TagReading(_by_position(texts, said), tuple(dict.fromkeys(unaligned)))
 
 
 def _pieces(reply: str, known: Mapping[str, str], most_tags: int) -> list[_TextPiece]:
@@ -229,12 +225,9 @@ def _similarity(words: Sequence[str], sentence: Sequence[str], last: bool) -> fl
     return best
 
 
-def _by_position(
-    texts: Sequence[str], said: Mapping[str, Mapping[int, set[str]]]
-) -> tuple[tuple[str | None, ...], tuple[int, ...]]:
-    """Return each sentence's label and where labels conflict; of sentences alike, the first tagged is the first."""
+def _by_position(texts: Sequence[str], said: Mapping[str, Mapping[int, set[str]]]) -> tuple[str | None, ...]:
+    """Return each sentence's label, None where several conflict; of sentences alike, the first tagged is the first."""
     found: list[str | None] = [None] * len(texts)
-    conflicting = []
     for text, places in said.items():
         positions = [i for i, other in enumerate(texts) if other == text]
         labels = [places[place] for place in sorted(places)]
@@ -244,9 +237,7 @@ def _by_position(
         for position, several in zip(positions, labels, strict=False):
             if len(several) == 1:
                 found[position] = next(iter(several))
-            else:
-                conflicting.append(position)
-    return tuple(found), tuple(sorted(conflicting))
+    return tuple(found)
 
 
 CRITERIA = ("rational", "grounded", "irrefutable")
