@@ -10,18 +10,15 @@ For instance:
 
 import argparse
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from itertools import product
 from pathlib import Path
 
 from deep import console
 from deep._util.checks import check_choice
-from deep._util.files import JsonObject, check_out, whole_file, write_json_lines
+from deep._util.files import JsonObject, check_out, packaged, whole_file, write_json_lines
 from deep.asking import Entry, ProgramId
 from deep.datasets import read_rows
 from deep.exceptions import ExitStatus, InputError
@@ -45,9 +42,8 @@ def add_arguments(parser: console.CommandParser) -> None:
     console.add_call_options(parser)
 
 
-@cache
 def _dialogues() -> JsonObject:
-    return tomllib.loads(files(__package__).joinpath("dialogues.toml").read_text(encoding="utf-8"))
+    return packaged(__package__, "dialogues.toml")
 
 
 @dataclass(frozen=True, slots=True)

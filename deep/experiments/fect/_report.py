@@ -1,8 +1,6 @@
 """FECT's tables and figures: its Tables 2, 4 and 5, its Figures 5, 7 and 8, and self-consistency beside them."""
 
-import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -12,7 +10,7 @@ import pandas as pd
 
 from deep._util.checks import Floats
 from deep._util.figures import AMBER, BLUE, GRAY, RED, new_figure, plain_grid, save_figures
-from deep._util.files import JsonObject
+from deep._util.files import JsonObject, packaged
 from deep.evaluate import DatasetVerdict, markdown, t_reach
 from deep.features import krippendorff_alpha
 
@@ -121,8 +119,7 @@ def consistency(verdicts: pd.DataFrame) -> pd.DataFrame:
         vote is the same; ``no_vote``, the verdicts without a vote.
     """
     rows = []
-    for model, prompt in verdicts[JUDGE].drop_duplicates().itertuples(index=False):
-        chosen = verdicts[(verdicts["model"] == model) & (verdicts["prompt"] == prompt)]
+    for (model, prompt), chosen in verdicts.groupby(JUDGE, sort=False):
         votes = chosen.pivot(index="item", columns="run", values="vote").to_numpy(dtype=np.int64)
         repeated = votes[(votes >= 0).sum(axis=1) > 1]
         flipped = (repeated == 0).any(axis=1) & (repeated == 1).any(axis=1)
@@ -158,7 +155,7 @@ def printed_summary() -> pd.DataFrame:
     >>> len(f1), f1["mean"].max(), f1.loc[f1["mean"].idxmax(), ["model", "prompt"]].tolist()
     (62, 0.86, ['o1', '3d-ttc'])
     """
-    stored: JsonObject = json.loads(files(__package__).joinpath("published.json").read_bytes())
+    stored = packaged(__package__, "published.json")
     rows = [
         (model, prompt, metric, *cell, stored["n_runs"])
         for metric in METRICS

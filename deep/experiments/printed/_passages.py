@@ -1,6 +1,5 @@
 """A passage of a paper, found in the user's copy by its print, or where the copy differs, by its heading."""
 
-import json
 import re
 import unicodedata
 from bisect import bisect_left
@@ -8,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
-from importlib.resources import files
 from itertools import accumulate
 from typing import NamedTuple
 
+from deep._util.files import packaged
 from deep.prompt_pool import merge_spans
 
 WINDOW = 40
@@ -205,7 +204,7 @@ def take_print(text: str) -> Print:
 @cache
 def prints_of(paper: str) -> Mapping[str, Print]:
     """Return the prints of a paper's passages by name."""
-    stored = json.loads(files(__package__).joinpath("prints.json").read_bytes())[paper]
+    stored = packaged(__package__, "prints.json")[paper]
     return {
         name: Print(
             length=of["length"],

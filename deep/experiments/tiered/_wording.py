@@ -7,12 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from deep._util.files import parse_toml, read_bytes
+from deep._util.files import packaged, parse_toml, read_bytes
 from deep.exceptions import InputError
 from deep.judges import LLMReply
 from deep.prompt_pool import Material, Span, commonest, fill, usage_of
@@ -368,8 +367,6 @@ def _as_evidence(sentence: SentenceVerdict) -> str:
     return f"{sentence.verdict or known[sentence.consistent]}: {sentence.text}"
 
 
-FOLDER = Path(__file__).parent
-
 LABELS: Mapping[str, tuple[str, ...]] = {
     "type": ("irrelevant", "factual", "cognitive"),
     "check": ("faithful", "invented", "rational", "misleading"),
@@ -430,11 +427,9 @@ class Contrast:
             raise InputError(f"`wrong` of an example must differ from its `right`. Got {self.wrong!r} for both.")
 
 
-@cache
 def wording(judge: str = "tiered") -> Mapping[str, Any]:
     """Return the texts of a judge that come with deep, by name."""
-    content: dict[str, Any] = tomllib.loads((FOLDER / f"{judge}.toml").read_text(encoding="utf-8"))
-    return content
+    return packaged(__package__, f"{judge}.toml")
 
 
 def task_text(task: str) -> str:

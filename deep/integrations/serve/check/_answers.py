@@ -4,12 +4,11 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from deep import __version__
-from deep._util.files import LARGEST_MODEL, read_bytes
+from deep._util.files import LARGEST_MODEL, packaged, read_bytes
 from deep.asking import AskOptions, Finder, Places, Plan, PlannedVoter, Scored, located, prior_of_texts
 from deep.exceptions import InputError
 from deep.integrations.serve.web import json_bytes
@@ -209,7 +208,7 @@ class CheckOptions:
 
 JsonSchema = dict[str, Any]
 
-_CONTRACT: JsonSchema = json.loads(files(__package__).joinpath("templates", "contract.json").read_bytes())
+_CONTRACT = packaged(__package__, "templates/contract.json")
 PAIR, RESULT, ERROR, ASKED, ANSWERED = (_CONTRACT[name] for name in ("pair", "result", "error", "asked", "answered"))
 RESULTS = {
     "type": "object",
