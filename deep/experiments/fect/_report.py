@@ -152,7 +152,7 @@ def printed_summary() -> pd.DataFrame:
     >>> from deep.experiments.fect._report import printed_summary
     >>> found = printed_summary()
     >>> f1 = found[found["metric"] == "f1"]
-    >>> len(f1), f1["mean"].max(), f1.loc[f1["mean"].idxmax(), ["model", "prompt"]].tolist()
+    >>> len(f1), float(f1["mean"].max()), f1.loc[f1["mean"].idxmax(), ["model", "prompt"]].tolist()
     (62, 0.86, ['o1', '3d-ttc'])
     """
     stored = packaged(__package__, "published.json")
