@@ -203,7 +203,7 @@ def _results(
     return {
         **_header(split, settings),
         **_table(scored, fitted.row(settings), settings),
-        "baselines": [baseline.row(split.test.labels, **_resampling(settings)) for baseline in baselines],
+        "baselines": _baseline_rows(baselines, split, settings),
         "comparisons": held_out.compare(
             fitted.scores.decisions,
             split.test.labels,
@@ -341,6 +341,10 @@ def _header(split: HoldOut, settings: LooOptions) -> Row:
 def _plain(value: object) -> object:
     """Return an option as JSON holds it."""
     return list(value) if isinstance(value, list | tuple) else value
+
+
+def _baseline_rows(baselines: Iterable[held_out.Baseline], split: HoldOut, settings: LooOptions) -> list[Row]:
+    return [baseline.row(split.test.labels, **_resampling(settings)) for baseline in baselines]
 
 
 def _resampling(settings: LooOptions) -> dict[str, int]:
