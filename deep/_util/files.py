@@ -67,7 +67,7 @@ def parse_toml(raw: bytes) -> JsonObject:
 
 @cache
 def packaged(package: str, name: str) -> JsonObject:
-    """Return what a file of JSON or TOML holds that comes with a package of deep."""
+    """Return the content of a JSON or TOML file that comes with a package of deep."""
     raw = files(package).joinpath(name).read_bytes()
     found: JsonObject = json.loads(raw) if name.endswith(".json") else tomllib.loads(raw.decode("utf-8"))
     return found
