@@ -11,6 +11,8 @@ import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,14 @@ def parse_toml(raw: bytes) -> JsonObject:
         return tomllib.loads(raw.decode("utf-8-sig"))
     except RecursionError:
         raise tomllib.TOMLDecodeError("too many brackets in each other") from None
+
+
+@cache
+def packaged(package: str, name: str) -> JsonObject:
+    """Return the content of a JSON or TOML file that comes with a package of deep."""
+    raw = files(package).joinpath(name).read_bytes()
+    found: JsonObject = json.loads(raw) if name.endswith(".json") else tomllib.loads(raw.decode("utf-8"))
+    return found
 
 
 class GzipReader(gzip.GzipFile):

@@ -20,6 +20,7 @@ from ._options import add_own_judges as add_own_judges
 from ._options import add_prompt_options as add_prompt_options
 from ._options import add_target_options as add_target_options
 from ._options import ask_options as ask_options
+from ._options import ask_programs as ask_programs
 from ._options import calls_of as calls_of
 from ._options import check_draws as check_draws
 from ._options import check_least as check_least

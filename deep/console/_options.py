@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from deep._util.files import LARGEST_TEXT, read_bytes
 from deep._util.names import check_name
 from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
+from deep.console._output import live_progress
 from deep.console._parser import Values
 from deep.datasets import Examples, read_examples
 from deep.ensembles import ENSEMBLER_NAMES
-from deep.exceptions import InputError
+from deep.exceptions import InputError, StoppedError
 from deep.records import Example
 
 if TYPE_CHECKING:
-    from deep.asking import AskOptions, Calls, Finder, Sampling
+    from deep.asking import AskOptions, Calls, Entry, Finder, ProgramId, Sampling
     from deep.judges import Judge
     from deep.model import Model
     from deep.prompt_pool import Chunking, FewShot
@@ -502,3 +503,22 @@ def ask_options(args: argparse.Namespace, out: Path) -> "AskOptions":
     given: dict[str, Any] = {field.name: getattr(args, field.name, None) for field in fields(AskOptions)}
     given |= {"ledger": ledger, "record": record}
     return AskOptions(**{name: value for name, value in given.items() if value is not None})
+
+
+def ask_programs(args: argparse.Namespace, programs: "Callable[[], Iterable[Entry]]") -> "dict[ProgramId, Any]":
+    """Run programs to their end as the options of :func:`add_call_options` say, and return the value of each.
+
+    Raises
+    ------
+    StoppedError
+        The run was stopped before.
+    """
+    from deep.asking import run_programs
+
+    options = ask_options(args, args.out)
+    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)  # where the ledger lies
+    with live_progress() as progress:
+        outcome, values = run_programs(programs, options, endpoint=endpoint_of(args), progress=progress)
+    if outcome.stopped is not None:
+        raise StoppedError(outcome.stopped)
+    return values

@@ -328,10 +328,13 @@ def read_rows(
         The file cannot be read as what its ending says: not there, cut off, not UTF-8, binary, not CSV, JSON or
         Parquet, a line or cell of more than 64 Mi characters. One line that names `param`, file and place.
     """
+    kind = ending or ending_of(path)
+    if kind is None:
+        raise InputError(f"`{param}` must be a CSV, JSONL or Parquet file. Got {str(path)!r}.")
     file = _File(path, param, pad)
     try:
         check_regular(path, param)
-        yield from _READERS[ending or ending_of(path) or ""](file, columns)
+        yield from _READERS[kind](file, columns)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         reason = str(error).rstrip(".")
         raise InputError(

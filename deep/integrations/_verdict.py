@@ -1,6 +1,6 @@
 """What every integration is given: a model, and values that hold a source or a claim."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -112,10 +112,10 @@ class Verdict:
         return made("scored", "\n".join([head, *lines]), p=p, interval=bounds, decision=decision)
 
     @classmethod
-    def from_call(cls, score: Callable[[], Scored]) -> "Verdict":
-        """Return the verdict on what a call scores; an error of deep, or the end of a budget, is an error verdict."""
+    def on(cls, scorer: TextScorer, source: str, claim: str) -> "Verdict":
+        """Return the verdict on a pair; an error of deep, or the end of a budget, is an error verdict."""
         try:
-            return cls.of(score())
+            return cls.of(scorer.score(source, claim))
         except (DeepError, OSError, StoppedError) as error:
             return cls("error", str(error))
 

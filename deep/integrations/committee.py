@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from deep.evaluate import PanelCard, panel_card
 from deep.records import ABSTAIN, VoteMatrix
@@ -53,15 +54,10 @@ def votes_of(
 
 def _numbered(documents: Sequence[str]) -> npt.NDArray[np.object_]:
     """Return a name for each item: that of its document, with a number from its second item on."""
-    seen: dict[str, int] = {}
-    for name in documents:
-        seen[name] = seen.get(name, 0) + 1
-    left = dict.fromkeys(seen, 0)
-    found = []
-    for name in documents:
-        left[name] += 1
-        found.append(name if seen[name] == 1 else f"{name}@epoch-{left[name]}")
-    return np.array(found, dtype=object)
+    names = pd.Series(documents, dtype=object)
+    same = names.groupby(names)
+    numbered = names + "@epoch-" + (same.cumcount() + 1).astype(str)
+    return names.where(same.transform("size") == 1, numbered).to_numpy()
 
 
 def _calibrated_accuracy(card: PanelCard) -> float:

@@ -74,15 +74,13 @@ class ConsistencyMetric(BaseMetric):
         self, test_case: LLMTestCase, _show_indicator: bool = True, _in_component: bool = False
     ) -> float | None:
         """Return P(consistent); None where the test case is skipped."""
-        pair = self._pair(test_case)
-        return self._take(Verdict.from_call(lambda: self.model.score(*pair)))
+        return self._take(Verdict.on(self.model, *self._pair(test_case)))
 
     async def a_measure(
         self, test_case: LLMTestCase, _show_indicator: bool = True, _in_component: bool = False
     ) -> float | None:
         """Return P(consistent), found in a thread; None where the test case is skipped."""
-        pair = self._pair(test_case)
-        return self._take(await asyncio.to_thread(Verdict.from_call, lambda: self.model.score(*pair)))
+        return self._take(await asyncio.to_thread(Verdict.on, self.model, *self._pair(test_case)))
 
     def is_successful(self) -> bool | None:
         """Return whether the last test case passed; None where it was skipped."""

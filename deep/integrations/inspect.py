@@ -7,7 +7,6 @@ Needs ``deep-judges[inspect]``; docs/integrations/inspect.md has examples. An en
 
 import math
 from collections.abc import Mapping
-from functools import partial
 from logging import getLogger
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def consistency(model: str, source: str = "source", ledger: str | None = None) -
         if not claim.strip():
             return Score.unscored(reason="no_response")
         given = text_of(state.metadata[source]) if source in state.metadata else state.input_text
-        verdict = await to_thread.run_sync(Verdict.from_call, partial(texts.score, given, claim))
+        verdict = await to_thread.run_sync(Verdict.on, texts, given, claim)
         return _score(verdict)
 
     return score

@@ -89,8 +89,7 @@ def score_items(
     scorer = text_scorer(model, ledger)
     verdicts = []
     for item in items:
-        source, claim = text_of(item.get("source")), text_of(item.get("claim"))
-        verdict = Verdict.from_call(lambda source=source, claim=claim: scorer.score(source, claim))  # type: ignore[misc]
+        verdict = Verdict.on(scorer, text_of(item.get("source")), text_of(item.get("claim")))
         send_verdict(client, verdict, name=name, **{key: str(item[key]) for key in WHERE if item.get(key) is not None})
         verdicts.append(verdict)
     return verdicts

@@ -71,7 +71,7 @@ class ConsistencyScorer(Scorer):
         places = [place for place in (inputs, expectations) if isinstance(place, dict) and self.source in place]
         source = text_of(places[0][self.source]) if places else ""
         claim = text_of(outputs.get(self.claim) if isinstance(outputs, dict) else outputs)
-        return self._feedback(Verdict.from_call(lambda: self._texts.score(source, claim)))
+        return self._feedback(Verdict.on(self._texts, source, claim))
 
     def _feedback(self, verdict: Verdict) -> Feedback:
         """Return a verdict as MLflow keeps it: metadata are text."""

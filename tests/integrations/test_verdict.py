@@ -1,5 +1,7 @@
 """A verdict is a score, a skip or an error, and never a number that stands for one of the others."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from deep.exceptions import InputError, MissingDependencyError, StoppedError, needs_extra
@@ -10,12 +12,12 @@ from tests.llm.calls import KEY
 
 
 def raising(error):
-    """Return a call that raises an error."""
+    """Return a scorer that raises an error."""
 
-    def call():
+    def score(source, claim):
         raise error
 
-    return call
+    return SimpleNamespace(score=score)
 
 
 def test_a_scored_pair_has_everything():
@@ -53,14 +55,14 @@ def test_a_failed_judge_is_an_error_though_others_voted(tmp_path, monkeypatch):
 @pytest.mark.parametrize("error", [InputError("`claim` must be text. Got nothing."), StoppedError("budget")])
 def test_what_cannot_be_judged_is_an_error(error):
     """With the error's own line."""
-    verdict = Verdict.from_call(raising(error))
+    verdict = Verdict.on(raising(error), "It rained.", QUIET)
     assert (verdict.status, verdict.rationale, verdict.judges) == ("error", str(error), ())
 
 
 def test_a_bug_is_no_verdict():
     """It is raised."""
     with pytest.raises(ZeroDivisionError):
-        Verdict.from_call(raising(ZeroDivisionError()))
+        Verdict.on(raising(ZeroDivisionError()), "It rained.", QUIET)
 
 
 def test_texts_and_passages():

@@ -1,5 +1,6 @@
 """The methods that look for hallucinated sentences: constant, encoders, direct prompting, and the tiered judge."""
 
+import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,26 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject
-from deep.datasets import ending_of, file_beside, read_judgments, read_rows, read_votes
+from deep.asking import Entry, ProgramId
+from deep.console import ask_programs
+from deep.datasets import file_beside, read_judgments, read_rows, read_votes
 from deep.exceptions import InputError
 from deep.experiments import tiered
 from deep.experiments.cognibench._measures import SentenceFlags
-from deep.experiments.cognibench._turns import LabeledTurn, letters_of
+from deep.experiments.cognibench._turns import AutoTurn, LabeledTurn, letters_of, place_of
 from deep.experiments.printed import load_tag_judge
 from deep.judges import Program
 from deep.prompt_pool import Span
 from deep.records import ABSTAIN, Example
 
 if TYPE_CHECKING:
-    from deep.asking import AskOptions, Entry, ProgressCallback, RunOutcome
     from deep.integrations.encoders import EncoderJudge
 
-
-JUDGES = ("listed", "tiered", "auto")
-"""Direct prompting, the annotators' protocol, and the automatic pipeline."""
-
-NEUTRAL = ("both", "faithful", "hallucinated")
-"""What a sentence is that an inference model neither entails nor contradicts; both are two rows."""
 
 VERDICT_OF_VOTE = {1: False, 0: True, -1: None}
 
@@ -126,7 +122,7 @@ def asked_judges(
     contrasts: tuple[tiered.Contrast, ...] | None,
     tiers: bool,
     ablation: bool,
-    prompts: Sequence[str] = (),
+    prompts: Sequence[str],
 ) -> list[AskedJudge]:
     """Return every judge of a run, each once."""
     staged: dict[str, Callable[..., tiered.SentenceJudge]] = {
@@ -159,41 +155,49 @@ def asked_judges(
 
 
 def ask_judges(
+    args: argparse.Namespace,
     turns: Sequence[LabeledTurn],
     asked: Sequence[AskedJudge],
-    options: "AskOptions",
-    endpoint: str,
-    progress: "ProgressCallback | None" = None,
-    kinds: Sequence[Sequence[str]] | None = None,
-) -> tuple["RunOutcome", list[Method]]:
-    """Ask all judges about all turns; no method where the run was stopped.
+    kinds: Sequence[Sequence[str]] | None,
+) -> list[Method]:
+    """Ask all judges about all turns; `kinds` as in :func:`ask_about`."""
+    if not asked:
+        return []
+    found = ask_about(args, [(one.judge, one.model) for one in asked], turns, kinds, dataset="cognibench")
+    return [_method(one, turns, readings) for one, readings in zip(asked, found, strict=True)]
 
-    `kinds` are the types of the sentences for the automatic pipeline, which asks for them where there are none.
+
+def ask_about(
+    args: argparse.Namespace,
+    judges: Sequence[tuple[tiered.SentenceJudge, str]],
+    turns: Sequence[LabeledTurn | AutoTurn],
+    kinds: Sequence[Sequence[str]] | None,
+    *,
+    dataset: str,
+) -> list[list[tiered.TurnReading]]:
+    """Ask judges, each by its LLM, about all turns, and return what each says of them.
+
+    `kinds` are the types of the sentences for the automatic pipeline, which asks for them where there are none;
+    `dataset` is what the ledger calls the turns.
     """
-    from deep.asking import ProgramId, run_programs
 
-    def programs() -> "Iterator[Entry]":
-        for one in asked:
+    def programs() -> Iterator[Entry]:
+        for judge, llm in judges:
             for i, turn in enumerate(turns):
-                identity = ProgramId(one.judge.voter(one.model), "cognibench", turn.turn_id)
-                yield identity, one.model, _reading(one.judge, turn, None if kinds is None else kinds[i])
+                identity = ProgramId(judge.voter(llm), dataset, turn.turn_id)
+                yield identity, llm, _reading(judge, turn, None if kinds is None else kinds[i])
 
-    outcome, values = run_programs(programs, options, endpoint=endpoint, progress=progress)
-    if outcome.stopped is not None:
-        return outcome, []
-    methods = []
-    for one in asked:
-        readings = [values[ProgramId(one.judge.voter(one.model), "cognibench", turn.turn_id)] for turn in turns]
-        methods.append(_method(one, turns, readings))
-    return outcome, methods
+    values = ask_programs(args, programs)
+    return [[values[ProgramId(judge.voter(llm), dataset, turn.turn_id)] for turn in turns] for judge, llm in judges]
 
 
 def _reading(
-    judge: tiered.SentenceJudge, turn: LabeledTurn, kinds: Sequence[str] | None
+    judge: tiered.SentenceJudge, turn: LabeledTurn | AutoTurn, kinds: Sequence[str] | None
 ) -> Program[tiered.TurnReading]:
+    texts = [sentence.text for sentence in turn.sentences]
     if isinstance(judge, tiered.AutoLabelJudge):
-        return judge.read(turn.source, turn.response, turn.texts, kinds)
-    return judge.read(turn.source, turn.response, turn.texts)
+        return judge.read(turn.source, turn.response, texts, kinds)
+    return judge.read(turn.source, turn.response, texts)
 
 
 def _method(asked: AskedJudge, turns: Sequence[LabeledTurn], readings: Sequence[tiered.TurnReading]) -> Method:
@@ -242,8 +246,6 @@ def read_spans(given: str, turns: Sequence[LabeledTurn]) -> list[Method]:
     responses = {turn.turn_id: turn.response for turn in turns}
     found: dict[str, list[Span]] = {}
     unaligned = []
-    if ending_of(path) is None:
-        raise InputError(f"`spans` must be a CSV, JSONL or Parquet file. Got {place!r}.")
     for number, (_, row) in enumerate(read_rows(path, COLUMNS, param="spans"), start=1):
         turn_id, at = str(row.get("turn_id") or row.get("item_id") or ""), f"in row {number} of {place!r}"
         if not turn_id:
@@ -331,9 +333,7 @@ def _touched(turn: LabeledTurn, spans: Sequence[Span] | None) -> list[bool | Non
     whole, at = letters_of(turn.response), 0
     touched: list[bool | None] = []
     for text in map(letters_of, turn.texts):
-        # A few published sentences hold a slip of the pen, so that only their beginning stands in the response.
-        begins = (whole.find(text[:n], at) for n in (len(text), 30, 12))
-        start = next((place for place in begins if place >= 0), None)
+        start = place_of(text, whole, at)
         if start is None:
             touched.append(None if spans else False)
             continue

@@ -12,13 +12,13 @@ import pandas as pd
 from deep._util.figures import save_figures
 from deep._util.files import JsonObject, check_replaceable, read_bytes, write_results
 from deep._util.plain_cells import plain_frame
-from deep.console import ask_options, check_draws, check_models, check_not_in, endpoint_of, live_progress, print_result
+from deep.console import check_draws, check_models, check_not_in, print_result
 from deep.evaluate import DatasetVerdict, markdown, records, write_table
-from deep.exceptions import ExitStatus, InputError, StoppedError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.cognibench import _methods
 from deep.experiments.cognibench import _tables as build
 from deep.experiments.cognibench._measures import PARTS
-from deep.experiments.cognibench._turns import LabeledTurn, accuracy_of, classified, read_turns, turns_of_split
+from deep.experiments.cognibench._turns import JUDGES, LabeledTurn, accuracy_of, classified, read_turns, turns_of_split
 from deep.experiments.printed import study_lines, write_printed
 from deep.experiments.tiered import load_contrasts
 from deep.records import Example
@@ -35,7 +35,12 @@ def evaluate(args: argparse.Namespace) -> int:
     check_replaceable(args.out)
     kinds = _kinds(args, turns, published)
     spans = [method for given in args.spans for method in _methods.read_spans(given, turns)]
-    methods = [*_methods.constants(turns), *spans, *_encoders(args, turns), *_ask(args, turns, asked, kinds)]
+    methods = [
+        *_methods.constants(turns),
+        *spans,
+        *_encoders(args, turns),
+        *_methods.ask_judges(args, turns, asked, kinds),
+    ]
     _write(args, turns, methods, None if kinds is None else accuracy_of(kinds, turns))
     return ExitStatus.DONE
 
@@ -51,9 +56,9 @@ def thresholds_of(args: argparse.Namespace) -> list[int]:
 
 def _asked(args: argparse.Namespace) -> list[_methods.AskedJudge]:
     """Return the judges to ask; none without an LLM."""
-    wrong = [name for name in args.judge if name not in _methods.JUDGES]
+    wrong = [name for name in args.judge if name not in JUDGES]
     if wrong:
-        raise InputError(f"`judge` must be of {', '.join(sorted(_methods.JUDGES))}. Got {wrong[0]!r}.")
+        raise InputError(f"`judge` must be of {', '.join(sorted(JUDGES))}. Got {wrong[0]!r}.")
     return _methods.asked_judges(
         check_models(args) if args.llm else (),
         judges=args.judge,
@@ -94,23 +99,6 @@ def _encoders(args: argparse.Namespace, turns: Sequence[LabeledTurn]) -> list[_m
     label = int(label) if label is not None and label.isdecimal() else label
     encoders = [load_encoder(name, entailment_label=label) for name in args.encoder]
     return [method for encoder in encoders for method in _methods.read_encoder(encoder, turns, args.neutral)]
-
-
-def _ask(
-    args: argparse.Namespace,
-    turns: Sequence[LabeledTurn],
-    asked: Sequence[_methods.AskedJudge],
-    kinds: Sequence[Sequence[str]] | None,
-) -> list[_methods.Method]:
-    if not asked:
-        return []
-    settings = ask_options(args, args.out)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    with live_progress() as progress:
-        outcome, methods = _methods.ask_judges(turns, asked, settings, endpoint_of(args), progress, kinds)
-    if outcome.stopped is not None:
-        raise StoppedError(outcome.stopped)
-    return methods
 
 
 def _write(

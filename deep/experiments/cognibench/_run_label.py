@@ -3,8 +3,8 @@
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from deep import console
 from deep._util.figures import save_figures
 from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines, write_results
 from deep._util.names import sentence_spans
-from deep.asking import Entry, ProgramId, run_programs
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import DatasetVerdict, markdown, records, write_table
-from deep.exceptions import ExitStatus, InputError, StoppedError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.cognibench import _tables as build
+from deep.experiments.cognibench._methods import ask_about
 from deep.experiments.cognibench._turns import (
     Answered,
     AutoTurn,
@@ -33,30 +33,8 @@ from deep.experiments.cognibench._turns import (
 )
 from deep.experiments.printed import load_tag_judge, plain_tables
 from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
-from deep.judges import Program
 from deep.records import Example
 from deep.report import report_line, reported_folder
-
-
-@dataclass(frozen=True, slots=True)
-class LabelingRun:
-    """The turns to label, the judge, and the types of sentences that are known to it beforehand."""
-
-    turns: Sequence[AutoTurn]
-    judge: SentenceJudge
-    kinds: Sequence[Sequence[str]] | None
-
-    def programs(self, llm: str) -> Iterator[Entry]:
-        """Yield the program of each turn."""
-        for i, turn in enumerate(self.turns):
-            identity = ProgramId(self.judge.voter(llm), "cognibench-labeled", turn.turn_id)
-            yield identity, llm, self._program(turn, None if self.kinds is None else self.kinds[i])
-
-    def _program(self, turn: AutoTurn, kinds: Sequence[str] | None) -> Program[TurnReading]:
-        texts = [sentence.text for sentence in turn.sentences]
-        if isinstance(self.judge, AutoLabelJudge):
-            return self.judge.read(turn.source, turn.response, texts, kinds)
-        return self.judge.read(turn.source, turn.response, texts)
 
 
 def label(args: argparse.Namespace) -> int:
@@ -72,9 +50,10 @@ def label(args: argparse.Namespace) -> int:
         calls = sum(judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns)
         sys.stdout.write(f"at most {calls:,} calls for {len(turns):,} turns. Nothing was sent\n")
         return ExitStatus.DONE
-    run = LabelingRun(turns, judge, _kinds(args, turns) if isinstance(judge, AutoLabelJudge) else None)
-    labeled = _ask(args, run, llm)
-    typed_by = "a classifier" if run.kinds is not None else None if args.prompt else "an LLM"
+    kinds = _kinds(args, turns) if isinstance(judge, AutoLabelJudge) else None
+    (readings,) = ask_about(args, [(judge, llm)], turns, kinds, dataset="cognibench-labeled")
+    labeled = list(map(_with_labels, turns, readings))
+    typed_by = "a classifier" if kinds is not None else None if args.prompt else "an LLM"
     results = _write(args, labeled, {"judge": judge.voter(llm), "types_by": typed_by})
     console.print_result(results, [_text(results, args.out)], as_json=args.json)
     return ExitStatus.DONE
@@ -122,21 +101,6 @@ def _kinds(args: argparse.Namespace, turns: Sequence[AutoTurn]) -> list[list[str
     if learned == "llm":
         return None
     return classified([(t.dialogue_id, [s.text for s in t.sentences]) for t in turns], read_turns(learned))
-
-
-def _ask(args: argparse.Namespace, run: LabelingRun, llm: str) -> list[AutoTurn]:
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    with console.live_progress() as progress:
-        outcome, values = run_programs(
-            lambda: run.programs(llm),
-            console.ask_options(args, args.out),
-            endpoint=console.endpoint_of(args),
-            progress=progress,
-        )
-    if outcome.stopped is not None:
-        raise StoppedError(outcome.stopped)
-    readings = [values[ProgramId(run.judge.voter(llm), "cognibench-labeled", t.turn_id)] for t in run.turns]
-    return [_with_labels(turn, reading) for turn, reading in zip(run.turns, readings, strict=True)]
 
 
 def _with_labels(turn: AutoTurn, reading: TurnReading) -> AutoTurn:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from deep._util.files import JsonObject
 from deep.console import CommandParser, named
@@ -207,13 +207,17 @@ def _tier(text: str, labels: JsonObject) -> str:
 def _places(response: str, sentences: Sequence[GoldSentence]) -> Callable[[GoldSentence], int]:
     """Return a sort key: where a sentence begins in the response, which may be spaced and cased otherwise."""
     whole = letters_of(response)
-    found = {}
-    for sentence in sentences:
-        letters = letters_of(sentence.text)
-        # A few published sentences hold a slip of the pen, so that only their beginning stands in the response.
-        places = (whole.find(letters[:n]) for n in (len(letters), 30, 12))
-        found[sentence.text] = next((place for place in places if place >= 0), len(whole))
-    return lambda sentence: found[sentence.text]
+    places = {sentence.text: place_of(letters_of(sentence.text), whole) for sentence in sentences}
+    return lambda sentence: len(whole) if (place := places[sentence.text]) is None else place
+
+
+def place_of(letters: str, whole: str, at: int = 0) -> int | None:
+    """Return where the letters of a sentence begin in those of a response; None where not even its beginning is there.
+
+    A few published sentences hold a slip of the pen, so that only their beginning stands in the response.
+    """
+    places = (whole.find(letters[:n], at) for n in (len(letters), 30, 12))
+    return next((place for place in places if place >= 0), None)
 
 
 def letters_of(text: str) -> str:
@@ -303,7 +307,7 @@ def chats(turns: Iterable[Answered]) -> Iterator[JsonObject]:
 
 
 JUDGES = ("auto", "tiered", "listed")
-"""The judges that label sentences."""
+"""The judges that label sentences: the automatic pipeline, the annotators' protocol, and direct prompting."""
 
 KINDS = {"irrelevant": "irrelevant", "faithful": "factual", "invented": "factual", **dict.fromkeys(TIERS, "cognitive")}
 
@@ -460,30 +464,18 @@ Statements = tuple[str, Sequence[str]]
 """A dialogue's identifier, and sentences of one of its turns."""
 
 
-class KindClassifier:
-    """Logistic regression on character n-grams, weighted so that both types count the same.
+def _fitted_kinds(turns: Sequence[LabeledTurn]) -> Any:
+    """Return logistic regression on character n-grams of the published types, weighted so that both count the same."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
 
-    Parameters
-    ----------
-    turns : sequence of LabeledTurn
-        Their published types are learned.
-    """
-
-    def __init__(self, turns: Sequence[LabeledTurn]) -> None:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-
-        sentences = [s for turn in turns for s in turn.sentences if s.kind != "irrelevant"]
-        self._model = make_pipeline(
-            TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True),
-            LogisticRegression(class_weight="balanced", max_iter=1000),
-        )
-        self._model.fit([s.text for s in sentences], [s.kind for s in sentences])
-
-    def kinds(self, sentences: Sequence[str]) -> list[str]:
-        """Return factual or cognitive for each sentence."""
-        return [str(kind) for kind in self._model.predict(list(sentences))] if sentences else []
+    sentences = [s for turn in turns for s in turn.sentences if s.kind != "irrelevant"]
+    model = make_pipeline(
+        TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True),
+        LogisticRegression(class_weight="balanced", max_iter=1000),
+    )
+    return model.fit([s.text for s in sentences], [s.kind for s in sentences])
 
 
 def classified(turns: Iterable[Statements], published: Sequence[LabeledTurn]) -> list[list[str]] | None:
@@ -497,17 +489,17 @@ def classified(turns: Iterable[Statements], published: Sequence[LabeledTurn]) ->
     known = {turn.dialogue_id for turn in published}
 
     @cache
-    def classifier(fold: int | None) -> KindClassifier | None:
+    def classifier(fold: int | None) -> Any:
         others = [turn for turn in published if fold is None or _fold(turn.dialogue_id) != fold]
         kinds = {s.kind for turn in others for s in turn.sentences} - {"irrelevant"}
-        return KindClassifier(others) if len(kinds) == 2 else None
+        return _fitted_kinds(others) if len(kinds) == 2 else None
 
     found = []
     for dialogue_id, sentences in turns:
         model = classifier(_fold(dialogue_id) if dialogue_id in known else None)
         if model is None:
             return None
-        found.append(model.kinds(sentences))
+        found.append([str(kind) for kind in model.predict(list(sentences))] if sentences else [])
     return found
 
 

@@ -10,21 +10,18 @@ For instance:
 
 import argparse
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from itertools import product
 from pathlib import Path
 
 from deep import console
 from deep._util.checks import check_choice
-from deep._util.files import JsonObject, check_out, whole_file, write_json_lines
-from deep.asking import Entry, ProgramId, run_programs
+from deep._util.files import JsonObject, check_out, packaged, whole_file, write_json_lines
+from deep.asking import Entry, ProgramId
 from deep.datasets import read_rows
-from deep.exceptions import ExitStatus, InputError, StoppedError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.stepwise import fenced_messages
 from deep.judges import Program, Question
 from deep.prompt_pool import why_unusable
@@ -45,9 +42,8 @@ def add_arguments(parser: console.CommandParser) -> None:
     console.add_call_options(parser)
 
 
-@cache
 def _dialogues() -> JsonObject:
-    return tomllib.loads(files(__package__).joinpath("dialogues.toml").read_text(encoding="utf-8"))
+    return packaged(__package__, "dialogues.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +121,7 @@ def run(args: argparse.Namespace) -> int:
         for topic in topics:
             yield topic.identity, topic.llm, dialogue_program(topic, args.turns, args.words, asker)
 
-    with console.live_progress() as progress:
-        outcome, values = run_programs(
-            programs, console.ask_options(args, args.out), endpoint=console.endpoint_of(args), progress=progress
-        )
-    if outcome.stopped is not None:
-        raise StoppedError(outcome.stopped)
+    values = console.ask_programs(args, programs)
     rows = [row for topic in topics for row in _rows(topic, values[topic.identity][0], alone=len(llms) == 1)]
     ended = Counter(reason for _, reason in values.values() if reason)
     with whole_file(out) as scratch:

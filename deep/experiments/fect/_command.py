@@ -219,23 +219,14 @@ def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
 
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
     from deep.evaluate import records
-    from deep.experiments.fect._report import (
-        consistency,
-        draw,
-        frames_of,
-        printed_summary,
-        report,
-        score_runs,
-        summarise,
-        verdict_of,
-    )
+    from deep.experiments.fect import _report
     from deep.experiments.printed import study_lines
     from deep.report import report_line, reported_folder
 
-    runs, repeats = score_runs(verdicts), consistency(verdicts)
-    summary = summarise(runs)
-    printed = printed_summary() if counts == BENCHMARK else None
-    verdict = verdict_of(summary, counts, args.votes)
+    runs, repeats = _report.score_runs(verdicts), _report.consistency(verdicts)
+    summary = _report.summarise(runs)
+    printed = _report.printed_summary() if counts == BENCHMARK else None
+    verdict = _report.verdict_of(summary, counts, args.votes)
     results = {
         "schema_version": 1,
         "verdict": verdict.as_dict(),
@@ -248,15 +239,15 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
         "scores": records(runs),
         "printed": [] if printed is None else records(printed),
     }
-    text = report(summary, runs, repeats, counts, printed)
+    text = _report.report(summary, runs, repeats, counts, printed)
     frames = {"scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
     with reported_folder(args.out) as folder:
-        for name, frame in (frames | frames_of(summary, printed)).items():
+        for name, frame in (frames | _report.frames_of(summary, printed)).items():
             plain_frame(frame).to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
         (folder / "report.md").write_text(text, encoding="utf-8")
-        draw(summary, folder, reasoning=args.reasoning)
+        _report.draw(summary, folder, reasoning=args.reasoning)
         if printed is not None:
-            draw(printed, folder, reasoning=REASONING, suffix="-printed")
+            _report.draw(printed, folder, reasoning=REASONING, suffix="-printed")
         write_results(folder, results)
     lines = [*study_lines(verdict, text), f"written to {args.out}", report_line(args.out)]
     console.print_result(results, lines, as_json=args.json)

@@ -87,15 +87,10 @@ def _aligned(table: VoteMatrix, examples: Sequence[Example], path: str) -> VoteM
             f"`votes` must hold votes on the examples of `data`, by dataset and item_id. Got none of {len(examples)} "
             f"in {path!r}, whose datasets are {', '.join(table.dataset_names)}."
         )
-    votes = np.where(rows[:, None] < 0, ABSTAIN, table.votes[rows])
-    return _matrix(votes, table.voter_names, examples)
-
-
-def _matrix(votes: np.ndarray, voters: Sequence[str], examples: Sequence[Example]) -> VoteMatrix:
     return VoteMatrix(
-        votes=votes,
+        votes=np.where(rows[:, None] < 0, ABSTAIN, table.votes[rows]),
         example_ids=[e.example_id for e in examples],
-        voter_names=voters,
+        voter_names=table.voter_names,
         datasets=[str(e.dataset) for e in examples],
         labels=[-1 if e.label is None else e.label for e in examples],
     )
@@ -121,13 +116,8 @@ def _beside(table: VoteMatrix, made: VoteMatrix | None) -> VoteMatrix:
     if made is None:
         return table
     new = [i for i, voter in enumerate(made.voter_names) if voter not in table.voter_names]
-    return VoteMatrix(
-        votes=np.column_stack([table.votes, made.votes[:, new]]),
-        example_ids=table.example_ids,
-        voter_names=[*table.voter_names, *(made.voter_names[i] for i in new)],
-        datasets=table.datasets,
-        labels=table.labels,
-    )
+    names = (*table.voter_names, *(made.voter_names[i] for i in new))
+    return table.with_columns(votes=np.column_stack([table.votes, made.votes[:, new]]), voter_names=names)
 
 
 def _place(voter: str, names: Names) -> tuple[str, str]:

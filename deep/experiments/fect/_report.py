@@ -1,10 +1,6 @@
 """FECT's tables and figures: its Tables 2, 4 and 5, its Figures 5, 7 and 8, and self-consistency beside them."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -14,7 +10,7 @@ import pandas as pd
 
 from deep._util.checks import Floats
 from deep._util.figures import AMBER, BLUE, GRAY, RED, new_figure, plain_grid, save_figures
-from deep._util.files import JsonObject
+from deep._util.files import JsonObject, packaged
 from deep.evaluate import DatasetVerdict, markdown, t_reach
 from deep.features import krippendorff_alpha
 
@@ -123,8 +119,7 @@ def consistency(verdicts: pd.DataFrame) -> pd.DataFrame:
         vote is the same; ``no_vote``, the verdicts without a vote.
     """
     rows = []
-    for model, prompt in verdicts[JUDGE].drop_duplicates().itertuples(index=False):
-        chosen = verdicts[(verdicts["model"] == model) & (verdicts["prompt"] == prompt)]
+    for (model, prompt), chosen in verdicts.groupby(JUDGE, sort=False):
         votes = chosen.pivot(index="item", columns="run", values="vote").to_numpy(dtype=np.int64)
         repeated = votes[(votes >= 0).sum(axis=1) > 1]
         flipped = (repeated == 0).any(axis=1) & (repeated == 1).any(axis=1)
@@ -145,60 +140,30 @@ def consistency(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 SOURCE = "as printed (Shin et al. 2025, arXiv:2508.00889, ten runs a model and prompt)"
 
-_METRICS = ("f1", "precision", "recall")
 
+def printed_summary() -> pd.DataFrame:
+    """Return the printed means and deviations with the 95 % t-intervals that they imply.
 
-@dataclass(frozen=True, slots=True)
-class PublishedScore:
-    """One cell of the FECT paper's Tables 2, 4 and 5; the non-factual class is the positive one.
-
-    Parameters
-    ----------
-    model : str
-    prompt : {'basic', 'basic-ttc', '3d', '3d-ttc'}
-    metric : {'f1', 'precision', 'recall'}
-    mean, sd : float
-        Over `n_runs` runs, to two decimals as printed.
-    n_runs : int
-
-    References
-    ----------
-    .. [1] Shin et al. (2025). https://arxiv.org/abs/2508.00889
-    """
-
-    model: str
-    prompt: str
-    metric: str
-    mean: float
-    sd: float
-    n_runs: int
-
-
-@cache
-def published_fect() -> tuple[PublishedScore, ...]:
-    """Return every cell of the FECT paper's Tables 2, 4 and 5.
+    The cells of the FECT paper's Tables 2, 4 and 5 (Shin et al. 2025, https://arxiv.org/abs/2508.00889), to two
+    decimals as printed; the non-factual class is the positive one.
 
     Examples
     --------
-    >>> from deep.experiments.fect import published_fect
-    >>> f1 = [score for score in published_fect() if score.metric == "f1"]
-    >>> best = max(f1, key=lambda score: score.mean)
-    >>> len(f1), best.model, best.prompt, best.mean
-    (62, 'o1', '3d-ttc', 0.86)
+    >>> from deep.experiments.fect._report import printed_summary
+    >>> found = printed_summary()
+    >>> f1 = found[found["metric"] == "f1"]
+    >>> len(f1), float(f1["mean"].max()), f1.loc[f1["mean"].idxmax(), ["model", "prompt"]].tolist()
+    (62, 0.86, ['o1', '3d-ttc'])
     """
-    stored: JsonObject = json.loads(files(__package__).joinpath("published.json").read_bytes())
-    return tuple(
-        PublishedScore(model, prompt, metric, cell[0], cell[1], stored["n_runs"])
-        for metric in _METRICS
+    stored = packaged(__package__, "published.json")
+    rows = [
+        (model, prompt, metric, *cell, stored["n_runs"])
+        for metric in METRICS
         for model, cells in stored[metric].items()
         for prompt, cell in zip(stored["prompts"], cells, strict=True)
         if cell is not None
-    )
-
-
-def printed_summary() -> pd.DataFrame:
-    """Return the printed means and deviations with the 95 % t-intervals that they imply."""
-    frame = pd.DataFrame([asdict(score) for score in published_fect()])
+    ]
+    frame = pd.DataFrame(rows, columns=[*JUDGE, "metric", "mean", "sd", "n_runs"])
     half = _half_widths(frame["n_runs"], frame["sd"])
     return frame.assign(low=frame["mean"] - half, high=frame["mean"] + half, coverage=1.0)
 

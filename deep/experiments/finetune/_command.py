@@ -12,10 +12,11 @@ from typing import Any
 
 from deep._util.files import check_replaceable, to_json, whole_folder, write_results
 from deep.console import CommandParser, add_options, check_not_in, print_result, progress_bars, read_text
+from deep.datasets.benchmarks import sha256_of
 from deep.evaluate import Row
 from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.experiments.finetune import _train
-from deep.experiments.finetune._train import Base, fitting_turns, load_base, quiet, require_training, save_model, train
+from deep.experiments.finetune._train import Base, fitting_turns, load_base, quiet, require_training, train
 
 LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 RUN = "run.json"
@@ -91,7 +92,7 @@ def _record(args: argparse.Namespace, settings: _train.TrainSettings, base: Base
         "method": "lora" if args.lora else "full",
         "dtype": args.dtype,
         "chat_template_sha256": sha256(str(base.tokenizer.chat_template).encode()).hexdigest(),
-        "data": {"file": args.data.name, "sha256": _train.file_hash(args.data)},
+        "data": {"file": args.data.name, "sha256": sha256_of(args.data)},
         "replies": {"read": n_turns, "too_long": n_turns - n_kept, "used": n_kept},
         "settings": _train.as_record(settings, args.preset),
     }
@@ -156,7 +157,8 @@ def _train_and_save(
             on_step=on_step,
         )
     with whole_folder(args.out) as folder:
-        save_model(model, base.tokenizer, folder)
+        model.save_pretrained(folder)
+        base.tokenizer.save_pretrained(folder)
         results = {**record, "versions": _versions(), "losses": log}
         write_results(folder, results)
     return log

@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject, check_regular
-from deep.exceptions import InputError, MissingDependencyError
+from deep.exceptions import InputError, needs_extra
+from deep.integrations import encoders
 
 if TYPE_CHECKING:
     from peft import LoraConfig
@@ -130,15 +130,6 @@ def turns_of(chat: Chat) -> list[TrainingTurn]:
     ]
 
 
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as stream:
-        digest = sha256()
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 SCHEDULES = ("constant", "cosine", "linear")
 
 
@@ -251,39 +242,28 @@ class Base:
 
 def require_training() -> None:
     """Raise unless the libraries of deep-judges[train] can be imported."""
-    try:
+    with needs_extra("train", what="Fine-tuning"):
         import datasets  # noqa: F401
         import peft  # noqa: F401
         import torch  # noqa: F401
         import trl  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"Fine-tuning needs a library that is not installed ({error}). Run: pip install 'deep-judges[train]'."
-        ) from None
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence progress bars of the libraries, and their warnings about each other."""
-    from datasets.utils import logging as data_logging
-    from transformers.utils import logging
+    from datasets.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    drawn = data_logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
+    drawn = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
-    data_logging.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
+        with encoders.quiet(), warnings.catch_warnings():
             # peft and trl lag behind what transformers renames; a user can do nothing about it.
             warnings.simplefilter("ignore", FutureWarning)
             yield
     finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
         if drawn:
-            data_logging.enable_progress_bar()
+            logging.enable_progress_bar()
 
 
 def load_base(base: str, chat_template: str | None, dtype: str) -> Base:
@@ -445,9 +425,3 @@ def _callback(on_step: Callable[[int, int], None]) -> "TrainerCallback":
                     )
 
     return Report()
-
-
-def save_model(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", folder: Path) -> None:
-    """Write weights (safetensors), configuration and tokenizer with its chat template."""
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)

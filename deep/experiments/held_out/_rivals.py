@@ -1,10 +1,8 @@
 """Held-out rows as cells, and the rivals of an ensemble: single judges, one with context, the majority, encoders."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, Self, cast
 
 import numpy as np
@@ -13,7 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from deep import calibration
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes, check_choice, numbered
-from deep._util.files import JsonObject
+from deep._util.files import packaged
 from deep._util.odds import DECISION, logit
 from deep.datasets import ScoreTable, published_datasets
 from deep.ensembles import ENSEMBLERS, MajorityLabelVoter
@@ -320,14 +318,7 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
         rows = np.flatnonzero((votes.datasets == name) & (votes.votes != ABSTAIN).any(axis=1))
         for column, ensembler in enumerate(chosen if len(rows) else ()):
             decided[rows, column] = _decide(ensembler, votes.votes[rows])
-    return VoteMatrix(
-        votes=decided,
-        example_ids=votes.example_ids,
-        voter_names=[f"{name} of {k}" for name in chosen],
-        datasets=votes.datasets,
-        labels=votes.labels,
-        document_ids=votes.document_ids,
-    )
+    return votes.with_columns(votes=decided, voter_names=tuple(f"{name} of {k}" for name in chosen))
 
 
 def _decide(ensembler: str, votes: Votes) -> Votes:
@@ -422,7 +413,7 @@ def published_baselines() -> tuple[PublishedBaseline, ...]:
     >>> best.method, best.dataset, best.balanced_accuracy, best.margin
     ('AlignScore', 'aggrefact-xsum', 0.702, 0.038)
     """
-    stored: JsonObject = json.loads(files(__package__).joinpath("published_baselines.json").read_bytes())
+    stored = packaged(__package__, "published_baselines.json")
     return tuple(
         PublishedBaseline(
             row["kind"], row["method"], dataset.name, *(round(figure / 100.0, 6) for figure in row[dataset.name])

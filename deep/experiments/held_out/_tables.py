@@ -176,16 +176,17 @@ TABLES: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
 }
 
 
-def write_tables(runs: Sequence[Run], folder: Path, *, votes: str) -> None:
+def write_tables(runs: Sequence[Run], folder: Path, *, votes: str | list[str]) -> None:
     """Write every table that has rows as CSV and Markdown; `votes` says where the votes came from, in each of them."""
     folder.mkdir()
     for name in TABLES:
         write_named(name, runs, folder, votes=votes)
 
 
-def write_named(name: str, runs: Sequence[Run], folder: Path, *, votes: str) -> None:
+def write_named(name: str, runs: Sequence[Run], folder: Path, *, votes: str | list[str]) -> None:
     """Write one table of `TABLES`, where it has rows."""
     frame = TABLES[name](runs)
+    votes = votes if isinstance(votes, str) else ", ".join(votes)
     if not frame.empty:
         title = (TABLES[name].__doc__ or "").splitlines()[0]
         write_table(folder, name, frame.assign(votes=votes), title, shown=frame, note=f"Votes: {votes}.")

@@ -182,7 +182,7 @@ def run(args: argparse.Namespace) -> int:
         if settings.all_chains:
             write_chains(found, scratch / "chains.parquet", origin)
         runs = [result.results for result in found]
-        held_out.write_tables(runs, scratch / "tables", votes=origin if isinstance(origin, str) else ", ".join(origin))
+        held_out.write_tables(runs, scratch / "tables", votes=origin)
         drawn = held_out.write_encoders(args, votes, scores, runs, scratch / "tables")
         held_out.write_figures(found, scratch / "figures", encoders=drawn, simulated=origin == console.SIMULATED)
     console.print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)

@@ -1,14 +1,15 @@
 """The model of a run: fitted as `deep fit --exclude` fits it, and scored as `deep score` scores."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Texts, numbered
-from deep.console import parallel_map
+from deep.console import in_processes
 from deep.datasets import ScoreTable
 from deep.evaluate import HoldOut, Row, decision_metrics, hold_out
 from deep.experiments.held_out import context_member
@@ -175,11 +176,7 @@ def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptio
 
 def run_over(options: LooOptions) -> MapLike:
     """Return a map over as many processes as the options say."""
-    return parallel_map(options.n_jobs, _silent, "")
-
-
-def _silent(_name: str, _steps: int) -> Callable[[], None]:
-    return lambda: None
+    return partial(in_processes, n_jobs=options.n_jobs)
 
 
 def member_fits(

@@ -19,16 +19,7 @@ from deep.ensembles import draws_note, left_out_note
 from deep.evaluate import HoldOut, Row, hold_out, null_if_nan
 from deep.experiments import held_out
 from deep.experiments.held_out import LooResult, published_rows
-from deep.experiments.loo._model import (
-    Fitted,
-    fit_model,
-    groups_of,
-    held_out_together,
-    member_fits,
-    run_over,
-    score_held_out,
-    shared_fits,
-)
+from deep.experiments.loo import _model
 from deep.experiments.loo._tasks import LooOptions, LooOutcome, ScoredChain, Step, chain_table, run_tasks
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model import (
@@ -172,7 +163,7 @@ def leave_datasets_out(
     clock = _Clock()
     splits = [hold_out(votes, test, unit=settings.unit, besides=tests) for test in tests]
     split, targets = splits[0], [held_out.TestCells.from_votes(one.test) for one in splits]
-    groups, run = groups_of(split, settings), run_over(settings)
+    groups, run = _model.groups_of(split, settings), _model.run_over(settings)
     clock.lap("split")
     tasks = [task for recipe in settings.shown for task in _tasks(split, recipe, settings)]
     clock.lap("select")
@@ -180,15 +171,15 @@ def leave_datasets_out(
     outcomes = run_tasks(tasks, targets, settings, progress(named, max(1, len(tasks))))
     clock.lap("chains")
     clock.count(outcomes[0])
-    fits = member_fits(split, scores, settings, groups, run) if fits is None else fits
+    fits = _model.member_fits(split, scores, settings, groups, run) if fits is None else fits
     searched = [candidate for candidate, _ in _scored_by(settings.own_recipe, outcomes[0])] or None
-    model = fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
+    model = _model.fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
     clock.lap("fit")
     found = []
     for one, target, of_target in zip(splits, targets, outcomes, strict=True):
         one.warnings.extend(dict.fromkeys(o.warning for o in of_target if o.warning))
         scored = {recipe.name: _scored_by(recipe.name, of_target) for recipe in settings.shown}
-        fitted = score_held_out(model, one, scores)
+        fitted = _model.score_held_out(model, one, scores)
         results = _results(one, fitted, scored, settings, _baselines(one, scores, settings, groups, fits), n_datasets)
         results["baselines"] += published.get(one.name, ())
         if scores is not None:
@@ -202,7 +193,7 @@ def leave_datasets_out(
 
 def _results(
     split: HoldOut,
-    fitted: Fitted,
+    fitted: _model.Fitted,
     scored: dict[str, list[ScoredChain]],
     settings: LooOptions,
     baselines: Sequence[held_out.Baseline],
@@ -363,7 +354,8 @@ def _resampling(settings: LooOptions) -> dict[str, int]:
 def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -> list[str]:
     """Return the caveats that a reader should know, in sentences."""
     train, n_train = split.train, len(results["train"])
-    found = [_together_note(n_train, n_besides), grouped_note(n_train)]
+    together = f"Held out together with {n_besides:,} other datasets: all is learned on the {n_train:,} beside them."
+    found = [together if n_besides else None, grouped_note(n_train)]
     if settings.shown and settings.ensemblers is None:
         found.append(left_out_note())
     if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
@@ -385,14 +377,7 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
     return notes
 
 
-def _together_note(n_train: int, n_besides: int) -> str | None:
-    """Return the sentence that says that a dataset was held out with others."""
-    if not n_besides:
-        return None
-    return f"Held out together with {n_besides:,} other datasets: all is learned on the {n_train:,} beside them."
-
-
-def _score_table(split: HoldOut, fitted: Fitted) -> pd.DataFrame:
+def _score_table(split: HoldOut, fitted: _model.Fitted) -> pd.DataFrame:
     """Return the table of `scores.parquet`."""
     labels = pd.array(split.test.labels, dtype="Int8")
     labels[split.test.labels == -1] = pd.NA
@@ -426,9 +411,9 @@ def run_all(
     """Hold out each of `tests` in turn, or where they are many in groups; what several of them need is fitted once."""
     found: dict[str, LooResult] = {}
     step = progress("datasets", len(tests) + 1)
-    groups = held_out_together(votes, tests, settings)
+    groups = _model.held_out_together(votes, tests, settings)
     alone = len(groups) == len(tests)
-    shared = shared_fits(votes, tests, scores, settings, run_over(settings)) if alone else None
+    shared = _model.shared_fits(votes, tests, scores, settings, _model.run_over(settings)) if alone else None
     step()
     for together in groups:
         results = leave_datasets_out(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from deep import model
-from deep._util.checks import Floats, Votes, check_choice
+from deep._util.checks import Votes, check_choice
 from deep._util.odds import expit, logit
 from deep.calibration import ALL_CALIBRATORS, CALIBRATORS, DEFAULT_BINS
 from deep.console import in_processes
@@ -242,7 +242,8 @@ def _measure(
     attempt = task.run(targets.patterns)
     found = [
         [
-            _scored(replace(candidate, p=_by_log_odds(candidate.p[where])), target, options)
+            # P as the model of a chain gives it, from its log-odds: the same to the last digit on any processor.
+            _scored(replace(candidate, p=expit(logit(candidate.p[where]))), target, options)
             for candidate in attempt.candidates
         ]
         for target, where in targets.each
@@ -252,20 +253,11 @@ def _measure(
     return position, [of_task(scored) for scored in found]
 
 
-def _by_log_odds(p: Floats) -> Floats:
-    """Return P as the model of a chain gives it, from its log-odds: the same to the last digit on any processor."""
-    return expit(logit(p))
-
-
 def _scored(candidate: model.Candidate, target: TestCells, options: LooOptions) -> ScoredChain:
-    return candidate, _metrics(candidate, target, options)
-
-
-def _metrics(candidate: model.Candidate, target: TestCells, options: LooOptions) -> Row:
     found = target.metrics(candidate.p, n_bins=options.n_bins, n_boot=options.n_boot, random_state=options.random_state)
     if options.netcal and target.labeled:
         found["ece_netcal"] = target.netcal_ece(candidate.p, n_bins=options.n_bins)
-    return found
+    return candidate, found
 
 
 Codes = npt.NDArray[np.intp]

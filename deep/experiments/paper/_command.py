@@ -32,31 +32,14 @@ def add_arguments(parser: console.CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Hold every dataset out, write and report."""
     from deep.experiments.loo import LooOptions, part_lines, run_all
-    from deep.experiments.paper._show import (
-        ANSWER,
-        draw_distance,
-        paper_figures,
-        summary_lines,
-        table_lines,
-        verdict_of,
-        with_verdicts,
-        write,
-    )
-    from deep.experiments.paper._tables import (
-        TABLES,
-        check_labeled,
-        figure_dataset,
-        ours_and_rivals,
-        paper_tables,
-        with_rivals,
-    )
+    from deep.experiments.paper import _show, _tables
 
     check_replaceable(args.out)
     given, scores = held_out.read_votes_and_encoders(args)
-    votes, rivals = ours_and_rivals(given)
+    votes, rivals = _tables.ours_and_rivals(given)
     origin = console.origin_of(args)
-    check_labeled(votes)
-    example = figure_dataset(args.figure_dataset, votes)
+    _tables.check_labeled(votes)
+    example = _tables.figure_dataset(args.figure_dataset, votes)
     lacks_netcal = not args.no_netcal and find_spec("netcal") is None
     settings = LooOptions(
         tables=("paper",),
@@ -69,19 +52,22 @@ def run(args: argparse.Namespace) -> int:
     )
     with console.progress_bars() as progress:
         found = run_all(settings, votes.dataset_names, votes, scores, origin, progress)
-    runs = [with_rivals(each.results, rivals, settings) for each in found]
-    figures = with_verdicts(paper_tables(runs), origin)
-    verdict = verdict_of(figures, origin)
+    runs = [_tables.with_rivals(each.results, rivals, settings) for each in found]
+    figures = _show.with_verdicts(_tables.paper_tables(runs), origin)
+    verdict = _show.verdict_of(figures, origin)
     with report.reported_folder(args.out) as scratch:
         write_results(scratch, {"verdict": verdict.as_dict(), "votes": origin, "runs": runs})
-        drawn = paper_figures(held_out.write_encoders(args, votes, scores, runs, scratch), found, example)
-        write(scratch, figures, drawn | {ANSWER: draw_distance(figures)}, origin)
-        held_out.write_named(
-            held_out.PARTS, runs, scratch, votes=origin if isinstance(origin, str) else ", ".join(origin)
-        )
-    names = ", ".join([*(f"table{table}.md" for table in TABLES), *(f"{name}.png" for name in drawn)])
+        drawn = _show.paper_figures(held_out.write_encoders(args, votes, scores, runs, scratch), found, example)
+        _show.write(scratch, figures, drawn | {_show.ANSWER: _show.draw_distance(figures)}, origin)
+        held_out.write_named(held_out.PARTS, runs, scratch, votes=origin)
+    names = ", ".join([*(f"table{table}.md" for table in _tables.TABLES), *(f"{name}.png" for name in drawn)])
     notice = (f"{console.NOTICE}\n" if origin == console.SIMULATED else "") + (f"{NO_NETCAL}\n" if lacks_netcal else "")
-    lines = (*printed.study_lines(verdict, ""), *table_lines(figures), *part_lines(runs), *summary_lines(figures))
+    lines = (
+        *printed.study_lines(verdict, ""),
+        *_show.table_lines(figures),
+        *part_lines(runs),
+        *_show.summary_lines(figures),
+    )
     sys.stdout.writelines(f"{line}\n" for line in lines)
     sys.stdout.write(f"{notice}{names}: in {args.out}\n{report.report_line(args.out)}\n")
     return ExitStatus.DONE

@@ -1,10 +1,8 @@
 """The DEEP paper's Tables 1 to 6 beside those of a run, in percent; and every figure that it prints."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from zlib import crc32
 
 import numpy as np
@@ -12,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from deep._util.checks import check_choice
-from deep._util.files import JsonObject
+from deep._util.files import JsonObject, packaged
 from deep._util.names import resolve_dataset
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_points
@@ -97,10 +95,8 @@ def kept_out(figure: PublishedFigure) -> bool:
     return not fixed and bool(crc32("|".join(map(str, cell)).encode()) % 2)
 
 
-@cache
 def _tables() -> JsonObject:
-    tables: JsonObject = json.loads(files(__package__).joinpath("published_tables.json").read_bytes())
-    return tables
+    return packaged(__package__, "published_tables.json")
 
 
 PrintedCell = tuple[str, str, int, str | None, float]

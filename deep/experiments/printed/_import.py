@@ -9,16 +9,13 @@ For instance:
 import argparse
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from deep import console
 from deep._util.checks import check_choice
-from deep._util.files import JsonObject, read_bytes, whole_file
+from deep._util.files import JsonObject, packaged, read_bytes, whole_file
 from deep._util.names import table
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed._passages import Cut, FoldedText, clean, cut, prints_of, readings
@@ -130,11 +127,6 @@ class PaperImport:
         return not self.missing and all(prompt.verified for prompt in self.prompts)
 
 
-@cache
-def _papers() -> JsonObject:
-    return tomllib.loads(files(__package__).joinpath("papers.toml").read_text(encoding="utf-8"))
-
-
 def import_prompts(paper: str, path: str | Path) -> PaperImport:
     """Cut the prompts that a paper prints out of a copy of its text.
 
@@ -152,7 +144,7 @@ def import_prompts(paper: str, path: str | Path) -> PaperImport:
     InputError
         The file is not readable text, or holds none of the paper's prompts.
     """
-    about = _papers()[check_choice(paper, PAPERS, "paper")]
+    about = packaged(__package__, "papers.toml")[check_choice(paper, PAPERS, "paper")]
     found = _passages(paper, about, _read(path))
     made = {of["id"]: _make(of, about, found) for of in about["files"]}
     prompts = tuple(prompt for prompt in made.values() if isinstance(prompt, ImportedPrompt))

@@ -13,7 +13,7 @@ from deep._util.files import JsonObject, parse_toml, read_bytes
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.experiments.stepwise import TextQuestion
-from deep.experiments.tiered import LabelTally, SentenceJudge, SentenceVerdict, TurnReading, read_tags
+from deep.experiments.tiered import LabelTally, SentenceJudge, SentenceVerdict, TurnReading, read_tags, sampled
 from deep.judges import LLMReply, Program, Question
 from deep.prompt_pool import PLACEHOLDER, Material, clean, fill, why_unusable
 from deep.records import Example
@@ -248,11 +248,7 @@ class PrintedTagJudge(SentenceJudge):
             return TurnReading(())
         claims = " ".join(f"<>{text}</>" for text in texts)
         messages = self.printed.messages(STEP, source=source, claims=claims)
-        parameters = {"temperature": float(self.samples > 1), "max_tokens": 512 + len(claims) // 2}
-        replies = yield [
-            Question(step=STEP, messages=messages, parameters=parameters, sample=sample)
-            for sample in range(self.samples)
-        ]
+        replies = yield sampled(STEP, messages, self.samples, 512 + len(claims) // 2)
         shown = Material(source, claim) if sentences is None else Material(source, " ".join(texts))
         tallies = [LabelTally(self.samples) for _ in texts]
         unaligned: list[str] = []

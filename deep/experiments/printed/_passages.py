@@ -1,6 +1,5 @@
 """A passage of a paper, found in the user's copy by its print, or where the copy differs, by its heading."""
 
-import json
 import re
 import unicodedata
 from bisect import bisect_left
@@ -8,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
-from importlib.resources import files
 from itertools import accumulate
 from typing import NamedTuple
+
+from deep._util.files import packaged
+from deep.prompt_pool import merge_spans
 
 WINDOW = 40
 """Folded characters, some eight words, that have a hash of their own."""
@@ -203,7 +204,7 @@ def take_print(text: str) -> Print:
 @cache
 def prints_of(paper: str) -> Mapping[str, Print]:
     """Return the prints of a paper's passages by name."""
-    stored = json.loads(files(__package__).joinpath("prints.json").read_bytes())[paper]
+    stored = packaged(__package__, "prints.json")[paper]
     return {
         name: Print(
             length=of["length"],
@@ -229,7 +230,7 @@ def match(text: FoldedText, start: int, wanted: Print) -> Match:
             break
         kept += runs
         cursor, n = runs[-1][1], n + 1
-    return Match(tuple(_merged(kept)), n, cursor)
+    return Match(tuple(merge_spans(kept)), n, cursor)
 
 
 def _around_furniture(text: FoldedText, cursor: int, size: int, expected: str) -> list[tuple[int, int]]:
@@ -252,18 +253,6 @@ def _around_furniture(text: FoldedText, cursor: int, size: int, expected: str) -
         return []
     _, stop, again = min(found)
     return [run for run in ((cursor, stop), (again, again + size - (stop - cursor))) if run[0] < run[1]]
-
-
-def _merged(runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield runs, those that touch as one."""
-    start, end = runs[0] if runs else (0, 0)
-    for run in runs[1:]:
-        if run[0] != end:
-            yield start, end
-            start = run[0]
-        end = run[1]
-    if runs:
-        yield start, end
 
 
 LONGEST = 2.0

@@ -1,11 +1,9 @@
 """Tables and figures of the papers on PROBE and CogniBench, as printed there; the data file is in each study."""
 
-import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from shutil import get_terminal_size
@@ -14,7 +12,7 @@ from textwrap import wrap
 import pandas as pd
 
 from deep._util.checks import check_choice
-from deep._util.files import JsonObject
+from deep._util.files import packaged
 from deep.evaluate import DatasetVerdict, markdown, write_table
 
 
@@ -61,7 +59,7 @@ def printed_tables(paper: str) -> tuple[PrintedTable, ...]:
     ("the paper's", 'CogniDet 8B', 70.3, 64.4, 73.8)
     """
     study = check_choice(paper, ("cognibench", "probe"), "paper")
-    known: JsonObject = json.loads(files(f"deep.experiments.{study}").joinpath("printed_tables.json").read_bytes())
+    known = packaged(f"deep.experiments.{study}", "printed_tables.json")
     return tuple(
         PrintedTable(
             name,

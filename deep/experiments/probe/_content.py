@@ -1,17 +1,15 @@
 """Base content, invented facts and their insertion: what a response of the benchmark is made of."""
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from hashlib import sha256
-from importlib.resources import files
 from typing import TypeVar
 
-from deep._util.files import JsonObject
+from deep._util.files import JsonObject, packaged
 from deep.experiments import stepwise
 from deep.experiments.probe._records import Article, FoundExcerpt, GoldClaim, Insertion, Sample
 from deep.judges import LLMReply, Program, Question
@@ -52,10 +50,9 @@ class GivenUpError(Exception):
     """A step gave nothing usable in as many attempts as it has."""
 
 
-@cache
 def prompts() -> JsonObject:
     """Return the prompts of the builder, its styles and its levels."""
-    return tomllib.loads(files(__package__).joinpath("prompts.toml").read_text(encoding="utf-8"))
+    return packaged(__package__, "prompts.toml")
 
 
 def _question(step: str, texts: Mapping[str, str], **words: str) -> Question:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deep._util.files import JsonObject, write_json_lines
 from deep._util.names import is_storable
-from deep.datasets import ending_of, read_rows
+from deep.datasets import read_rows
 from deep.evaluate import Row, framed
 from deep.exceptions import InputError
 from deep.experiments.stepwise import Excerpt
@@ -168,9 +168,7 @@ def read_samples(path: Path) -> list[Sample]:
 
 
 def _rows(path: Path, name: str) -> Iterator[tuple[str, JsonObject]]:
-    if ending_of(path) is None:
-        raise InputError(f"`{name}` must be a CSV, JSONL or Parquet file. Got {str(path)!r}.")
-    for number, (_, row) in enumerate(read_rows(path, ("article_id", "task", "text")), start=1):
+    for number, (_, row) in enumerate(read_rows(path, ("article_id", "task", "text"), param=name), start=1):
         yield f"in row {number} of {str(path)!r}", dict(row)
 
 

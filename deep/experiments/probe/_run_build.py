@@ -8,30 +8,18 @@ from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from shlex import quote
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from deep._util.files import JsonObject, check_replaceable, parse_toml, read_bytes, write_results
 from deep._util.names import check_name
-from deep.asking import Entry, ProgramId, run_programs
-from deep.console import ask_options, check_least, check_models, endpoint_of, live_progress, named, print_result
+from deep.asking import Entry, ProgramId
+from deep.console import ask_programs, check_least, check_models, named, print_result
 from deep.evaluate import DatasetVerdict, markdown, records, write_table
-from deep.exceptions import ExitStatus, InputError, StoppedError
+from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed import PrintedSteps, load_steps, plain_tables, printed_text, reworded, write_printed
 from deep.experiments.probe import _content, _records
 from deep.judges import Program
 from deep.report import report_line, reported_folder
-
-
-def ask(args: argparse.Namespace, programs: Callable[[], Iterator[Entry]]) -> dict[ProgramId, Any]:
-    """Run programs to their end; return their values, or raise where the run was stopped before."""
-    options = ask_options(args, args.out)
-    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)  # where the ledger lies
-    with live_progress() as progress:
-        outcome, values = run_programs(programs, options, endpoint=endpoint_of(args), progress=progress)
-    if outcome.stopped is not None:
-        raise StoppedError(outcome.stopped)
-    return values
-
 
 T = TypeVar("T")
 
@@ -115,7 +103,7 @@ def build(args: argparse.Namespace) -> int:
         articles, [task for task in _records.TASKS if task in args.tasks], args.articles_by, args.seed
     )
     printed = read_printed(args.prompt, {**BUILDER_STEPS, **JUDGE_STEPS})
-    values = ask(args, plan_programs(articles, dealt, recipe, args.seed, printed))
+    values = ask_programs(args, plan_programs(articles, dealt, recipe, args.seed, printed))
     results = _write(args, articles, dealt, list(values.values()), recipe)
     print_result(results, [_text(results, args.out)], as_json=args.json)
     return ExitStatus.DONE

@@ -11,7 +11,7 @@ import pandas as pd
 
 from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines, write_results
 from deep.asking import Entry, ProgramId
-from deep.console import check_models, check_not_in, named, print_result
+from deep.console import ask_programs, check_models, check_not_in, named, print_result
 from deep.evaluate import markdown
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed import printed_text, study_lines
@@ -19,7 +19,7 @@ from deep.experiments.probe import _measures
 from deep.experiments.probe._content import SPLITS
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample, read_samples
 from deep.experiments.probe._report import TITLES, build_tables, in_percent, measure_votes, verdict_of, write_report
-from deep.experiments.probe._run_build import JUDGE_STEPS, ask, in_print, read_printed
+from deep.experiments.probe._run_build import JUDGE_STEPS, in_print, read_printed
 from deep.experiments.stepwise import evaluation_question, finding_question
 from deep.judges import Question
 from deep.report import report_line, reported_folder
@@ -87,7 +87,7 @@ def _observe(
                 if args.stage == "all":
                     yield _identity("direct", llm, sample), llm, _measures.direct_program(sample)
 
-    values = ask(args, programs)
+    values = ask_programs(args, programs)
     observed = {llm: [values[_identity(args.stage, llm, sample)] for sample in samples] for llm in llms}
     if args.stage == "all":
         for llm, of_llm in observed.items():
@@ -118,7 +118,7 @@ def _asked(
             for sample, one in zip(samples, of_llm, strict=True):
                 yield _identity("match", llm, sample), args.match_llm, _measures.equivalence_program(one, sample)
 
-    values = ask(args, programs)
+    values = ask_programs(args, programs)
     matched = {llm: [values[_identity("match", llm, sample)] for sample in samples] for llm in observed}
     for of_llm in matched.values():
         n, failed = sum(one.match_asked for one in of_llm), sum(one.match_failed for one in of_llm)

@@ -2,14 +2,12 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from deep import prompt_pool
+from deep._util.files import packaged
 from deep.judges import LLMReply, Program, Question
 from deep.records import ABSTAIN, Judgment, Reason
 
@@ -109,10 +107,9 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
 """The JSON schema of the reply to each step."""
 
 
-@cache
 def prompts() -> Mapping[str, Any]:
     """Return system message, user message and parameters of each step."""
-    return tomllib.loads(files(__package__).joinpath("prompts.toml").read_text(encoding="utf-8"))
+    return packaged(__package__, "prompts.toml")
 
 
 @dataclass(frozen=True, slots=True)

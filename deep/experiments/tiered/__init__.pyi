@@ -7,6 +7,7 @@ from ._judges import list_text as list_text
 from ._judges import tiered_irrefutable as tiered_irrefutable
 from ._judges import tiered_rational as tiered_rational
 from ._turn import SentenceJudge as SentenceJudge
+from ._turn import sampled as sampled
 from ._wording import CRITERIA as CRITERIA
 from ._wording import TIERS as TIERS
 from ._wording import Contrast as Contrast

@@ -10,8 +10,8 @@ from deep._util.checks import check_choice
 from deep._util.names import sentence_spans
 from deep.experiments.stepwise import read_list, strings
 from deep.experiments.tiered import _wording
-from deep.experiments.tiered._turn import CHECKED, ReviewedTurn, SentenceJudge
-from deep.judges import LLMReply, Program, Question
+from deep.experiments.tiered._turn import CHECKED, ReviewedTurn, SentenceJudge, sampled
+from deep.judges import LLMReply, Program
 from deep.prompt_pool import Material
 from deep.records import Example, Reason
 
@@ -360,12 +360,8 @@ class ListJudge(SentenceJudge):
         parts = [claim[start:end] for start, end in sentence_spans(claim)] if sentences is None else list(sentences)
         if not parts:
             return _wording.TurnReading(())
-        parameters = {"temperature": float(self.samples > 1), "max_tokens": 256 + len(claim) // 2}
         messages = self.messages(source, claim)
-        replies = yield [
-            Question(step="list", messages=messages, schema=SCHEMA, parameters=parameters, sample=sample)
-            for sample in range(self.samples)
-        ]
+        replies = yield sampled("list", messages, self.samples, 256 + len(claim) // 2, SCHEMA)
         tallies = [_wording.LabelTally(self.samples) for _ in parts]
         unaligned: list[str] = []
         for sample, reply in enumerate(replies):

@@ -3,7 +3,7 @@
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
@@ -19,6 +19,19 @@ CHECKED = {"factual": ("faithful", "invented"), "cognitive": ("rational", "misle
 
 TaskLabels = Mapping[str, tuple[str, ...]]
 """The labels that a sentence may get, by task."""
+
+
+def sampled(
+    step: str,
+    messages: list[dict[str, str]],
+    samples: int,
+    max_tokens: int,
+    schema: Mapping[str, object] | None = None,
+) -> list[Question]:
+    """Return one question as often as it is to be asked; above once its answers are drawn at temperature 1."""
+    parameters = {"temperature": float(samples > 1), "max_tokens": max_tokens}
+    question = Question(step=step, messages=messages, schema=schema, parameters=parameters)
+    return [replace(question, sample=sample) for sample in range(samples)]
 
 
 @dataclass(slots=True)
@@ -58,10 +71,7 @@ class ReviewedTurn:
             return {}
         marks = {self.spans[i]: name for i, name in names.items()}
         messages = _wording.messages_of(task, self.material, marks, contrasts, self.code)
-        parameters = {"temperature": float(samples > 1), "max_tokens": 512 + len(self.material.claim) // 2}
-        replies = yield [
-            Question(step=task, messages=messages, parameters=parameters, sample=sample) for sample in range(samples)
-        ]
+        replies = yield sampled(task, messages, samples, 512 + len(self.material.claim) // 2)
         return self.count(task, names, replies)
 
     def count(

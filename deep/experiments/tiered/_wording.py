@@ -7,12 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from deep._util.files import parse_toml, read_bytes
+from deep._util.files import packaged, parse_toml, read_bytes
 from deep.exceptions import InputError
 from deep.judges import LLMReply
 from deep.prompt_pool import Material, Span, commonest, fill, usage_of
@@ -43,13 +42,10 @@ class TagReading:
         One a sentence: its label, None where no tag stood at it, or several that differ.
     unaligned : tuple of str
         Tags whose text is none of the sentences, as ``label: text``.
-    conflicting : tuple of int
-        Positions of the sentences with several labels.
     """
 
     labels: tuple[str | None, ...]
     unaligned: tuple[str, ...] = ()
-    conflicting: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -142,8 +138,7 @@ def read_tags(
                 # Two sentences of the same words in one piece are told apart by its ends.
                 second = last and 2 * len(text) >= 3 * len(texts[position])
                 said[texts[position]][2 * number + second].add(label)
-    found, conflicting = _by_position(texts, said)
-    return TagReading(found, tuple(dict.fromkeys(unaligned)), conflicting)
+    return TagReading(_by_position(texts, said), tuple(dict.fromkeys(unaligned)))
 
 
 def _pieces(reply: str, known: Mapping[str, str], most_tags: int) -> list[_TextPiece]:
@@ -229,12 +224,9 @@ def _similarity(words: Sequence[str], sentence: Sequence[str], last: bool) -> fl
     return best
 
 
-def _by_position(
-    texts: Sequence[str], said: Mapping[str, Mapping[int, set[str]]]
-) -> tuple[tuple[str | None, ...], tuple[int, ...]]:
-    """Return each sentence's label and where labels conflict; of sentences alike, the first tagged is the first."""
+def _by_position(texts: Sequence[str], said: Mapping[str, Mapping[int, set[str]]]) -> tuple[str | None, ...]:
+    """Return each sentence's label, None where several conflict; of sentences alike, the first tagged is the first."""
     found: list[str | None] = [None] * len(texts)
-    conflicting = []
     for text, places in said.items():
         positions = [i for i, other in enumerate(texts) if other == text]
         labels = [places[place] for place in sorted(places)]
@@ -244,9 +236,7 @@ def _by_position(
         for position, several in zip(positions, labels, strict=False):
             if len(several) == 1:
                 found[position] = next(iter(several))
-            else:
-                conflicting.append(position)
-    return tuple(found), tuple(sorted(conflicting))
+    return tuple(found)
 
 
 CRITERIA = ("rational", "grounded", "irrefutable")
@@ -377,8 +367,6 @@ def _as_evidence(sentence: SentenceVerdict) -> str:
     return f"{sentence.verdict or known[sentence.consistent]}: {sentence.text}"
 
 
-FOLDER = Path(__file__).parent
-
 LABELS: Mapping[str, tuple[str, ...]] = {
     "type": ("irrelevant", "factual", "cognitive"),
     "check": ("faithful", "invented", "rational", "misleading"),
@@ -439,11 +427,9 @@ class Contrast:
             raise InputError(f"`wrong` of an example must differ from its `right`. Got {self.wrong!r} for both.")
 
 
-@cache
 def wording(judge: str = "tiered") -> Mapping[str, Any]:
     """Return the texts of a judge that come with deep, by name."""
-    content: dict[str, Any] = tomllib.loads((FOLDER / f"{judge}.toml").read_text(encoding="utf-8"))
-    return content
+    return packaged(__package__, f"{judge}.toml")
 
 
 def task_text(task: str) -> str:

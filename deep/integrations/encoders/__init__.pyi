@@ -7,6 +7,7 @@ from ._heads import AlignScoreJudge as AlignScoreJudge
 from ._heads import SummaCConvJudge as SummaCConvJudge
 from ._heads import load_alignscore as load_alignscore
 from ._heads import load_summac_conv as load_summac_conv
+from ._network import quiet as quiet
 from ._published import ENCODERS as ENCODERS
 from ._published import CheckerJudge as CheckerJudge
 from ._published import HHEMJudge as HHEMJudge

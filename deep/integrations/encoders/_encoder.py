@@ -1,10 +1,8 @@
 """Judges made of any network: classifiers of pairs (inference, factual consistency), and sentence embeddings."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -14,6 +12,7 @@ from deep._util.checks import Floats, check_choice
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.integrations.encoders._judge import (
+    SOURCE_SHARE,
     Head,
     NetworkJudge,
     TextPair,
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
 
 SUMMAC_ZS = "summac-zs"
-
-_SOURCE_SHARE = 4
-"""A sentence of the claim must leave at least one part in this many of the input to the source."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +82,7 @@ class EncoderJudge(NetworkJudge):
                 f"Got {self.chunk_tokens!r}."
             )
         object.__setattr__(self, "name", self._way())
-        told = {"kind": self.name, "model": self.network.fingerprint, "sigmoid": self.head.independent, **self.settings}
-        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
+        self._set_version(sigmoid=self.head.independent)
 
     def _way(self) -> str:
         return f"nli-{self.aggregation}" if self.against is None else SUMMAC_ZS
@@ -95,19 +90,10 @@ class EncoderJudge(NetworkJudge):
     @property
     def settings(self) -> dict[str, object]:
         """Return the options of the loader that make this judge again, but for `aggregation`, its name."""
+        shared = {**super().settings, "entailment_label": self.head.index}
         if self.against is not None:
-            return {
-                "threshold": self.threshold,
-                "entailment_label": self.head.index,
-                "max_tokens": self.network.max_tokens,
-            }
-        return {
-            "claim_aggregation": self.claim_aggregation,
-            "threshold": self.threshold,
-            "chunk_tokens": self.chunk_tokens,
-            "entailment_label": self.head.index,
-            "max_tokens": self.network.max_tokens,
-        }
+            return shared
+        return {**shared, "claim_aggregation": self.claim_aggregation, "chunk_tokens": self.chunk_tokens}
 
     def contradiction(self) -> "EncoderJudge | None":
         """Return this judge with the label that says contradiction in place of entailment; None where there is none.
@@ -150,7 +136,7 @@ class EncoderJudge(NetworkJudge):
             return Judgment(vote=ABSTAIN, reason="abstained", model=model)
         limit = self.network.max_tokens
         room = limit - self.network.special_tokens(pair=True) - max(self.network.count(sentences))
-        if room * _SOURCE_SHARE < limit:
+        if room * SOURCE_SHARE < limit:
             return Judgment(vote=ABSTAIN, reason="truncated", model=model)
         return _Parts(chunked(example.source, min(room, self.chunk_tokens or room)), sentences)
 
@@ -228,11 +214,7 @@ def load_encoder(
     .. [1] Zha et al., ACL 2023. https://arxiv.org/abs/2305.16739
     .. [2] Laban et al., TACL 2022. https://arxiv.org/abs/2111.09525
     """
-    network = load_network(
-        id_or_path,
-        "classifier",
-        **options,
-    )
+    network = load_network(id_or_path, "classifier", **options)
     head = read_head(network.model.config, entailment_label, network.model_id)
     return EncoderJudge(network, head, aggregation, claim_aggregation, threshold, chunk_tokens)
 
@@ -267,12 +249,7 @@ def load_summac(
     ----------
     .. [1] Laban et al., TACL 2022. https://arxiv.org/abs/2111.09525
     """
-    judge = load_encoder(
-        id_or_path,
-        chunk_tokens=None,
-        entailment_label=entailment_label,
-        **options,
-    )
+    judge = load_encoder(id_or_path, chunk_tokens=None, entailment_label=entailment_label, **options)
     against = contradiction_head(judge.network.model.config, judge.head)
     if against is None:
         raise InputError(
@@ -309,13 +286,12 @@ class EmbeddingJudge(NetworkJudge):
             raise InputError(f"`threshold` must lie in [-1, 1]. Got {self.threshold!r}.")
         if not 0 <= self.band <= 2:
             raise InputError(f"`band` must lie in [0, 2]. Got {self.band!r}.")
-        told = {"kind": self.name, "model": self.network.fingerprint, "pooling": self.pooling, **self.settings}
-        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
+        self._set_version(pooling=self.pooling)
 
     @property
     def settings(self) -> dict[str, object]:
         """Return the options of :func:`load_embedding` that make this judge again."""
-        return {"threshold": self.threshold, "band": self.band, "max_tokens": self.network.max_tokens}
+        return {**super().settings, "band": self.band}
 
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples in batches; a sentence that several of them share is embedded once.
@@ -437,11 +413,7 @@ def load_embedding(
     ----------
     .. [1] Reimers and Gurevych, EMNLP 2019. https://arxiv.org/abs/1908.10084
     """
-    network = load_network(
-        path_or_id,
-        "embedding",
-        **(NetworkOptions(batch_size=32) | options),
-    )
+    network = load_network(path_or_id, "embedding", **(NetworkOptions(batch_size=32) | options))
     return EmbeddingJudge(network, threshold, band, _pooling(network))
 
 

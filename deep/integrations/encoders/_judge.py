@@ -1,8 +1,10 @@
 """The base of judges made of a network: their names, and one example as a batch of one."""
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 
 
 class NetworkJudge(OfflineJudge):
-    """A judge whose subclass judges batches, and has `network`, `name` and `version`."""
+    """A judge whose subclass judges batches, and has `network`, `name`, `version` and `threshold`."""
 
     network: Network
     name: str
     version: str
+    threshold: float
 
     @property
     def model_id(self) -> str:
@@ -34,15 +37,20 @@ class NetworkJudge(OfflineJudge):
         return self.network.model_id
 
     @property
-    @abstractmethod
     def settings(self) -> Mapping[str, object]:
-        """Return the options that make this judge again."""
+        """Return the options of the loader that make this judge again."""
+        return {"threshold": self.threshold, "max_tokens": self.network.max_tokens}
 
     @property
     def details(self) -> Mapping[str, object]:
         """See :class:`deep.judges.Judge`."""
         known = {"kind": self.name.partition("-")[0], "judge": self.name, "version": self.version}
         return {**known, "model": self.model_id, "settings": dict(self.settings)}
+
+    def _set_version(self, **more: object) -> None:
+        """Set `version`: a hash of the settings, of the model's files, and of what else decides the votes."""
+        told = {"kind": self.name, "model": self.network.fingerprint, **more, **self.settings}
+        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
 
     def voter(self, llm: str = "") -> str:  # noqa: ARG002  no LLM is asked
         """Return the name of its column."""
@@ -56,6 +64,9 @@ class NetworkJudge(OfflineJudge):
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples, in their order."""
 
+
+SOURCE_SHARE = 4
+"""What is held against a source must leave it at least one part in this many of the input."""
 
 WINDOW = 256
 """Examples judged at a time: enough to fill batches of like length, and a bound on the memory."""

@@ -343,6 +343,7 @@ def _pad(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel", given: 
 
 
 def place(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
+    """Return a model on a device; by default the GPU where there is one."""
     import torch
 
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")

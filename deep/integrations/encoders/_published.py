@@ -1,11 +1,9 @@
 """Judges of published networks, used as their authors do: HHEM, LettuceDetect, MiniCheck; and all judges by name."""
 
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -17,15 +15,12 @@ from deep.exceptions import InputError
 from deep.integrations.encoders import _network
 from deep.integrations.encoders._encoder import SUMMAC_ZS, load_embedding, load_encoder, load_summac
 from deep.integrations.encoders._heads import ALIGNSCORE, SUMMAC_CONV, load_alignscore, load_summac_conv
-from deep.integrations.encoders._judge import NetworkJudge, TextPair, chunk_spans, in_windows
+from deep.integrations.encoders._judge import SOURCE_SHARE, NetworkJudge, TextPair, chunk_spans, in_windows
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-
-_SOURCE_SHARE = 4
-"""A claim must leave at least one part in this many of the input to the source."""
 
 CutAt = Callable[[str, int], tuple[str, ...]]
 
@@ -54,13 +49,7 @@ class CheckerJudge(NetworkJudge):
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
             raise InputError(f"`threshold` must lie in [0, 1]. Got {self.threshold!r}.")
-        told = {"kind": self.name, "model": self.network.fingerprint, **self.settings}
-        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """Return the options of the loader that make this judge again."""
-        return {"threshold": self.threshold, "max_tokens": self.network.max_tokens}
+        self._set_version()
 
     def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
         """Judge examples in batches; a pair that several of them share is scored once.
@@ -85,7 +74,7 @@ class CheckerJudge(NetworkJudge):
         if not example.source.strip() or not example.claim.strip():
             return Judgment(vote=ABSTAIN, reason="abstained", model=self.model_id)
         room = self.network.max_tokens - self._tokens_beside(example.claim)
-        parts = cut(example.source, room) if room * _SOURCE_SHARE >= self.network.max_tokens else ()
+        parts = cut(example.source, room) if room * SOURCE_SHARE >= self.network.max_tokens else ()
         if not parts:
             return Judgment(vote=ABSTAIN, reason="truncated", model=self.model_id)
         return [(part, example.claim) for part in parts]
@@ -307,18 +296,17 @@ def load_minicheck(
     built = _network.read_settings(folder / "config.json").get("architectures") or []
     generates = any(str(name).endswith("ForConditionalGeneration") for name in built)
     kind: _network.NetworkKind = "generator" if generates else "classifier"
-    network = _network.load_network(
-        id_or_path,
-        kind,
-        **options,
-        reads=GENERATOR_TOKENS if kind == "generator" else None,
-    )
-    if kind == "classifier" and network.model.config.num_labels != 2:
-        raise InputError(
-            f"`id_or_path` must hold a model of two labels, unsupported and supported. Got "
-            f"{network.model.config.num_labels} in {network.model_id!r}."
-        )
+    reads = GENERATOR_TOKENS if kind == "generator" else None
+    network = _network.load_network(id_or_path, kind, **options, reads=reads)
+    if kind == "classifier":
+        _check_two_labels(network, "two labels, unsupported and supported")
     return MiniCheckJudge(network, threshold, kind=kind)
+
+
+def _check_two_labels(network: _network.Network, meaning: str) -> None:
+    n_labels = network.model.config.num_labels
+    if n_labels != 2:
+        raise InputError(f"`id_or_path` must hold a model of {meaning}. Got {n_labels} in {network.model_id!r}.")
 
 
 MOST_TOKENS = 4096
@@ -409,17 +397,9 @@ def load_lettucedetect(
     MissingDependencyError
         torch or transformers is not installed.
     """
-    network = _network.load_network(
-        id_or_path,
-        "tagger",
-        **(_network.NetworkOptions(batch_size=8) | options),
-        reads=MOST_TOKENS,
-    )
-    if network.model.config.num_labels != 2:
-        raise InputError(
-            f"`id_or_path` must hold a model of two labels a token, supported and not. Got "
-            f"{network.model.config.num_labels} in {network.model_id!r}."
-        )
+    options = _network.NetworkOptions(batch_size=8) | options
+    network = _network.load_network(id_or_path, "tagger", **options, reads=MOST_TOKENS)
+    _check_two_labels(network, "two labels a token, supported and not")
     return LettuceDetectJudge(network, threshold)
 
 

@@ -3,7 +3,6 @@ from ._moments import DatasetMoments as DatasetMoments
 from ._moments import Moments as Moments
 from ._moments import adapt_by_file as adapt_by_file
 from ._moments import adapt_by_moments as adapt_by_moments
-from ._moments import merged as merged
 from ._moments import moments_from as moments_from
 from ._moments import moments_of_batch as moments_of_batch
 from ._moments import moments_of_cells as moments_of_cells

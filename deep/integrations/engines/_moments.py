@@ -2,9 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -235,24 +235,15 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
     if model.score_names:
         raise InputError(f"`cells` must not be given with a model of soft scores, {model.score_names[0]!r}. Got some.")
     pieces = iter_counted_votes(paths, model.voter_names)
-    return merged(
-        Moments.empty(model),
-        (moments_of_votes(model, one.votes, datasets=one.datasets, counts=one.counts) for one in pieces),
-    )
+    found = (moments_of_votes(model, one.votes, datasets=one.datasets, counts=one.counts) for one in pieces)
+    return reduce(Moments.merge, found, Moments.empty(model))
 
 
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
     file.check_scores_given(model, scores)
     pieces = file.iter_pieces(model, paths, scores, options)
-    return merged(Moments.empty(model), (moments_of_piece(model, piece) for piece in pieces))
-
-
-def merged(start: Moments, others: Iterable[Moments]) -> Moments:
-    """Return the moments of all together, held one at a time."""
-    for other in others:
-        start = start.merge(other)
-    return start
+    return reduce(Moments.merge, (moments_of_piece(model, piece) for piece in pieces), Moments.empty(model))
 
 
 def adapt_by_file(model: Model, path: str | Path, dataset: str | None = None) -> tuple[Model, int]:

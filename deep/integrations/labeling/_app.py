@@ -1,14 +1,15 @@
 """The page on which people label, and what it asks of the desk."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject
-from deep.exceptions import InputError
+from deep.exceptions import InputError, needs_extra
 from deep.integrations.labeling._desk import LabelDesk
 from deep.integrations.labeling._label_log import LabelLogLostError
-from deep.integrations.serve.web import WebError, install_errors, json_bytes, need_serve, read_json
+from deep.integrations.serve.web import WebError, add_call, add_text, install_errors
 from deep.report import page_asset
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ LABELS = {"1": 1, "0": 0, "undecided": -1, "skip": None}
 
 LONGEST_NAME = 100
 """Characters of a person's name."""
-
-SCRIPT, STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 
 
 def label_app(desk: LabelDesk, *, person: str | None = None) -> "FastAPI":
@@ -37,45 +36,35 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "FastAPI":
     MissingDependencyError
         ``deep-judges[serve]`` is not installed.
     """
-    with need_serve():
+    with needs_extra("serve", what="A server"):
         from fastapi import FastAPI
-        from starlette.concurrency import run_in_threadpool
-        from starlette.requests import Request
-        from starlette.responses import Response
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     install_errors(app)
 
-    def serve_text(path: str, text: str, media_type: str) -> None:
-        async def give(_: Request) -> Response:
-            return Response(text, media_type=media_type)
-
-        app.add_route(path, give, methods=["GET"])
-
-    def serve_call(path: str, call: Callable[[JsonObject], JsonObject]) -> None:
-        async def respond(request: Request) -> Response:
-            asked = _fields(await request.body())
-            return Response(json_bytes(await run_in_threadpool(_kept, call, asked)), media_type="application/json")
-
-        app.add_route(path, respond, methods=["POST"])
-
-    serve_text("/", _asset("label.html"), "text/html; charset=utf-8")
-    serve_text("/label.css", page_asset("report.css") + _asset("label.css"), STYLE)
-    serve_text("/parts.js", page_asset("parts.js"), SCRIPT)
-    serve_text("/label.js", _asset("label.js"), SCRIPT)
-    serve_call("/start", lambda _: desk.start() | {"person": person})
-    serve_call("/state", lambda asked: desk.state(_name(asked)))
-    serve_call(
-        "/answer", lambda asked: desk.answer(_name(asked), _text(asked, "item_id"), _label(asked), _text(asked, "note"))
-    )
-    serve_call("/undo", lambda asked: desk.undo(_name(asked)))
-    serve_call("/again", lambda asked: desk.again(_name(asked)))
-    serve_call("/reveal", lambda asked: desk.reveal(_name(asked), _text(asked, "item_id")))
-    serve_call("/enough", lambda _: desk.enough())
+    add_text(app, "/", _asset("label.html"))
+    add_text(app, "/label.css", page_asset("report.css") + _asset("label.css"))
+    add_text(app, "/parts.js", page_asset("parts.js"))
+    add_text(app, "/label.js", _asset("label.js"))
+    calls: dict[str, Callable[[JsonObject], JsonObject]] = {
+        "/start": lambda _: desk.start() | {"person": person},
+        "/state": lambda asked: desk.state(_name(asked)),
+        "/answer": lambda asked: desk.answer(
+            _name(asked), _text(asked, "item_id"), _label(asked), _text(asked, "note")
+        ),
+        "/undo": lambda asked: desk.undo(_name(asked)),
+        "/again": lambda asked: desk.again(_name(asked)),
+        "/reveal": lambda asked: desk.reveal(_name(asked), _text(asked, "item_id")),
+        "/enough": lambda _: desk.enough(),
+    }
+    for path, call in calls.items():
+        add_call(app, path, partial(_kept, call))
     return app
 
 
-def _kept(call: Callable[[JsonObject], JsonObject], asked: JsonObject) -> JsonObject:
+def _kept(call: Callable[[JsonObject], JsonObject], asked: object) -> JsonObject:
     """Return the answer of a call; a disk that takes nothing, or a log that others wrote to, is no bug."""
+    if not isinstance(asked, dict):
+        raise InputError("`body` must be a JSON object. Got another value.")
     try:
         return call(asked)
     except LabelLogLostError as error:
@@ -84,13 +73,6 @@ def _kept(call: Callable[[JsonObject], JsonObject], asked: JsonObject) -> JsonOb
         why = error.strerror or type(error).__name__
         said = f"This could not be written: {why}. Nothing was changed; make room, and answer again."
         raise WebError(507, "not_kept", said) from None
-
-
-def _fields(body: bytes) -> JsonObject:
-    found = read_json(body)
-    if not isinstance(found, dict):
-        raise InputError("`body` must be a JSON object. Got another value.")
-    return found
 
 
 def _text(asked: JsonObject, name: str) -> str:

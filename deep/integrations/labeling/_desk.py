@@ -205,10 +205,6 @@ class LabelDesk:
             raise InputError(f"`item_id` must be one of the items to label. Got {item_id!r}.")
         return item
 
-    def _missing(self, item: Item) -> int:
-        """Return how many people are still to label an item."""
-        return self.log.book.missing(item)
-
     def _expected(self, labels: Mapping[Item, int]) -> dict[str, float]:
         """Return how far P is expected to be off on average: `now` with these labels, `then` with all of the items."""
         if self._then is None:  # the same for as long as the desk is open, and of many items
@@ -238,13 +234,14 @@ class LabelDesk:
 
     def _next(self, person: str) -> Item | None:
         """Return the item that a person holds or is given: one that others do not hold, where there is one."""
-        own = self.log.book.answers.get(person, {})
-        left = [item for item in self.log.book.queue if item not in own and self._missing(item) > 0]
-        held = self.log.book.shown.get(person)
+        book = self.log.book
+        own = book.answers.get(person, {})
+        left = [item for item in book.queue if item not in own and book.missing(item) > 0]
+        held = book.shown.get(person)
         if held is not None and held not in own:
             return held
-        others = [item for who, item in self.log.book.shown.items() if who != person]
-        free = [item for item in left if self._missing(item) > others.count(item)]
+        others = [item for who, item in book.shown.items() if who != person]
+        free = [item for item in left if book.missing(item) > others.count(item)]
         return next(iter(free or left), None)
 
     def _last(self, person: str) -> Item | None:
@@ -268,7 +265,7 @@ class LabelDesk:
         book = self.log.book
         own = book.answers.get(person, {})
         labeled = [item for item, given in own.items() if given.label is not None]
-        open_ = [item for item in book.queue if self._missing(item) > 0]
+        open_ = [item for item in book.queue if book.missing(item) > 0]
         return {
             "items": len(book.queue) + len(self.rest),
             "complete": len(book.queue) - len(open_),

@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from deep import __version__
-from deep._util.files import LARGEST_MODEL, read_bytes
+from deep._util.files import LARGEST_MODEL, packaged, read_bytes
 from deep.asking import AskOptions, Finder, Places, Plan, PlannedVoter, Scored, located, prior_of_texts
-from deep.datasets import Passage
 from deep.exceptions import InputError
 from deep.integrations.serve.web import json_bytes
 from deep.model import Model, ScoreOptions
@@ -61,7 +59,7 @@ class Answers:
         if free and not judgment.evidence and (judgment.model, judgment.seconds, judgment.samples) == (None, None, ()):
             return self._plain(name, judgment.vote, judgment.reason, judgment.score, judgment.rationale)
         found = located(judgment, places, claim_first=name in self._claim_first)
-        return json_bytes(_judge(name, judgment, [_passage(each) for each in found], free=free))
+        return json_bytes(_judge(name, judgment, [asdict(each) for each in found], free=free))
 
 
 def _plain(name: str, vote: int, reason: Reason | None, score: float | None, rationale: str | None) -> bytes:
@@ -91,17 +89,6 @@ def _judge(name: str, judgment: Judgment, evidence: Sequence[JsonReply], *, free
         "cost": 0.0 if free else judgment.cost,
         "seconds": judgment.seconds,
         "samples": list(judgment.samples),
-    }
-
-
-def _passage(found: Passage) -> JsonReply:
-    return {
-        "text": found.text,
-        "where": found.where,
-        "start": found.start,
-        "end": found.end,
-        "verdict": found.verdict,
-        "about": found.about,
     }
 
 
@@ -221,7 +208,7 @@ class CheckOptions:
 
 JsonSchema = dict[str, Any]
 
-_CONTRACT: JsonSchema = json.loads(files(__package__).joinpath("templates", "contract.json").read_bytes())
+_CONTRACT = packaged(__package__, "templates/contract.json")
 PAIR, RESULT, ERROR, ASKED, ANSWERED = (_CONTRACT[name] for name in ("pair", "result", "error", "asked", "answered"))
 RESULTS = {
     "type": "object",

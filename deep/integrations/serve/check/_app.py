@@ -1,10 +1,9 @@
 """The application: the routes of a served model."""
 
-import asyncio
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from importlib.resources import files
@@ -13,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deep import __version__, datasets, evaluate
+from deep.exceptions import needs_extra
 from deep.integrations.serve.check import _answers
 from deep.integrations.serve.check._checker import Checker, PairText, read_pairs
 from deep.integrations.serve.check._mcp import AgentDoor
-from deep.integrations.serve.web import WebError, install_errors, json_bytes, need_serve, read_json
+from deep.integrations.serve.web import WebError, add_call, add_text, install_errors, json_bytes, read_json
 from deep.model import Model, ScoredRows, count_votes
 from deep.records import ABSTAIN, Example, VoteMatrix
 from deep.report import page_asset
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI, Response
+    from fastapi import FastAPI
 
 
-TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
 SHARED = ("parts.js", "report.css")
 OWN = ("check.css", "check.js")
 
@@ -40,39 +39,17 @@ def install_page(app: "FastAPI", model: Model, prior: float | None) -> None:
     prior : float, optional
         Share of consistent items, where it is known.
     """
-    contents = {name: page_asset(name) for name in SHARED} | {name: _own(name) for name in OWN}
-    app.add_api_route("/", _file("check.html", _own("check.html")), include_in_schema=False)
-    for name, content in contents.items():
-        app.add_api_route(f"/page/{name}", _file(name, content), include_in_schema=False)
-    app.add_api_route("/page/file", _work(pairs_of_file), methods=["POST"], include_in_schema=False)
-    asked = _work(lambda body: watch(model, body, prior))
-    app.add_api_route("/page/watch", asked, methods=["POST"], include_in_schema=False)
+    add_text(app, "/", _own("check.html"))
+    for name in SHARED:
+        add_text(app, f"/page/{name}", page_asset(name))
+    for name in OWN:
+        add_text(app, f"/page/{name}", _own(name))
+    add_call(app, "/page/file", pairs_of_file)
+    add_call(app, "/page/watch", lambda body: watch(model, body, prior))
 
 
 def _own(name: str) -> str:
     return (files("deep.integrations.serve.check") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _file(name: str, content: str) -> Callable[[], "Response"]:
-    from fastapi import Response
-
-    kind, body = TYPES[name[name.rindex(".") :]], content.encode()
-
-    def send() -> Response:
-        return Response(body, media_type=kind)
-
-    return send
-
-
-def _work(answer: Callable[[object], _answers.JsonReply]) -> Callable[..., object]:
-    """Return a route that answers JSON with JSON, worked out in a thread."""
-    from fastapi import Request, Response
-
-    async def respond(request: Request) -> Response:
-        body = read_json(await request.body())
-        return Response(json_bytes(await asyncio.to_thread(answer, body)), media_type="application/json")
-
-    return respond
 
 
 def pairs_of_file(body: object) -> _answers.JsonReply:
@@ -224,7 +201,7 @@ def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "F
     MissingDependencyError
         ``deep-judges[serve]`` is not installed.
     """
-    with need_serve():
+    with needs_extra("serve", what="A server"):
         from fastapi import FastAPI, Request, Response
     checker = Checker(model, options)
     door = AgentDoor(model, checker) if checker.options.mcp else None

@@ -1,9 +1,10 @@
 from ._exchange import WebError as WebError
+from ._exchange import add_call as add_call
+from ._exchange import add_text as add_text
 from ._exchange import csp_nonce as csp_nonce
 from ._exchange import error_body as error_body
 from ._exchange import install_errors as install_errors
 from ._exchange import json_bytes as json_bytes
-from ._exchange import need_serve as need_serve
 from ._exchange import read_json as read_json
 from ._guard import Access as Access
 from ._guard import Guard as Guard

@@ -1,13 +1,14 @@
 """One request and its answer: a body that is read whole or dropped, and the headers that every response has."""
 
+import asyncio
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from deep.exceptions import DeepError, MissingDependencyError, printable
+from deep.exceptions import DeepError, printable
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -92,21 +93,29 @@ def install_errors(app: "FastAPI") -> None:
     app.add_exception_handler(DeepError, ours)
 
 
-@contextmanager
-def need_serve() -> Iterator[None]:
-    """Say in one line which extra to install where a library of servers is missing.
+TYPES = {".css": "text/css", ".js": "text/javascript"}
+"""By the ending of a path; any other is a page."""
 
-    Raises
-    ------
-    MissingDependencyError
-        FastAPI or uvicorn cannot be imported.
-    """
-    try:
-        yield
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"A server needs a library that is not installed ({error}). Run: pip install 'deep-judges[serve]'."
-        ) from None
+
+def add_text(app: "FastAPI", path: str, text: str) -> None:
+    """Let an application answer GET at a path with a page, or a file of one."""
+    from starlette.responses import Response
+
+    async def give(_: "Request") -> "Response":
+        return Response(text, media_type=TYPES.get(PurePosixPath(path).suffix, "text/html"))
+
+    app.add_route(path, give, methods=["GET"])
+
+
+def add_call(app: "FastAPI", path: str, call: Callable[[object], Mapping[str, object]]) -> None:
+    """Let an application answer JSON with JSON at a path, worked out in a thread."""
+    from starlette.responses import Response
+
+    async def respond(request: "Request") -> "Response":
+        body = read_json(await request.body())
+        return Response(json_bytes(await asyncio.to_thread(call, body)), media_type="application/json")
+
+    app.add_route(path, respond, methods=["POST"])
 
 
 Message = MutableMapping[str, Any]

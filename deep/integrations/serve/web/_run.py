@@ -12,8 +12,8 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from deep.exceptions import ExitStatus, InputError
-from deep.integrations.serve.web._exchange import ASGIApp, need_serve
+from deep.exceptions import ExitStatus, InputError, needs_extra
+from deep.integrations.serve.web._exchange import ASGIApp
 from deep.integrations.serve.web._guard import ANY_ADDRESS, LOOPBACK, WILDCARDS, Access, Guard, GuardOptions, to_stderr
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ServerOptions:
         MissingDependencyError
             ``deep-judges[serve]`` is not installed.
         """
-        with need_serve():
+        with needs_extra("serve", what="A server"):
             import uvicorn  # noqa: F401
         with _bound(self):
             pass
@@ -218,7 +218,7 @@ def _listening(
     app: ASGIApp, options: ServerOptions, say: Callable[[str], object]
 ) -> "Iterator[tuple[uvicorn.Server, socket.socket, Guard, _Address]]":
     """Yield a server that is ready to run, its socket, its guard and its address."""
-    with need_serve():
+    with needs_extra("serve", what="A server"):
         import uvicorn
 
         from deep.integrations.serve.web._protocol import TimedProtocol
