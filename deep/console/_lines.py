@@ -80,14 +80,6 @@ def _name(judge: str) -> str:
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 3]}..."
 
 
-def _number(value: float | None, form: str = ".2f") -> str:
-    return "-" if value is None or math.isnan(value) else f"{value:{form}}"
-
-
-def _between(value: float, ends: tuple[float, float], form: str = ".2f") -> str:
-    return "-" if math.isnan(value) else f"{value:{form}} ({_number(ends[0], form)} to {_number(ends[1], form)})"
-
-
 def _table(title: str, rows: Sequence[Mapping[str, str]], width: float = math.inf) -> Iterator[str]:
     """Yield a table of the columns that hold anything, without the last ones where they do not fit."""
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -101,7 +93,7 @@ def _table(title: str, rows: Sequence[Mapping[str, str]], width: float = math.in
 
 
 def _people(card: "PanelCard") -> Iterator[str]:
-    from deep.evaluate import people_words
+    from deep.evaluate import people_words, shown_ends
 
     documents = "no documents are named" if card.n_documents is None else f"{card.n_documents:,} documents"
     datasets = f"{len(card.datasets)} dataset{'s' if len(card.datasets) > 1 else ''}"
@@ -109,7 +101,7 @@ def _people(card: "PanelCard") -> Iterator[str]:
     yield people_words(card)
     if len(card.people) > 1:
         yield from (
-            f"  {row['name']}: {_between(row['value'], (row['low'], row['high']))} on {row['items']:,} items"
+            f"  {row['name']}: {row['value']:.2f} ({shown_ends((row['low'], row['high']))}) on {row['items']:,} items"
             if row["value"] is not None
             else f"  {row['name']}: undefined on {row['items']:,} items"
             for row in card.people_agreement

@@ -504,9 +504,10 @@ def shown_number(value: float | None, form: str = "z.2f") -> str:
     return "" if value is None or np.isnan(value) else f"{value:{form}}"
 
 
-def shown_ends(ends: tuple[float, float], form: str = ".2f", factor: float = 1.0) -> str:
-    """Return an interval as a table shows it."""
-    return "" if np.isnan(ends).any() else " to ".join(f"{factor * end:{form}}" for end in ends)
+def shown_ends(ends: tuple[float | None, float | None], form: str = ".2f", factor: float = 1.0) -> str:
+    """Return an interval as a table shows it: nothing where there is none."""
+    known = [end for end in ends if end is not None and not np.isnan(end)]
+    return "" if len(known) < 2 else " to ".join(f"{factor * end:{form}}" for end in known)
 
 
 def _in_percent(share: float) -> str:

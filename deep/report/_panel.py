@@ -113,7 +113,7 @@ def _agreement(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
             "measure": row["name"],
             "items": f"{row['items']:,}",
             "value": evaluate.shown_number(row["value"]),
-            "95 % interval": "" if row["low"] is None else evaluate.shown_ends((row["low"], row["high"])),
+            "95 % interval": evaluate.shown_ends((row["low"], row["high"])),
         }
 
 
