@@ -117,7 +117,7 @@ class Session:
         if job.longer:
             self.tally.end_longer(judgment)
 
-    def count_end(self, job: Job, state: RequestState, error: CallError | None) -> None:
+    def count_end(self, job: Job, state: RequestState, error: CallError) -> None:
         """Count a request without an answer; a content filter has refused one that is done all the same.
 
         Where an earlier reply was cut off, that one stands.
@@ -128,7 +128,7 @@ class Session:
         elif state == "done":
             self.tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
         elif state != "queued":
-            self.tally.fail(job.request.voter, None if error is None else error.kind)
+            self.tally.fail(job.request.voter, error.kind)
 
     def enter_answer(
         self, job: Job, reply: Reply, judgment: Judgment | None, message: str | None, *, again: bool
