@@ -1,7 +1,7 @@
 """Programs replayed against a ledger: their next questions, and in the end their values."""
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deep.asking._vote_files import chunks
@@ -155,6 +155,7 @@ class _Running:
         return _request(question, self.id, self._model, self._endpoint, number)
 
 
+@dataclass(eq=False)
 class Replay:
     """All programs of a run, run anew from the answers in the ledger as often as needed.
 
@@ -181,26 +182,16 @@ class Replay:
         Questions without an answer that :meth:`requests` has yielded since this was last set to 0.
     """
 
-    def __init__(
-        self,
-        programs: Callable[[], Iterable[Entry]],
-        endpoint: str,
-        history: "History | None",
-        *,
-        run: int = 0,
-        at_most_once: bool = False,
-        retry: Collection[str] = (),
-        repairs: Callable[[int], bool] = lambda _: False,
-    ) -> None:
-        self._programs = programs
-        self._endpoint = endpoint
-        self._history = history
-        self._run = run
-        self._at_most_once = at_most_once
-        self._retry = retry
-        self._repairs = repairs
-        self._seen: dict[ProgramId, int] = {}
-        self.n_open = 0
+    programs: Callable[[], Iterable[Entry]]
+    endpoint: str
+    history: "History | None"
+    _: KW_ONLY
+    run: int = 0
+    at_most_once: bool = False
+    retry: Collection[str] = ()
+    repairs: Callable[[int], bool] = lambda _: False
+    n_open: int = field(default=0, init=False)
+    _seen: dict[ProgramId, int] = field(default_factory=dict, init=False)
 
     def requests(self) -> Iterator[Request]:
         """Yield every question that can be asked now, and once each that has its answer already."""
@@ -225,8 +216,8 @@ class Replay:
             yield running.id, running.value if running.error is None else running.error
 
     def _replayed(self, *, final: bool = False) -> Iterator[_Running]:
-        for entries in chunks(self._programs(), AT_ONCE):
-            batch = [_Running(entry, self._endpoint) for entry in entries]
+        for entries in chunks(self.programs(), AT_ONCE):
+            batch = [_Running(entry, self.endpoint) for entry in entries]
             waiting = [running for running in batch if not running.ended]
             while waiting:
                 waiting = self._advance(waiting, final=final)
@@ -235,7 +226,7 @@ class Replay:
     def _advance(self, waiting: Sequence[_Running], *, final: bool) -> list[_Running]:
         """Give programs their replies, and return those that have more to ask."""
         wanted = {request.key: None for running in waiting for request in running.pending}
-        answers = {} if self._history is None else self._history.answers(list(wanted))
+        answers = {} if self.history is None else self.history.answers(list(wanted))
         moved = []
         for running in waiting:
             found = [answers.get(request.key) for request in running.pending]
@@ -251,11 +242,11 @@ class Replay:
 
     def _may_ask(self, running: _Running, request: Request) -> bool:
         """Tell whether a question may be asked; a repair turn may about the replies of some runs."""
-        return not is_repair(request.context) or all(map(self._repairs, running.owners))
+        return not is_repair(request.context) or all(map(self.repairs, running.owners))
 
     def _is_open(self, answer: "Answer | None") -> bool:
         if answer is None or answer.state in ("queued", "sent"):
             return True
-        if answer.owner == self._run:
+        if answer.owner == self.run:
             return False
-        return not self._at_most_once if answer.state == "unknown" else answer.failure in self._retry
+        return not self.at_most_once if answer.state == "unknown" else answer.failure in self.retry

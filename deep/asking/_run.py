@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -216,6 +216,7 @@ def ask_requests(
             return done.result()
 
 
+@dataclass(eq=False)
 class _Run:
     """One run against the ledger.
 
@@ -233,32 +234,23 @@ class _Run:
         Whether the endpoint of `options` is asked, and not those of providers alone.
     """
 
-    def __init__(
-        self,
-        options: AskOptions,
-        endpoint: str,
-        requests: "Callable[[], Iterable[Request]]",
-        programs: Callable[[], Iterable[Entry]],
-        state: AskProgress,
-        progress: ProgressCallback | None,
-        default: bool,
-    ) -> None:
-        self._options, self._endpoint, self._default = options, endpoint, default
-        self._requests, self._programs = requests, programs
-        self._state, self._progress = state, progress
-        self._stop: Callable[[], object] = lambda: None
-        self._gate = llm.ModelGate()
-
-    def stop(self) -> None:
-        """End the run cleanly, from any thread."""
-        self._stop()
+    options: AskOptions
+    endpoint: str
+    requests: "Callable[[], Iterable[Request]]"
+    programs: Callable[[], Iterable[Entry]]
+    state: AskProgress
+    progress: ProgressCallback | None
+    default: bool
+    stop: Callable[[], object] = field(default=lambda: None, init=False)
+    """Ends the run cleanly, from any thread."""
+    _gate: "llm.ModelGate" = field(default_factory=lambda: llm.ModelGate(), init=False)
 
     async def ask(self) -> RunOutcome:
         """Ask until nothing is open or the run is stopped."""
-        options, tally = self._options, self._state.tally
+        options, tally = self.options, self.state.tally
         if llm.is_read_only(options.ledger):
             return self._find_all()
-        client = options.client(default=self._default)
+        client = options.client(default=self.default)
         ledger = llm.Ledger(
             options.ledger,
             options={**options.record, "repairs": options.repairs},
@@ -272,22 +264,22 @@ class _Run:
                 for line in (*ledger.entered, *doubt_lines(*doubts, asked_again=not options.at_most_once)):
                     sys.stderr.write(f"{line}\n")
                 loop = asyncio.get_running_loop()
-                self._stop = partial(loop.call_soon_threadsafe, runner.stop, "interrupted")
+                self.stop = partial(loop.call_soon_threadsafe, runner.stop, "interrupted")
                 with _stop_on_signal(runner):
                     async with self._reported():
                         await self._waves(runner, ledger.run)
         finally:
             await client.close()
-        return RunOutcome(tally, runner.stopped, *doubts, tuple(self._gate.quirks(self._endpoint)))
+        return RunOutcome(tally, runner.stopped, *doubts, tuple(self._gate.quirks(self.endpoint)))
 
     def _find_all(self) -> RunOutcome:
         """Count the answers in a ledger that cannot be written, where none is missing."""
-        options, tally = self._options, self._state.tally
+        options, tally = self.options, self.state.tally
         with llm.History(options.ledger) as history:
             once, retry = options.at_most_once, options.retry_failed
             final = {"done", "failed", "unknown"} if once else {"done", "failed"}
-            replay = Replay(self._programs, self._endpoint, history, at_most_once=once, retry=retry)
-            for requests in chunks(chain(self._requests(), replay.requests())):
+            replay = Replay(self.programs, self.endpoint, history, at_most_once=once, retry=retry)
+            for requests in chunks(chain(self.requests(), replay.requests())):
                 rows = history.rows([request.key for request in requests])
                 for request in requests:
                     row = rows.get(request.key)
@@ -302,21 +294,21 @@ class _Run:
 
     def _find_repairs(self, history: "History") -> None:
         """Count the repair turns in the ledger, where none may be asked."""
-        for requests in chunks(repair_requests(self._requests(), history, lambda _: False)):
+        for requests in chunks(repair_requests(self.requests(), history, lambda _: False)):
             rows = history.rows([request.key for request in requests])
             for request in requests:
-                self._state.tally.find(request.voter, rows[request.key])
+                self.state.tally.find(request.voter, rows[request.key])
 
     async def _runner(self, ledger: "Ledger", client: "Client") -> "AnyRunner":
-        options, tally = self._options, self._state.tally
+        options, tally = self.options, self.state.tally
         watch = LossWatch(lambda line: sys.stderr.write(f"{printable(line)}\n"))
         terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
         gate = self._gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
         if options.batch:
             await self._check_exported(ledger)
-            runner = partial(llm.BatchRunner, endpoint=self._endpoint, poll=options.poll)
+            runner = partial(llm.BatchRunner, endpoint=self.endpoint, poll=options.poll)
             return runner(ledger, client, watch.read, terms, gate, tally)
-        n = await ledger.in_batches(self._endpoint)
+        n = await ledger.in_batches(self.endpoint)
         if n:
             raise InputError(
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
@@ -327,9 +319,9 @@ class _Run:
 
     async def _check_exported(self, ledger: "Ledger") -> None:
         """Give up on requests in files where that is asked for; raise where some have not come back."""
-        if "exported" in self._options.retry_failed:
-            await ledger.release_exports(self._endpoint)
-        n = await ledger.exported(self._endpoint)
+        if "exported" in self.options.retry_failed:
+            await ledger.release_exports(self.endpoint)
+        n = await ledger.exported(self.endpoint)
         if n:
             raise InputError(
                 f"`batch_in` must be given: {n} requests are in exported files. Got a run that asks. Enter their "
@@ -338,18 +330,18 @@ class _Run:
 
     async def _waves(self, runner: "AnyRunner", run: int) -> None:
         """Ask everything that can be asked at once, and again the questions to which the answers lead programs."""
-        options = self._options
+        options = self.options
         with llm.History(options.ledger) as history:
             replay = Replay(
-                self._programs,
-                self._endpoint,
+                self.programs,
+                self.endpoint,
                 history,
                 run=run,
                 at_most_once=options.at_most_once,
                 retry=options.retry_failed,
                 repairs=(may := may_repair(options, history, run)),
             )
-            await runner.run(lambda: chain(self._requests(), replay.requests()))
+            await runner.run(lambda: chain(self.requests(), replay.requests()))
             if runner.stopped is None:
                 await self._repair(runner, history, may)
             while replay.n_open and runner.stopped is None:
@@ -358,16 +350,16 @@ class _Run:
 
     async def _repair(self, runner: "AnyRunner", history: "History", may: Callable[[int], bool]) -> None:
         """Ask for the answers that replies to prompts lack, one more request a reply."""
-        if not any(counts["unparsable"] for counts in self._state.tally.by_voter.values()):
+        if not any(counts["unparsable"] for counts in self.state.tally.by_voter.values()):
             return
-        if self._options.repairs:
-            await runner.run(lambda: self._more(repair_requests(self._requests(), history, may)))
+        if self.options.repairs:
+            await runner.run(lambda: self._more(repair_requests(self.requests(), history, may)))
         else:
             self._find_repairs(history)
 
     def _more(self, requests: "Iterable[Request]") -> "Iterator[Request]":
         """Yield requests that the total did not count."""
-        tally = self._state.tally
+        tally = self.state.tally
         for request in requests:
             tally.total = None if tally.total is None else tally.total + 1
             yield request
@@ -375,7 +367,7 @@ class _Run:
     @asynccontextmanager
     async def _reported(self) -> AsyncIterator[None]:
         """Call the progress callback now and then while the block runs, and once at its end."""
-        if self._progress is None:
+        if self.progress is None:
             yield
             return
         task = asyncio.create_task(self._report())
@@ -385,11 +377,11 @@ class _Run:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-            self._progress(self._state)
+            self.progress(self.state)
 
     async def _report(self) -> None:
-        while self._progress is not None:
-            self._progress(self._state)
+        while self.progress is not None:
+            self.progress(self.state)
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
 

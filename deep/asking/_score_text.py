@@ -13,7 +13,6 @@ from deep._util.checks import Votes
 from deep._util.entry_points import WRITER, load_own
 from deep._util.files import whole_file
 from deep.asking._plan import Plan, PlannedVoter, unbroken
-from deep.asking._registry import Finder
 from deep.asking._replay import ProgramId, Replay
 from deep.asking._vote_files import chunks
 from deep.judges import Question, run_program
@@ -256,6 +255,3 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
                 table.write_table(pa.Table.from_pylist([row.columns for row in batch], schema=schema))
         stack.close()  # before the file takes its place
     return n
-
-
-ANYWHERE, PLAIN = Finder(), ScoreOptions()

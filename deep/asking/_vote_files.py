@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
@@ -86,13 +87,8 @@ ROWS_AT_ONCE = 1000
 
 def chunks(values: Iterable[T], size: int = ROWS_AT_ONCE) -> Iterator[list[T]]:
     """Yield lists of at most `size` values."""
-    chunk: list[T] = []
-    for value in values:
-        chunk.append(value)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
+    left = iter(values)
+    while chunk := list(islice(left, size)):
         yield chunk
 
 

@@ -92,11 +92,9 @@ def _sightings(parts: Mapping[str, Iterable[Example] | VoteMatrix]) -> Iterator[
                 for dataset, document in zip(examples.datasets, examples.document_ids, strict=True):
                     yield _Sighting(f"{prefix}{dataset}", document, "")
         else:
-            yield from (_sighting(prefix, e) for e in examples if e.source or e.document_id is not None)
-
-
-def _sighting(prefix: str, example: Example) -> _Sighting:
-    return _Sighting(f"{prefix}{example.dataset}", example.document_id, example.source)
+            for example in examples:
+                if example.source or example.document_id is not None:
+                    yield _Sighting(f"{prefix}{example.dataset}", example.document_id, example.source)
 
 
 def _key(sighting: _Sighting) -> int:

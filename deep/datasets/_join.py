@@ -107,13 +107,8 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
     """Return one row per item of all files, with `empty` where a file lacks it."""
     if len(parts) == 1 and not twice(parts[0].hashes):
         (one,) = parts
-        datasets, example_ids, names, labels, documents = (
-            one.dataset,
-            one.item_id,
-            one.names,
-            one.label,
-            one.document_id,
-        )
+        datasets, example_ids, names = one.dataset, one.item_id, one.names
+        labels, documents = one.label, one.document_id
         values = one.values.astype(empty.dtype, copy=False)
     else:
         rows, first = number_items([part.dataset for part in parts], [part.item_id for part in parts])

@@ -219,11 +219,10 @@ def read_people(
             codes = np.array([names.setdefault(name, len(names)) for name in person])
             kept = (rows >= 0) & (labels != ABSTAIN)
             _check_once(source, rows[kept], codes[kept], given, list(names))
-            given.append((rows, codes, labels))
+            given.append((rows[kept], codes[kept], labels[kept]))
     ratings = np.full((len(votes.votes), len(names)), ABSTAIN, dtype=np.int8)
     for rows, codes, labels in given:
-        kept = (rows >= 0) & (labels != ABSTAIN)
-        ratings[rows[kept], codes[kept]] = labels[kept]
+        ratings[rows, codes] = labels
     if not (ratings >= 0).any():
         raise InputError("`labels` must hold a label of 0 or 1 for an item that has votes. Got none.")
     return PeopleLabels(tuple(names), ratings, unmatched, documents)
@@ -256,10 +255,9 @@ def _labels_of(
     if missing:
         raise InputError(f"`people` must name columns of the labels. Got {missing[0]!r} for {source.path}.")
     if not people and "label" in columns:
-        n, label = len(source.read(["label"])["label"].values), label_cells(source.read(["label"])["label"])
-        named = "annotator" in columns
-        if not named:
-            return [([ONE] * n, label)]
+        label = label_cells(source.read(["label"])["label"])
+        if "annotator" not in columns:
+            return [([ONE] * len(label), label)]
         return [([*map(plain_form, text_cells(source.read(["annotator"])["annotator"], required=True))], label)]
     wide = list(people) or [name for name in columns if name not in VOTE_COLUMNS]
     if not wide:
@@ -287,8 +285,7 @@ def _check_once(
     given: Sequence[tuple[np.ndarray, np.ndarray, Labels]],
     names: Sequence[str],
 ) -> None:
-    before = [np.column_stack([r, c])[(r >= 0) & (labels != ABSTAIN)] for r, c, labels in given]
-    pairs = np.concatenate([*before, np.column_stack([rows, codes])])
+    pairs = np.concatenate([np.column_stack(pair) for pair in (*(one[:2] for one in given), (rows, codes))])
     distinct, counts = np.unique(pairs, axis=0, return_counts=True)
     if (counts > 1).any():
         person = names[distinct[counts > 1][0][1]]

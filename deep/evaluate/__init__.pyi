@@ -52,6 +52,7 @@ from ._holdout import METRICS as METRICS
 from ._holdout import HoldOut as HoldOut
 from ._holdout import HoldOutUnit as HoldOutUnit
 from ._holdout import UnlabeledTrainingError as UnlabeledTrainingError
+from ._holdout import dataset_rows as dataset_rows
 from ._holdout import decision_metrics as decision_metrics
 from ._holdout import hold_out as hold_out
 from ._holdout import row_weights as row_weights

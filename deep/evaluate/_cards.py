@@ -27,7 +27,16 @@ FEWEST_JOINT_ERRORS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgainstPeople:
+class _Measures:
+    """One part of the card of a judge."""
+
+    def as_dict(self) -> Row:
+        """Return JSON values, null for NaN."""
+        return json_values(asdict(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainstPeople(_Measures):
     """The votes of one judge beside the labels of people, on the items that have both.
 
     Parameters
@@ -74,13 +83,9 @@ class AgainstPeople:
     balanced_accuracy: float
     leniency: float
 
-    def as_dict(self) -> Row:
-        """Return JSON values, null for NaN."""
-        return json_values(asdict(self))
-
 
 @dataclass(frozen=True, kw_only=True)
-class AgainstItself:
+class AgainstItself(_Measures):
     """The voting of one judge alone, without a label.
 
     Parameters
@@ -121,13 +126,9 @@ class AgainstItself:
     unanimous: float
     ties: int
 
-    def as_dict(self) -> Row:
-        """Return JSON values, null for NaN."""
-        return json_values(asdict(self))
-
 
 @dataclass(frozen=True, kw_only=True)
-class AgainstOthers:
+class AgainstOthers(_Measures):
     """The worth and the cost of one judge beside the others of its panel.
 
     Parameters
@@ -157,10 +158,6 @@ class AgainstOthers:
     cost_per_1000: float | None
     seconds_per_1000: float | None
     tokens_per_1000: float | None
-
-    def as_dict(self) -> Row:
-        """Return JSON values, null for NaN."""
-        return json_values(asdict(self))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,10 +111,7 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
     step()
     value: dict[str, tuple[float, float, float]] = {}
     while len(panel.judges) > 1:
-        without = []
-        for column in range(len(panel.judges)):
-            without.append(panel.without(column).losses())
-            step()
+        without = _losses_without_each(panel, step)
         value = value or _risen(panel.judges, without, whole)
         least = int(np.argmin([np.mean(losses) for losses in without]))
         dropped, panel = panel.judges[least], panel.without(least).merged()
@@ -142,11 +139,16 @@ def judge_values(
     """
     _check_size(training)
     panel = _whole(training)
+    return _risen(panel.judges, _losses_without_each(panel, step), panel.losses())
+
+
+def _losses_without_each(panel: "_FittedPanel", step: Callable[[], None]) -> list[Floats]:
+    """Return the losses of the panel without each of its judges in turn."""
     without = []
     for column in range(len(panel.judges)):
         without.append(panel.without(column).losses())
         step()
-    return _risen(panel.judges, without, panel.losses())
+    return without
 
 
 def _risen(judges: Sequence[str], without: Sequence[Floats], whole: Floats) -> dict[str, tuple[float, float, float]]:

@@ -16,7 +16,7 @@ from deep.evaluate import _cards
 from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
 from deep.evaluate._figures import Row
-from deep.evaluate._holdout import row_weights
+from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.exceptions import InputError
 from deep.features import cohen_kappa, effective_number, error_correlation
 from deep.judges import parse_voter
@@ -140,7 +140,8 @@ def panel_card(
     before = votes.labels
     labels = before if people is None else people.labels
     if people is not None:
-        votes = replace(votes, labels=labels, document_ids=_documents(votes, people))
+        documents = people.document_ids if votes.document_ids is None else votes.document_ids
+        votes = replace(votes, labels=labels, document_ids=documents)
     known, taken = votes.rows(labels >= 0), dict(usage or {})
     correlation = _errors(known)
     found, missing = _worth(known, random_state, progress) if worth else (None, "It was not asked for.")
@@ -228,10 +229,7 @@ class _Panel:
     @cached_property
     def rows_of(self) -> dict[str, Positions]:
         """Return the rows of each dataset."""
-        names, codes = np.unique(self.votes.datasets.astype(str), return_inverse=True)
-        ends = np.cumsum(np.bincount(codes))[:-1]
-        parts = np.split(np.argsort(codes, kind="stable"), ends)
-        return {str(name): rows for name, rows in zip(names, parts, strict=True)}
+        return dict(dataset_rows(self.votes))
 
     def _cost_per_1000(self, name: str, usage: datasets.VoterUsage | None) -> float | None:
         if name in self.prices:
@@ -272,11 +270,6 @@ def _priced(voters: Sequence[str], prices: Mapping[str, float]) -> dict[str, flo
     if unknown is not None:
         raise InputError(f"`prices` must name judges of the votes: {', '.join(sorted(voters))}. Got {unknown!r}.")
     return found
-
-
-def _documents(votes: VoteMatrix, people: datasets.PeopleLabels) -> npt.NDArray[np.object_] | None:
-    """Return the documents of the votes, else those that people name."""
-    return people.document_ids if votes.document_ids is None else votes.document_ids
 
 
 def _people_agree(

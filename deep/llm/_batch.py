@@ -15,7 +15,7 @@ from deep.exceptions import printable
 from deep.llm import _batch_results as table
 from deep.llm._batch_results import Batch, BatchLine, BatchLines, reply_in
 from deep.llm._client import call_error
-from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RequestState
+from deep.llm._errors import AMBIGUOUS, CallError, EndpointError
 from deep.llm._gate import is_dead
 from deep.llm._lease import Job
 from deep.llm._ledger import Written
@@ -432,11 +432,7 @@ class BatchRunner(Session):
         reply = replace(reply, cost=cost)
         judgment, message = self.read(job.request, reply)
         self._settle(job, cost)
-        again = not last and self.is_cut(job, judgment)
-        self.count_answer(job, judgment, cost, again=again)
-        self.tally.name(job.request.model, reply.model)
-        quirks = self.ignored(job.request, self.body_of(job.request), reply)
-        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
+        return self.enter_answer(job, reply, judgment, message, again=not last and self.is_cut(job, judgment))
 
     def _settle(self, job: Job, cost: float | None) -> None:
         """Give back what a request has reserved; a cost that is not known is taken to be its worst case."""
@@ -448,9 +444,7 @@ class BatchRunner(Session):
         self._settle(job, None if error.kind in AMBIGUOUS else 0.0)
         quirks, helps = self.learn_from(job, error)
         again = not last and (self.terms.retry.retries(error) or helps)
-        state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
-        self.count_end(job, state, error)
-        return self.ledger.fail(job, error, state=state, quirks=quirks)
+        return self.enter_failure(job, error, quirks, again=again)
 
 
 def _kind_of(error: EndpointError) -> str | None:

@@ -318,18 +318,13 @@ class BatchImporter(Session):
         judgment, message = self.read(job.request, reply)
         again = self.is_cut(job, judgment)
         self.open += again
-        self.count_answer(job, judgment, reply.cost, again=again)
-        self.tally.name(job.request.model, reply.model)
-        quirks = self.ignored(job.request, self.body_of(job.request), reply)
-        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
+        return self.enter_answer(job, reply, judgment, message, again=again)
 
     def _fail(self, job: Job, error: CallError) -> Written:
         quirks, helps = self.learn_from(job, error)
         again = (self.terms.retry.retries(error) or helps) and error.message != CONTRADICTS
-        state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         self.open += again
-        self.count_end(job, state, error)
-        return self.ledger.fail(job, error, state=state, quirks=quirks)
+        return self.enter_failure(job, error, quirks, again=again)
 
 
 def _digest(body: object) -> bytes:

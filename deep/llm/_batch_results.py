@@ -92,10 +92,15 @@ class BatchLines:
         return self._at(*self._places[key])
 
     def _at(self, file: IO[bytes], at: int) -> "BatchLine":
-        file.seek(at)
-        line = read_line(self._redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
-        assert line is not None, "a line that could be read before"
-        return line
+        return line_at(file, at, self._redact)
+
+
+def line_at(file: IO[bytes], at: int, redact: Redactor) -> "BatchLine":
+    """Return the line at a place where one could be read before, without secrets."""
+    file.seek(at)
+    line = read_line(redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
+    assert line is not None, "a line that could be read before"
+    return line
 
 
 def placed_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -308,11 +313,7 @@ class FileResults:
             while len(self._open) >= MOST_OPEN:
                 self._open.pop(next(iter(self._open))).close()
             self._open[file_number] = self._paths[file_number].open("rb")
-        file = self._open[file_number]
-        file.seek(at)
-        line = read_line(self._redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
-        assert line is not None, "a line that could be read before"
-        return line
+        return line_at(self._open[file_number], at, self._redact)
 
 
 EXPORTS = ("exported", "exporting")

@@ -196,13 +196,12 @@ class Client:
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
         context, large = _ssl_context(), asyncio.Semaphore(LARGE_AT_ONCE)
         options: dict[str, Any] = {"limits": limits, "verify": context, "event_hooks": {"request": [_trace]}}
+        connecting = httpx2.Timeout(None, connect=min(timeout, CONNECT_SECONDS))  # all else is timed by `send`
         clients = [
             AsyncOpenAI(
                 api_key=api_key or PLACEHOLDER_KEY,
                 base_url=base_url,
-                timeout=httpx2.Timeout(
-                    None, connect=min(timeout, CONNECT_SECONDS)
-                ),  # the rest is timed as a whole, by `send`
+                timeout=connecting,
                 max_retries=0,
                 http_client=_through_proxy_if_far(base_url, large, options),
             )

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -117,7 +117,7 @@ class Session:
         if job.longer:
             self.tally.end_longer(judgment)
 
-    def count_end(self, job: Job, state: RequestState, error: CallError | None) -> None:
+    def count_end(self, job: Job, state: RequestState, error: CallError) -> None:
         """Count a request without an answer; a content filter has refused one that is done all the same.
 
         Where an earlier reply was cut off, that one stands.
@@ -128,7 +128,22 @@ class Session:
         elif state == "done":
             self.tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
         elif state != "queued":
-            self.tally.fail(job.request.voter, None if error is None else error.kind)
+            self.tally.fail(job.request.voter, error.kind)
+
+    def enter_answer(
+        self, job: Job, reply: Reply, judgment: Judgment | None, message: str | None, *, again: bool
+    ) -> Written:
+        """Count a reply out of a batch, and write it down; `again` as in :meth:`count_answer`."""
+        self.count_answer(job, judgment, reply.cost, again=again)
+        self.tally.name(job.request.model, reply.model)
+        quirks = self.ignored(job.request, self.body_of(job.request), reply)
+        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
+
+    def enter_failure(self, job: Job, error: CallError, quirks: Sequence[Quirk], *, again: bool) -> Written:
+        """Count a request of a batch that has no answer, and write down why; with `again` it goes back to the queue."""
+        state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
+        self.count_end(job, state, error)
+        return self.ledger.fail(job, error, state=state, quirks=quirks)
 
 
 @dataclass(eq=False)

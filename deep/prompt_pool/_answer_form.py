@@ -366,13 +366,13 @@ def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
     return Choice({"response_format": _schema(key, labels)}, frozenset(map(_squeezed, answers)))
 
 
+def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
+    """Return the JSON schema of an object that has these properties and no others."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
 def _schema(key: str, labels: list[str]) -> dict[str, object]:
-    schema = {
-        "type": "object",
-        "properties": {key: {"type": "string", "enum": labels}},
-        "required": [key],
-        "additionalProperties": False,
-    }
+    schema = object_schema({key: {"type": "string", "enum": labels}})
     return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 
 

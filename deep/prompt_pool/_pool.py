@@ -243,7 +243,7 @@ def describe_prompt(prompt: Prompt) -> dict[str, object]:
     >>> list(describe_prompt(load_prompt("yes-no")))[:3]
     ['id', 'hash', 'version']
     """
-    return {"id": prompt.id, "hash": prompt.hash, **{k: v for k, v in asdict(prompt).items() if k != "id"}}
+    return {"id": prompt.id, "hash": prompt.hash, **asdict(prompt)}
 
 
 def prompt_lines(prompt: Prompt) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from deep.exceptions import InputError
 from deep.judges import Choice
-from deep.prompt_pool._answer_form import AnswerForm, Logprobs, choice_of, repair_text
+from deep.prompt_pool._answer_form import AnswerForm, Logprobs, choice_of, object_schema, repair_text
 from deep.prompt_pool._material import PLACEHOLDER, Material, fill
 from deep.prompt_pool._rules import PURPOSE, find_problems, first_labels
 from deep.prompt_pool._windows import Rule
@@ -299,12 +299,7 @@ class Prompt:
         if self.reasons_first:
             properties["reasoning"] = {"type": "string"}
         properties[self.kind] = answer
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return object_schema(properties)
 
     def parse(
         self,

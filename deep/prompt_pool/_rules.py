@@ -101,7 +101,8 @@ def _placeholders(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"`user` must hold {{{{{name}}}}} exactly once, and `system` not at all."
     if "question" in in_system or in_user.count("question") > 1:
         yield "`user` must hold {{question}} once at most, and `system` not at all."
-    if any("question" in (found := PLACEHOLDER.findall(part)) and len(found) > 1 for part in _paragraphs(values)):
+    by_paragraph = map(PLACEHOLDER.findall, values["user"].split("\n\n"))
+    if any("question" in found and len(found) > 1 for found in by_paragraph):
         yield "`user` must hold {{question}} in a paragraph without other placeholders: it is left out without one."
     if in_user.count("examples") != values["user"].count("{{examples}}\n\n") or in_user.count("examples") > 1:
         yield "`user` must hold {{examples}} once at most, as a paragraph of its own."
@@ -112,10 +113,6 @@ def _placeholders(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"`user` must hold no placeholder but {allowed}. Got {{{{{name}}}}}."
     if "verdict" not in in_system + in_user and values.get("fenced", True):
         yield "`user` must hold {{verdict}} where it tells the judge how to write the answer. Got none."
-
-
-def _paragraphs(values: Mapping[str, Any]) -> list[str]:
-    return str(values["user"]).split("\n\n")
 
 
 def _order(values: Mapping[str, Any]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from deep import evaluate
 from deep._util.checks import Floats, Labels
 from deep._util.files import JsonObject
 from deep._util.odds import expit
@@ -11,7 +12,7 @@ from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliabili
 from deep.evaluate import DriftReport, IntervalRow, SystemComparison, draw_intervals, fit_report, in_percent
 from deep.model import SIGNIFICANCE, STATISTICS, Canary, LearnedPrior, Model, PriorEstimate
 from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
-from deep.report._sources import BY_GIVEN, ReportMaterial, ScoredVotes, dataset_rows, ece_by_dataset, few_values
+from deep.report._sources import BY_GIVEN, ReportMaterial, ScoredVotes, ece_by_dataset, few_values
 from deep.report._verdict import MeasuredMethod, Watch, ours
 
 SIMULATED = (
@@ -112,7 +113,7 @@ def _of_model(material: ReportMaterial) -> Iterator[str]:
 def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iterator[dict[str, str]]:
     sizes = {run["test"]: run["n_test"] for run in material.runs}
     if not sizes and material.scored is not None and not material.is_elsewhere:
-        sizes = {name: len(rows) for name, rows in dataset_rows(material.scored.votes)}
+        sizes = {name: len(rows) for name, rows in evaluate.dataset_rows(material.scored.votes)}
     if not sizes and material.model is not None:
         training = material.model.report["training_datasets"]
         assert isinstance(training, dict)  # as every fit writes it
@@ -205,7 +206,7 @@ def _training(model: Model) -> Iterator[dict[str, str]]:
 def _labeled_shares(material: ReportMaterial) -> dict[str, float]:
     assert material.scored is not None  # the caller's branch
     votes = material.scored.votes
-    known = {name: votes.labels[rows] for name, rows in dataset_rows(votes)}
+    known = {name: votes.labels[rows] for name, rows in evaluate.dataset_rows(votes)}
     return {name: float((y == 1).sum() / (y >= 0).sum()) for name, y in known.items() if (y >= 0).any()}
 
 

@@ -48,11 +48,10 @@ def contradiction(scored: ScoredVotes) -> Floats:
     return np.where(scored.labeled, np.abs(scored.p - scored.votes.labels), 0.0)
 
 
-def order_of(scored: ScoredVotes, random_state: int = 0) -> Positions:
+def order_of(scored: ScoredVotes) -> Positions:
     """Return all items, the telling ones first and then those of a stratified sample of any size."""
-    rng = np.random.default_rng(random_state)
     n = len(scored.p)
-    shuffled = rng.permutation(n)
+    shuffled = np.random.default_rng(0).permutation(n)
     telling = [_largest(disagreement(scored), shuffled), _largest(contradiction(scored), shuffled)]
     strata = _strata(scored)[shuffled]
     by_stratum = np.argsort(strata, kind="stable")

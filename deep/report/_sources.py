@@ -181,7 +181,7 @@ def score_by(model: Model, votes: VoteMatrix, prior: float | None = None, soft: 
     n = len(votes.labels)
     columns = {name: np.full(n, np.nan) for name in ("p", "low", "high", "before", "threshold")}
     decided, sure, priors = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), {}
-    for name, rows in dataset_rows(votes):
+    for name, rows in evaluate.dataset_rows(votes):
         part = votes.rows(rows)
         own = None if soft is None else soft[rows]
         found = model.scores_of(part, scores=own, prior=known, allow_mismatch=True, allow_missing=True)
@@ -243,7 +243,7 @@ def few_values(p: Floats) -> Floats:
 
 def ece_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[tuple[str, Positions, float, float]]:
     """Yield each dataset with labels, its labeled rows, and ECE before and after calibration."""
-    for name, every in dataset_rows(scored.votes):
+    for name, every in evaluate.dataset_rows(scored.votes):
         rows = every[scored.labeled[every]]
         if len(rows):
             y = scored.votes.labels[rows]
@@ -251,13 +251,6 @@ def ece_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[tuple[str, Posi
                 expected_calibration_error(y, few_values(p[rows]), n_bins=n_bins) for p in (scored.before, scored.p)
             )
             yield name, rows, before, after
-
-
-def dataset_rows(votes: VoteMatrix) -> Sequence[tuple[str, npt.NDArray[np.intp]]]:
-    """Return the rows of every dataset, in the order of names; the time does not grow with their square."""
-    names, codes = np.unique(votes.datasets.astype(str), return_inverse=True)
-    parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-    return list(zip(names.tolist(), parts, strict=True))
 
 
 SIMULATED = "simulated"

@@ -16,7 +16,7 @@ from deep.exceptions import InputError
 from deep.model import SIGNIFICANCE, Canary, Model, canary
 from deep.records import ABSTAIN
 from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
-from deep.report._sources import ReportMaterial, ScoredVotes, dataset_rows, ece_by_dataset, vote_share
+from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vote_share
 
 LEVEL = 0.95
 N_BOOT = 2000
@@ -103,7 +103,7 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
     for column, name in enumerate(votes.voter_names):
         decisions[name] = (votes.votes[:, column] != 0, None, "train")
     found = {name: dict[str, JsonObject]() for name in decisions}
-    for dataset, rows in dataset_rows(votes):
+    for dataset, rows in evaluate.dataset_rows(votes):
         labels = votes.labels[rows]
         if len(np.unique(labels[labels != ABSTAIN])) < 2:
             continue
@@ -135,11 +135,8 @@ def _decision_alone(labels: Labels, decided: Mask) -> JsonObject:
 def _of_model(model: Model) -> list[MeasuredMethod]:
     left_out = model.report["left_out_scores"]
     assert isinstance(left_out, dict)  # as every fit writes it
-    return (
-        [MeasuredMethod("the model, each dataset left out", "ours", left_out["datasets"])]
-        if left_out["datasets"]
-        else []
-    )
+    by_dataset = left_out["datasets"]
+    return [MeasuredMethod("the model, each dataset left out", "ours", by_dataset)] if by_dataset else []
 
 
 def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = False) -> Chapter:
@@ -216,7 +213,7 @@ def watch_of(material: ReportMaterial) -> Watch:
 
 
 def _canaries(model: Model, scored: ScoredVotes) -> Iterator[tuple[str, Canary | str]]:
-    for name, rows in dataset_rows(scored.votes):
+    for name, rows in evaluate.dataset_rows(scored.votes):
         part = scored.votes.rows(rows)
         if not (part.labels >= 0).any():
             continue

@@ -12,13 +12,13 @@ import pytest
 import deep
 from deep.cli import main
 from deep.datasets import simulate_votes
-from deep.evaluate import STATES, Target, canary_report, decision_metrics, in_percent
+from deep.evaluate import STATES, Target, canary_report, dataset_rows, decision_metrics, in_percent
 from deep.exceptions import InputError
 from deep.model import fit
 from deep.model.file._document import checksum
 from deep.report import write_report
 from deep.report._chapters import watch_chapter
-from deep.report._sources import ReportMaterial, dataset_rows, read_material, score_by
+from deep.report._sources import ReportMaterial, read_material, score_by
 from deep.report._verdict import N_BOOT, methods_of, ours, spread_picture, verdict_of, watch_of
 from tests.model.fitted import QUICK, small_votes
 

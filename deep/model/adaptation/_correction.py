@@ -12,7 +12,7 @@ from deep._util.checks import Floats, Mask, Positions, check_consistent_length
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._misfit import Misfit, student_quantile
-from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, share_at
+from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
 
 CORRELATION = 0.1
 """Of the errors of labels that share a document, before any was seen."""
@@ -299,8 +299,7 @@ class Belief:
         steps = mean + spread * STEPS
         shares = np.array([share_at(profile, at) for at in steps])
         log = _log_density((steps - mean) / spread) + _log_density((shares - self.centre) / self.scale)
-        weights = np.exp(log - log.max())
-        weights /= weights.sum()
+        weights = normalised(log)
         centre = float(weights @ steps)
         variance = float(weights @ (steps - centre) ** 2)
         found = Intercept(centre, variance, REACH * float(np.sqrt(variance)))

@@ -13,6 +13,7 @@ from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._correction import Clusters, standardised
 from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, newton_logistic
+from deep.model.adaptation._prior import normalised
 
 MIN_SLOPE = 0.05
 """Labels may take nearly all weight from the votes, but never turn them round."""
@@ -118,8 +119,7 @@ class FewLabels(BaseEstimator):
         """Average the fits by each of `SCALES`, as labels weigh them."""
         fits = [self._at_scale(z, y, weights, self.misfit.covariance * scale) for scale in SCALES]
         evidence = np.array([one[2] for one in fits]) - np.log(SCALES)
-        share = np.exp(evidence - evidence.max())
-        share /= share.sum()
+        share = normalised(evidence)
         coefs = np.array([one[0] for one in fits])
         self.coef_ = share @ coefs
         apart = coefs - self.coef_

@@ -83,12 +83,7 @@ def context_of(score: Floats, weights: Floats) -> float:
     >>> round(context_of(np.array([-1.0, 1.0]), np.array([1.0, 1.0])), 6)
     0.0
     """
-    return context_of_mean(float(weights @ expit(score) / weights.sum()))
-
-
-def context_of_mean(p: float) -> float:
-    """Return the log-odds of a mean P, held away from 0 and 1."""
-    return float(logit(p, clip=SHARE_CLIP))
+    return float(logit(float(weights @ expit(score) / weights.sum()), clip=SHARE_CLIP))
 
 
 @dataclass(frozen=True)
@@ -303,6 +298,10 @@ class LeftOutRows:
     ones: Floats
     zeros: Floats
     cell: npt.NDArray[np.intp]
+
+    def merged(self) -> LeftOut:
+        """Return the rows as points."""
+        return LeftOut.from_rows(self.log_odds, self.ones, self.zeros)
 
 
 @dataclass(frozen=True, eq=False)

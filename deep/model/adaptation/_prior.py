@@ -109,26 +109,9 @@ class PriorEstimate:
         return np.asarray(self.threshold + self.slope * np.asarray(log_odds, dtype=np.float64))
 
     @classmethod
-    def from_log_odds(cls, centre: float, reach: float, warning: str | None = None) -> "PriorEstimate":
-        """Return the estimate at `centre`, with an interval of `reach` log-odds to either side, held off 0 and 1.
-
-        Examples
-        --------
-        >>> PriorEstimate.from_log_odds(0.0, 1.0)
-        PriorEstimate(estimate=0.5, low=0.26..., high=0.73..., warning=None, intercept=None, slope=1.0)
-        """
-        estimate, low, high = _held(centre, centre - reach, centre + reach)
-        return cls(estimate, low, high, warning)
-
-    @classmethod
     def known(cls, share: float, profile: Floats, offset: float = 0.0) -> "PriorEstimate":
         """Return a share that is known, and the intercept at which it is the mean P; `offset` as in `Intercept`."""
         return cls(share, share, share, None, intercept_at(profile, float(logit(share, clip=0.0))) - offset)
-
-
-def _held(*log_odds: float) -> tuple[float, ...]:
-    """Return shares, held off 0 and 1."""
-    return tuple(min(max(float(expit(at)), P_MIN), 1 - P_MIN) for at in log_odds)
 
 
 @dataclass(frozen=True)
@@ -163,9 +146,9 @@ class Intercept:
         .. [1] D. J. C. MacKay, "The evidence framework applied to classification networks", Neural Computation 4,
            1992. https://doi.org/10.1162/neco.1992.4.5.720
         """
-        shares = _held(*(share_at(profile, self.mean + step) for step in (0.0, -self.reach, self.reach)))
+        log_odds = (share_at(profile, self.mean + step) for step in (0.0, -self.reach, self.reach))
+        estimate, low, high = (min(max(float(expit(at)), P_MIN), 1 - P_MIN) for at in log_odds)
         slope = float(1 / np.sqrt(1 + np.pi * self.variance / 8))
-        estimate, low, high = shares
         return PriorEstimate(estimate, low, high, warning, slope * (self.mean - offset), slope)
 
 
@@ -395,7 +378,7 @@ class LearnedPrior:
         fit = off @ off / VARIANCES - pulls[0] ** 2 / precision - pulls[1] ** 2 / following
         size = n * np.log(VARIANCES) + np.log(precision * self.across.mean) + np.log(following * self.across.following)
         self._weights, self._cautious = (
-            _normalised(-(fit + size + across.degrees * (np.log(VARIANCES) + across.spread / VARIANCES)) / 2)
+            normalised(-(fit + size + across.degrees * (np.log(VARIANCES) + across.spread / VARIANCES)) / 2)
             for across in (self.across, INTERVALS)
         )
 
@@ -412,7 +395,7 @@ class LearnedPrior:
         )
 
 
-def _normalised(log: Floats) -> Floats:
+def normalised(log: Floats) -> Floats:
     """Return weights that sum to 1 from their logarithms."""
     weights = np.exp(log - log.max())
     return np.asarray(weights / weights.sum())

@@ -20,7 +20,7 @@ from deep._util.odds import expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._correction import CORRELATION, Clusters, labeled_mask, standardised
 from deep.model.adaptation._misfit import LEVEL, Misfit, newton_logistic
-from deep.model.adaptation._prior import PriorEstimate
+from deep.model.adaptation._prior import PriorEstimate, normalised
 
 SCALES = (0.25, 1.0, 4.0, 16.0)
 """How far apart intercepts of systems may lie, in variances of the misfit.
@@ -126,8 +126,7 @@ def joint_shares(
     scales = (1.0,) if not known.any() else SCALES if several else ALONE
     fits = [_fit(rows, weights, misfit, scale) for scale in scales]
     evidence = np.array([fit.evidence for fit in fits]) - np.log(scales) / 2 * several
-    share = np.exp(evidence - evidence.max())
-    share /= share.sum()
+    share = normalised(evidence)
     found = [fit.shares(rows) for fit in fits]
     mean = {name: np.tensordot(share, [getattr(one, name) for one in found], 1) for name in vars(found[0])}
     apart = np.array([one.estimate - mean["estimate"] for one in found])
@@ -366,7 +365,8 @@ def estimate_share(
         raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
     given = np.full(len(every), -1) if labels is None else np.asarray(labels)
     known = labeled_mask(given, len(every))
-    sample = _Sample(every, given[known].astype(float), known, _clusters(documents, known), _quantile(level))
+    clusters = Clusters.from_documents(documents, int(known.sum()), kept=known)
+    sample = _Sample(every, given[known].astype(float), known, clusters, _quantile(level))
     if known.any():
         threshold = float(every.mean()) if prior is None else float(expit(prior.threshold))
         found = [_powered(sample), _plain(sample), _decided(sample, every >= threshold)]
@@ -434,10 +434,6 @@ class _Sample:
         """Return the intraclass correlation of errors, as far as labels that share a document tell it."""
         scale = float(errors.std()) or 1.0
         return 0.0 if self.clusters.alone else self.clusters.correlation((errors - errors.mean()) / scale)
-
-
-def _clusters(documents: npt.ArrayLike | None, known: Mask) -> Clusters:
-    return Clusters.from_documents(documents, int(known.sum()), kept=known)
 
 
 def _quantile(level: float) -> float:

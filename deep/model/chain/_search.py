@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from zlib import crc32
 
 import numpy as np
@@ -285,11 +286,7 @@ def search(tasks: Sequence[ChainTask], target: Votes, run: MapLike = map) -> lis
     InputError
         No ensembler can be fitted.
     """
-    return all_candidates(run(partial(_run, target=target), tasks))
-
-
-def _run(task: ChainTask, target: Votes) -> ChainAttempt:
-    return task.run(target)
+    return all_candidates(run(methodcaller("run", target), tasks))
 
 
 @dataclass(frozen=True, eq=False)

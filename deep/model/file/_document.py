@@ -52,7 +52,7 @@ def model_values(model: "Model") -> JsonObject:
         "contexts": model.contexts.tolist(),
         "parts": [part_values(part) for part in model.blend.parts],
         "left_out": {name: left_out_values(one) for name, one in model.left_out.items()},
-        "training_cells": cell_values(model.cells, model.cells.groups),
+        "training_cells": cell_values(model.cells),
     }
     return {**content, "checksum": checksum(content)}
 
@@ -110,7 +110,7 @@ def _score_forest(scorer: ScoreForest) -> JsonObject:
 @scorer_values.register
 def _chain(scorer: ChainScorer) -> JsonObject:
     spec, kept = scorer.spec, scorer.kept
-    cells = cell_values(kept.joint, kept.joint.groups)
+    cells = cell_values(kept.joint)
     cells |= {"group_by": kept.group_by, "folds": list(kept.folds), "weighting": kept.weighting}
     if scorer.table is None:  # what a later fit from these cells must come back to
         cells["p"] = _list(scorer.predict(kept.joint.patterns))
@@ -172,11 +172,11 @@ def table_values(table: Table) -> JsonObject:
     return {name: _list(values) for name, values in vars(table).items()}
 
 
-def cell_values(cells: Cells, groups: tuple[str, ...]) -> JsonObject:
+def cell_values(cells: Cells) -> JsonObject:
     """Return training cells, each with its count."""
     pattern, group, label = np.nonzero(cells.counts)
     return {
-        "groups": list(groups),
+        "groups": list(cells.groups),
         "patterns": pattern_text(cells.patterns),
         "cell_pattern": pattern.tolist(),
         "cell_group": group.tolist(),

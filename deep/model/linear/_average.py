@@ -130,10 +130,14 @@ class LabeledRows(Rows):
         size = checks.weigh(code, self.weights)
         return np.asarray(self.weights / size[code] * self.weights.sum() / (size > 0).sum())
 
+    def of_classes(self) -> tuple[Floats, Floats]:
+        """Return the weight of each row for label 1, and for label 0: none for the other label."""
+        return self.weights * (self.labels == 1), self.weights * (self.labels == 0)
+
     def by_class(self, group: int) -> tuple["LabeledRows", Floats, Floats]:
         """Return one dataset's rows, and their weights within label 1 and within label 0, each summing to 1."""
         rows = self.only(group)
-        ones, zeros = rows.weights * (rows.labels == 1), rows.weights * (rows.labels == 0)
+        ones, zeros = rows.of_classes()
         return rows, ones / ones.sum(), zeros / zeros.sum()
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
@@ -48,9 +49,7 @@ def chain_model(
         for one, prior in zip(points, priors, strict=True)
     ]
     shifts = [prior.threshold for prior in priors]
-    merged = {
-        n: adaptation.LeftOut.from_rows(r.log_odds, r.ones, r.zeros) for n, r in zip(cells.groups, rows, strict=False)
-    }
+    merged = {name: one.merged() for name, one in zip(cells.groups, rows, strict=False)}
     return Model(
         voters=voters_of(best.prompts, provenance),
         score_names=(),
@@ -72,9 +71,13 @@ def _left_out(
     cells = kept.by_dataset
     by_unit = chain.predict_left_out(spec, kept, grid, run)
     held = np.column_stack([look_up(p, cells.patterns) for p in by_unit.T]) if table else by_unit
-    z = logit(held[:, kept.units])
-    counts = cells.counts.astype(float)
-    return [adaptation.LeftOut(z[:, d], counts[:, d, 1], counts[:, d, 0]) for d in range(len(cells.groups))]
+    return _by_dataset(logit(held[:, kept.units]).T, cells)
+
+
+def _by_dataset(log_odds: Iterable[Floats], cells: Cells) -> list[adaptation.LeftOut]:
+    """Return the points of each dataset, from the log-odds of all patterns there."""
+    counts = cells.counts.astype(float).swapaxes(0, 1)
+    return [adaptation.LeftOut(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
 
 
 def _rule(
@@ -84,14 +87,10 @@ def _rule(
     if recipe == "paper":
         even = adaptation.PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
         return adaptation.FixedPrior(even), [even] * len(points)
-    if points:
-        profiles = [adaptation.profile_of(one.score, one.ones + one.zeros) for one in points]
-        rule = adaptation.LearnedPrior().fit(profiles, [one.prior for one in points])
-        return rule, rule.left_out(profiles)
-    z, counts = logit(scorer.predict(cells.patterns)), cells.counts.astype(float)
-    seen = [adaptation.LeftOut(z, counts[:, d, 1], counts[:, d, 0]) for d in range(len(cells.groups))]
+    seen = points or _by_dataset(repeat(logit(scorer.predict(cells.patterns))), cells)
     profiles = [adaptation.profile_of(one.score, one.ones + one.zeros) for one in seen]
-    return adaptation.LearnedPrior().fit(profiles, [one.prior for one in seen]), []
+    rule = adaptation.LearnedPrior().fit(profiles, [one.prior for one in seen])
+    return rule, rule.left_out(profiles) if points else []
 
 
 def _contexts(blend: Blend, cells: Cells) -> Floats:

@@ -181,12 +181,14 @@ def fit_few(
     held = _held_datasets(rows) if len(names) > 1 else _held_rows(votes, rows, random_state)
     datasets = [rows.only(group) for group in rows.present()]
     scorer = VoteSum(linear)
-    slope, rule = learn_line([_merged(one, scorer(one)) for one in datasets])
-    points = [_row_points(one, slope * log_odds) for one, log_odds in held]
+    slope, rule = learn_line([LeftOut.from_rows(scorer(one), *one.of_classes()) for one in datasets])
+    points = [
+        LeftOutRows(slope * log_odds, *one.of_classes(), distinct_patterns(one.votes)[1]) for one, log_odds in held
+    ]
     priors = rule.left_out([profile_of(one.log_odds, one.ones + one.zeros) for one in points])
     moved = [replace(one, log_odds=prior.line(one.log_odds)) for one, prior in zip(points, priors, strict=True)]
     blend = Blend((Part("average", scorer, slope=slope),))
-    merged = {str(name): LeftOut.from_rows(m.log_odds, m.ones, m.zeros) for name, m in zip(names, moved, strict=False)}
+    merged = {str(name): one.merged() for name, one in zip(names, moved, strict=False)}
     cells = training_cells(votes)
     chosen = {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]}
     report = report_of(
@@ -229,15 +231,6 @@ def _held_rows(votes: VoteMatrix, rows: LabeledRows, random_state: int) -> list[
             votes.votes[folds == fold]
         )
     return [(rows, log_odds)]
-
-
-def _merged(rows: LabeledRows, log_odds: Floats) -> LeftOut:
-    return LeftOut.from_rows(log_odds, rows.weights * (rows.labels == 1), rows.weights * (rows.labels == 0))
-
-
-def _row_points(one: LabeledRows, log_odds: Floats) -> LeftOutRows:
-    cell = distinct_patterns(one.votes)[1]
-    return LeftOutRows(log_odds, one.weights * (one.labels == 1), one.weights * (one.labels == 0), cell)
 
 
 def _few_notes(n: int) -> list[str]:
@@ -327,9 +320,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     blend = Blend((part,))
     moved = intercept + slope * (honest + shift)
     left_out = {name: adaptation.LeftOut.from_rows(moved, (rows.labels == 1) * 1.0, (rows.labels == 0) * 1.0)}
-    cells = Cells.from_rows(
-        labeled.votes, labels=labeled.labels, groups=labeled.datasets, voter_names=labeled.voter_names
-    )
+    cells = training_cells(labeled)
     means = {key: float(np.mean(values)) for key, values in losses.items()}
     note = f"Scores are of rows that neither the fit nor the choice saw: five folds of {len(folds)} labeled rows."
     report = report_of({"ensembler": best, "log_loss": means}, cells, left_out, [shift], provenance, notes=[note])

@@ -25,34 +25,10 @@ FOREST_ROWS = 300
 """Most rows of a dataset and class that the forest on scores is grown on."""
 
 
-def _best_judge(train: LabeledRows, seed: int) -> Scorer:  # noqa: ARG001 - nothing is drawn
-    return VoteSum(fit_best_judge(train))
-
-
-def _majority(train: LabeledRows, seed: int) -> Scorer:  # noqa: ARG001 - nothing is drawn
-    return VoteSum(fit_majority(train))
-
-
-def _ridge_votes(train: LabeledRows, seed: int) -> Scorer:  # noqa: ARG001 - nothing is drawn
-    return VoteSum(fit_ridge(train))
-
-
 def _forest_votes(train: LabeledRows, seed: int) -> Scorer:
     model = RandomForest(100, max_depth=5, random_state=seed)
     model.fit(train.votes, train.labels, sample_weight=train.balanced())
     return VoteForest(Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0]))
-
-
-def _best_score(train: LabeledRows, seed: int) -> Scorer:  # noqa: ARG001 - nothing is drawn
-    return _linear_scores(train, strongest(train, 1))
-
-
-def _logistic_top_scores(train: LabeledRows, seed: int) -> Scorer:  # noqa: ARG001 - nothing is drawn
-    return _linear_scores(train, strongest(train, N_TOP))
-
-
-def _logistic_scores(train: LabeledRows, seed: int) -> Scorer:  # noqa: ARG001 - nothing is drawn
-    return _linear_scores(train, list(range(train.scores.shape[1])))
 
 
 def _linear_scores(train: LabeledRows, columns: list[int]) -> Scorer:
@@ -91,14 +67,14 @@ def _thinned(train: LabeledRows, seed: int) -> LabeledRows:
 
 
 MEMBERS: dict[str, Member] = {
-    "best-judge": _best_judge,
-    "best-score": _best_score,
+    "best-judge": lambda train, _: VoteSum(fit_best_judge(train)),
+    "best-score": lambda train, _: _linear_scores(train, strongest(train, 1)),
     "forest-scores": _forest_scores,
     "forest-votes": _forest_votes,
-    "logistic-scores": _logistic_scores,
-    "logistic-top-scores": _logistic_top_scores,
-    "majority": _majority,
-    "ridge-votes": _ridge_votes,
+    "logistic-scores": lambda train, _: _linear_scores(train, list(range(train.scores.shape[1]))),
+    "logistic-top-scores": lambda train, _: _linear_scores(train, strongest(train, N_TOP)),
+    "majority": lambda train, _: VoteSum(fit_majority(train)),
+    "ridge-votes": lambda train, _: VoteSum(fit_ridge(train)),
 }
 """Every member by name."""
 

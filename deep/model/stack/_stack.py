@@ -142,7 +142,8 @@ class Stack(BaseEstimator):
         self.members_, self.n_scorers_ = members, train.scores.shape[1]
         blend = Blend(tuple(self._part(m, fits[None][m], forms) for m in members))
         datasets = [train.only(code) for code in names]
-        slope, self.prior_ = adaptation.learn_line([_points(one, blend.weighted(blend.raw(one))) for one in datasets])
+        points = [adaptation.LeftOut.from_rows(blend.weighted(blend.raw(one)), *one.of_classes()) for one in datasets]
+        slope, self.prior_ = adaptation.learn_line(points)
         self.blend_ = blend.steeper(slope)
         # Parts were aligned at the contexts of datasets left out; there they add nothing.
         parts = [np.mean([one.points[member].context for one in held]) for member in members]
@@ -223,8 +224,7 @@ class Stack(BaseEstimator):
         self.thresholds_ = [float(prior.line(-slope * offset)) for (_, offset), prior in zip(sums, priors, strict=True)]
         found = [z + offset for z, offset in sums]
         self.misfit_ = adaptation.learn_misfit(rows)
-        points = (adaptation.LeftOut.from_rows(one.log_odds, one.ones, one.zeros) for one in rows)
-        self.left_out_ = dict(zip(names, points, strict=True))
+        self.left_out_ = dict(zip(names, (one.merged() for one in rows), strict=True))
         inner = [_balanced_scores(z, one.ones, one.zeros) for z, one in zip(found, held, strict=True)]
         self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
 
@@ -269,7 +269,7 @@ class _Form:
 
 def _held(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
     """Score one dataset by fits on the others."""
-    ones, zeros = rows.weights * (rows.labels == 1), rows.weights * (rows.labels == 0)
+    ones, zeros = rows.of_classes()
     raw = {name: scorer(rows) for name, scorer in fitted.items()}
     points = {name: adaptation.LeftOut.from_rows(score, ones, zeros) for name, score in raw.items()}
     return _HeldOut(ones, zeros, distinct_patterns(rows.votes)[1], raw, points)
@@ -285,10 +285,6 @@ def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _For
         adaptation.balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)
     ]
     return _Form(adaptation.fit_alignment(points, use_context=use_context), without, losses)
-
-
-def _points(one: LabeledRows, log_odds: Floats) -> adaptation.LeftOut:
-    return adaptation.LeftOut.from_rows(log_odds, one.weights * (one.labels == 1), one.weights * (one.labels == 0))
 
 
 def mean_contexts(blend: Blend, datasets: Sequence[Rows]) -> Floats:
