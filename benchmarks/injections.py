@@ -1,6 +1,6 @@
 """Whether a document or a claim can vote: replies that quote one, in whatever form, and hold no answer of their own.
 
-    python benchmarks/injections.py [--list FILE.jsonl]
+    PYTHONPATH=. python benchmarks/injections.py [--list FILE.jsonl]
 
 Every text of ``tests/prompt_pool/injections.py`` and every ending of ``tests/prompt_pool/reply_corpus.py``, spelled in
 the labels of each prompt, stands as the source or as the claim of 14 prompts: the forms of the pool and of papers,
