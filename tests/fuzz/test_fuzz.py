@@ -266,6 +266,7 @@ def check_batch(path):
         ignored=lambda request, body, reply: [],
         is_cut=lambda job, judgment: BatchRunner.is_cut(runner, job, judgment),
         count_answer=lambda job, *counted, again: BatchRunner.count_answer(runner, job, *counted, again=again),
+        enter_answer=lambda job, *found, again: BatchRunner.enter_answer(runner, job, *found, again=again),
     )
     for key, last in product({"k1", "k2"} | lines.keys(), (False, True)):
         try:
