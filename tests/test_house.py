@@ -221,11 +221,10 @@ SHORT = {
     "_names.py",
     "_preload.py",
     "_registry.py",
-    "check.py",
     "from_inspect.py",
     "inspect.py",
 }
-"""Registries, lists of names, doors, a command and modules that are imported for their effect: these may be short."""
+"""Registries, lists of names, doors and modules that are imported for their effect: these may be short."""
 
 
 def test_files_hold_a_topic():

@@ -81,7 +81,7 @@ def _box(figure: "Figure") -> "Bbox":
 
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # the places stay; to lay out takes as long as to draw
+        figure.set_layout_engine("none")  # until it is saved the places stay: to lay out takes as long as to draw
     box: Bbox = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
     return box
 
@@ -92,12 +92,17 @@ def _saving(figure: "Figure", *, salt: str = "deep", fonttype: Literal["none", "
     import matplotlib as mpl
     from matplotlib.text import Text
 
+    layout = figure.get_layout_engine()
     for text in figure.findobj(Text):
         text.set_parse_math(False)  # a $ in a name is a $
     # Without a salt of its own an SVG gets random ids. A character that the font lacks is drawn as a box.
     with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": fonttype}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        yield
+        try:
+            yield
+        finally:
+            if layout is not None:
+                figure.set_layout_engine(layout)
 
 
 def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str = "", phone: bool = False) -> None:
@@ -139,8 +144,13 @@ def narrowed(figure: "Figure") -> bool:
     places = {axes: list(axes.get_yticks()) for axes in figure.axes}
     names = {axes: axes.yaxis.get_major_formatter().format_ticks(where) for axes, where in places.items()}
     named = {axes: found for axes, found in names.items() if any(map(str.isalpha, "".join(found)))}
-    figure.set_layout_engine("constrained")
-    figure.set_size_inches(PHONE, _in_one_column(figure, height * (1.5 if named else 1.0)))
+    height *= 1.5 if named else 1.0
+    if (columns := _columns(figure)) == 1:
+        figure.set_layout_engine("constrained")
+    else:  # at fixed places: an engine takes as long as all else of a drawing
+        height *= columns
+        _stack(figure, height)
+    figure.set_size_inches(PHONE, height)
     for axes in figure.axes:
         if axes in named:
             _name_above_rows(axes, named[axes], places[axes])
@@ -155,14 +165,18 @@ def narrowed(figure: "Figure") -> bool:
 
 
 def cells_for_phones(figure: "Figure") -> "list[list[Axes]]":
-    """Return the axes in each cell of a grid of several columns, row by row, as wide as a phone; none of others."""
-    cells = _cells(figure)
-    columns = len({round(axes.get_position().x0, 3) for axes in figure.axes})
+    """Make each cell of a grid of columns as wide as a phone, and return its axes, row by row; none of other ones."""
+    columns = _columns(figure)
     if columns == 1 or any(axes.images for axes in figure.axes):
         return []
     figure.set_figwidth((PHONE - MARGIN) * columns)
     _wrap_texts(figure)
-    return list(cells.values())
+    return list(_cells(figure).values())
+
+
+def _columns(figure: "Figure") -> int:
+    """Return how many axes stand side by side."""
+    return len({round(axes.get_position().x0, 3) for axes in figure.axes})
 
 
 def _cells(figure: "Figure") -> "dict[int, list[Axes]]":
@@ -204,14 +218,9 @@ TOP, BETWEEN, BENEATH = 1.2, 1.1, 0.5
 """Inches above a column of panels, for titles, between two of them, and beneath the last."""
 
 
-def _in_one_column(figure: "Figure", height: float) -> float:
-    """Place the cells of a grid of axes beneath each other, row by row, and return the height that they take."""
+def _stack(figure: "Figure", height: float) -> None:
+    """Place the cells of a grid of axes beneath each other, row by row, on so many inches."""
     cells = _cells(figure)
-    columns = len({round(axes.get_position().x0, 3) for axes in figure.axes})
-    if columns == 1:
-        return height
-    figure.set_layout_engine("none")  # which takes as long as all else of a drawing
-    height *= columns
     n = len(cells)
     grid = figure.add_gridspec(n, 1, left=0.19, right=0.97, top=1 - TOP / height, bottom=BENEATH / height)
     grid.update(hspace=n * BETWEEN / (height - TOP - BENEATH - (n - 1) * BETWEEN))
@@ -221,7 +230,6 @@ def _in_one_column(figure: "Figure", height: float) -> float:
         parts = cell.subgridspec(len(inside), 1, height_ratios=ratios, hspace=0.1)
         for place, axes in enumerate(inside):
             axes.set_subplotspec(parts[place])
-    return height
 
 
 def _name_above_rows(axes: "Axes", names: Sequence[str], places: Sequence[float]) -> None:

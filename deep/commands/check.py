@@ -40,11 +40,19 @@ def run(args: argparse.Namespace) -> int:
     fitted = model.load(args.model)
     if args.gate is not None:
         return int(load_own(GATE, "check")(fitted, args))
-    if args.labels:
-        target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
-        found = evaluate.canary_report(fitted, target, alpha=args.alpha)
-        console.print_result(console.SCHEMA | found, evaluate.canary_lines(found), as_json=args.json)
-        return ExitStatus.FOUND if found["flagged"] else ExitStatus.DONE
+    return _by_labels(fitted, args) if args.labels else _by_votes(fitted, args)
+
+
+def _by_labels(fitted: model.Model, args: argparse.Namespace) -> int:
+    """Test whether labels are as P says."""
+    target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
+    found = evaluate.canary_report(fitted, target, alpha=args.alpha)
+    console.print_result(console.SCHEMA | found, evaluate.canary_lines(found), as_json=args.json)
+    return ExitStatus.FOUND if found["flagged"] else ExitStatus.DONE
+
+
+def _by_votes(fitted: model.Model, args: argparse.Namespace) -> int:
+    """Compare the votes with those of the training datasets."""
     if args.scores:
         raise InputError("`scores` must be given with `labels`. Got them without: only votes are compared then.")
     votes = evaluate.votes_for(fitted, args.votes)

@@ -189,7 +189,8 @@ class _Rows(Examples):
     def _missing(self, field: str, row: FileRow, number: int, line: int | None) -> InputError:
         wanted = " and ".join(self.columns[name] for name in self.needed)
         present = ", ".join(sorted(map(str, row))) or "nothing else"
-        votes = " A table of votes is described by `deep panel`." if ITEM_ID in row else ""
+        is_votes = ITEM_ID in row and not any(self.columns[name] in row for name in self.needed)
+        votes = " A table of votes is described by `deep panel`." if is_votes else ""
         return InputError(
             f"`examples` must have the columns {wanted}. Got none named {self.columns[field]!r} "
             f"{self._place(number, line)}, which has {_short(present)}. {self._renaming(field)}.{votes}"

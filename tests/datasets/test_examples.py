@@ -210,6 +210,17 @@ def test_a_file_that_is_not_there_or_is_a_folder_is_refused(tmp_path):
         read_examples(tmp_path / "folder.csv")
 
 
+def test_votes_in_the_place_of_examples_are_known(tmp_path):
+    """They name items and no text; of examples that lack a text nothing is said of votes."""
+    path = tmp_path / "some.csv"
+    path.write_text("item_id,strict\na,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"A table of votes is described by `deep panel`\.$"):
+        list(read_examples(path))
+    path.write_text("item_id,claim\na,It rained.\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"`columns` of `read_examples`\)\.$"):
+        list(read_examples(path))
+
+
 def test_a_parquet_without_a_column_is_refused(tmp_path):
     """As a CSV is."""
     pq.write_table(pa.table({"source": ["a"], "text": ["b"]}), tmp_path / "x.parquet")

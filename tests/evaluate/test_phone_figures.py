@@ -3,13 +3,14 @@
 import io
 import itertools
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from deep._util.figures import MOST_CELLS, PHONE, cells_for_phones, narrowed, new_figure
+from deep._util.figures import MOST_CELLS, PHONE, cells_for_phones, narrowed, new_figure, save_figure
 from deep.calibration import plot_reliability
 from deep.evaluate import draw_error_correlation
 from deep.report._page import inline_svg
@@ -85,6 +86,15 @@ def test_a_heat_map_has_numbers_for_names(k: int) -> None:
     drawn(figure)
     cells = [text.get_window_extent() for text in axes.texts[:k]]
     assert all(one.x1 < other.x0 for one, other in itertools.pairwise(cells))
+
+
+def test_a_saved_figure_is_laid_out_as_before(tmp_path: Path) -> None:
+    """What is drawn into it later finds its place too."""
+    figure = new_figure(4, 3, constrained=True)
+    figure.subplots()
+    layout = figure.get_layout_engine()
+    save_figure(figure, tmp_path / "one")
+    assert figure.get_layout_engine() is layout is not None
 
 
 def test_what_cannot_be_laid_out_stays_as_it_is() -> None:

@@ -80,11 +80,12 @@ class TestStrangers:
         assert code_of(ask(address, body={}, Content_Type=kind)) == (415, "media_type")
 
     @pytest.mark.parametrize(
-        ("charset", "status"), [("utf-8", 200), ('"UTF8"', 200), ("utf-16", 415), ("latin-1", 415), ("", 415)]
+        ("charset", "status"),
+        [("utf-8", 200), ('"UTF8"', 200), ("utf-16", 415), ("utf8-x", 415), (" utf-16", 415), ("", 415)],
     )
     def test_json_is_utf_8(self, address, charset, status):
         """Bytes that are said to be of another encoding are not read as if they were."""
-        assert ask(address, body={}, Content_Type=f"application/json; charset={charset}")[0] == status
+        assert ask(address, body={}, Content_Type=f"application/json; Charset ={charset}")[0] == status
 
     def test_a_large_body_is_refused(self, address):
         """By its length, before it is read; and in pieces, as soon as it is too large."""

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 import secrets
 import sys
 import traceback
@@ -336,7 +337,8 @@ class Guard:
         if given.strip() not in self._options.media_types:
             allowed = " or ".join(self._options.media_types)
             raise WebError(415, "media_type", f"The Content-Type must be {allowed}. Got another one, or none.")
-        if "charset=" in rest and "charset=utf8" not in rest.replace('"', "").replace("-", ""):
+        charset = re.search(r'charset\s*=\s*"?([^";\s]*)', rest)
+        if charset is not None and charset[1] not in ("utf-8", "utf8"):
             raise WebError(415, "media_type", "The charset of the body must be UTF-8. Got another one.")
 
     def _reserve(self, headers: Mapping[str, str]) -> int:
