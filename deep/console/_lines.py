@@ -99,13 +99,10 @@ def _people(card: "PanelCard") -> Iterator[str]:
     datasets = f"{len(card.datasets)} dataset{'s' if len(card.datasets) > 1 else ''}"
     yield f"{card.n:,} items of {datasets} ({documents}), {card.n_labeled:,} with a label"
     yield people_words(card)
-    if len(card.people) > 1:
-        yield from (
-            f"  {row['name']}: {row['value']:.2f} ({shown_ends((row['low'], row['high']))}) on {row['items']:,} items"
-            if row["value"] is not None
-            else f"  {row['name']}: undefined on {row['items']:,} items"
-            for row in card.people_agreement
-        )
+    for row in card.people_agreement:
+        ends = shown_ends((row["low"], row["high"]))
+        value = "undefined" if row["value"] is None else f"{row['value']:.2f}"
+        yield f"  {row['name']}: {value}{f' ({ends})' if ends else ''} on {row['items']:,} items"
     if card.n_replaced:
         yield f"{card.n_replaced:,} labels beside the votes differ from those given, which are used."
     if card.n_unmatched:

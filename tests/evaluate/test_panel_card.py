@@ -1,6 +1,7 @@
 """The card of each judge: its figures are those of other libraries and of sums by hand, and its lists are in order."""
 
 import json
+from dataclasses import replace
 
 import krippendorff
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, confusion_matrix
 
 from deep.cli import main
+from deep.console import card_lines
 from deep.datasets import PeopleLabels, VoterUsage, read_people, read_reasons, read_votes
-from deep.evaluate import clustered_kappa, clustered_share, panel_card
+from deep.evaluate import clustered_kappa, clustered_share, panel_card, people_words
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -99,6 +101,20 @@ def test_experts_of_summeval(summeval, summeval_card):
     of_m10 = card.frame("by_dataset").set_index(["judge", "dataset"]).loc[(judge, "M10")]
     mine = votes.datasets == "M10"
     assert of_m10["kappa"] == pytest.approx(cohen_kappa_score(votes.votes[mine, 0], labels[mine]))
+
+
+def test_a_card_says_whose_labels_it_has(summeval_card):
+    """Of several people, of nobody by name, and of none; an interval that there is not is left empty."""
+    card = summeval_card
+    assert people_words(card) == "The label is that of most of 3 people; 0 items are tied and left out."
+    alone = replace(card, people=())
+    assert people_words(alone) == "Each item has one label: how far people agree among themselves cannot be told."
+    assert people_words(replace(alone, n_labeled=0)).startswith("There are no labels: ")
+    known = card.people_agreement[0]
+    lacks = replace(card, people_agreement=({**known, "low": None, "high": None},))
+    shown = f"  {known['name']}: {known['value']:.2f}"
+    assert any(line.startswith(f"{shown} ({known['low']:.2f} to ") for line in card_lines(card, {}))
+    assert any(line.startswith(f"{shown} on ") for line in card_lines(lacks, {}))
 
 
 def test_alttest_by_the_labels_beside_the_votes(alttest):

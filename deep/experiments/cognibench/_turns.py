@@ -215,6 +215,11 @@ def place_of(letters: str, whole: str, at: int = 0) -> int | None:
     """Return where the letters of a sentence begin in those of a response; None where not even its beginning is there.
 
     A few published sentences hold a slip of the pen, so that only their beginning stands in the response.
+
+    Examples
+    --------
+    >>> place_of("itrainedallmornings", "sayitrainedallmorning"), place_of("itsnowed", "sayitrainedallmorning")
+    (3, None)
     """
     places = (whole.find(letters[:n], at) for n in (len(letters), 30, 12))
     return next((place for place in places if place >= 0), None)
