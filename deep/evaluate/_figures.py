@@ -182,7 +182,7 @@ def draw_spread(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
     counts : mapping of str to ndarray of int, shape (n_bars,)
         By state: consistent, inconsistent, undecided.
     """
-    figure = new_figure(3.6, 1.6)
+    figure = new_figure(3.3, 1.6)
     axes = figure.subplots()
     n = len(next(iter(counts.values())))
     base = np.zeros(n)
@@ -191,7 +191,8 @@ def draw_spread(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
         axes.stairs(top, edges, baseline=base, fill=True, color=STATE_COLORS[name], label=name)
         base = top
     axes.set(xlim=(0, 1), ylim=(0, 1.1 * max(1, base.max())), xlabel="P(consistent)", ylabel="claims")
-    axes.legend(fontsize=SMALL, ncols=3, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), columnspacing=1)
+    close = {"columnspacing": 1, "handlelength": 1.2, "handletextpad": 0.5}  # as wide as a phone, whatever the counts
+    axes.legend(fontsize=SMALL, ncols=3, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), **close)
     return figure
 
 
