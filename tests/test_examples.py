@@ -1,5 +1,7 @@
 """What the README and examples/ tell a newcomer to run, in a shell, with no key and no network."""
 
+import ast
+import importlib
 import json
 import os
 import re
@@ -7,12 +9,14 @@ import shlex
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from deep.cli import main
+from deep.exceptions import MissingDependencyError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,6 +45,25 @@ def readme():
     (script,) = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
     (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     return script, shown
+
+
+def names_of_deep(script):
+    """Return each name of deep that a script imports, as (module, name)."""
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    ours = [
+        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("deep.")
+    ]
+    return [(node.module, alias.name) for node in ours for alias in node.names]
+
+
+@pytest.mark.parametrize("folder", ["examples", "benchmarks"])
+def test_a_script_imports_names_that_there_are(folder):
+    """Also the scripts that the tests of every day do not run: they take an engine, or minutes."""
+    named = {name for script in (ROOT / folder).rglob("*.py") for name in names_of_deep(script)}
+    assert len(named) > 20
+    for module, name in sorted(named):
+        with suppress(MissingDependencyError):  # `make integrations` runs the example of a tool that is not here
+            assert hasattr(importlib.import_module(module), name), f"from {module} import {name}"
 
 
 def test_the_readme_goes_from_text_to_probability(tmp_path, monkeypatch, capsys):

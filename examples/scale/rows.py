@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deep.datasets import simulate_votes
-from deep.integrations.engines import BatchScorer, adapt_by_moments, merged, moments_of_batch
+from deep.integrations.engines import BatchScorer, adapt_by_moments, moments_of_batch
 from deep.model import Model, ScoreOptions, fit, score_file
 from deep.records import VoteMatrix
 
@@ -58,7 +58,7 @@ def prepare(engine: str, *, soft: bool) -> Case:
     model = fit(old, scores=_scores(old), score_names=names) if soft else fit(old)
     parts = _write(model, new, folder)
     moments = [moments_of_batch(model, pq.read_table(part)) for part in parts]  # the first pass, one part at a time
-    adapted = adapt_by_moments(model, merged(moments[0], moments[1:]))
+    adapted = adapt_by_moments(model, moments[0].merge(*moments[1:]))
     expected = model.score(new, scores=_scores(new) if soft else None)  # of the whole at once
     if not soft:
         score_file(model, parts, folder / "scores.parquet", ScoreOptions())  # what `deep score --votes` writes

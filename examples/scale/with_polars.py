@@ -6,13 +6,13 @@ python examples/scale/with_polars.py
 import polars as pl
 from rows import prepare
 
-from deep.integrations.engines import adapt_by_moments, merged, moments_of_batch
+from deep.integrations.engines import adapt_by_moments, moments_of_batch
 
 for soft in (False, True):
     case = prepare("polars-soft" if soft else "polars", soft=soft)
     frames = [pl.scan_parquet(part) for part in case.parts]
     moments = [moments_of_batch(case.model, frame.collect().to_arrow()) for frame in frames]
-    assert adapt_by_moments(case.model, merged(moments[0], moments[1:])).prior == case.score.model.prior
+    assert adapt_by_moments(case.model, moments[0].merge(*moments[1:])).prior == case.score.model.prior
 
     def scored(frame: pl.DataFrame, score=case.score) -> pl.DataFrame:
         """Return the scores of a batch."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import ray
 from rows import prepare
 
-from deep.integrations.engines import adapt_by_moments, merged, moments_from, moments_of_batch, moments_values
+from deep.integrations.engines import adapt_by_moments, moments_from, moments_of_batch, moments_values
 
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
 ray.data.DataContext.get_current().enable_progress_bars = False
@@ -27,7 +27,7 @@ for soft in (False, True):
     rows = ray.data.read_parquet(case.parts)
     told = rows.map_batches(counted, batch_format="pyarrow").take_all()
     moments = [moments_from(json.loads(row["moments"])) for row in told]
-    assert adapt_by_moments(case.model, merged(moments[0], moments[1:])).prior == case.score.model.prior
+    assert adapt_by_moments(case.model, moments[0].merge(*moments[1:])).prior == case.score.model.prior
     found = rows.map_batches(case.score, batch_format="pyarrow").select_columns(["item_id", "p_consistent"]).take_all()
     case.show(f"Ray Data{', soft scores' * soft}", [r["item_id"] for r in found], [r["p_consistent"] for r in found])
 ray.shutdown()

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from rows import prepare
 
-from deep.integrations.engines import adapt_by_moments, merged, moments_from, moments_of_batch, moments_values
+from deep.integrations.engines import adapt_by_moments, moments_from, moments_of_batch, moments_values
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 spark = (
@@ -35,7 +35,7 @@ for soft in (False, True):
         """Yield one row: the moments of all batches of a partition, as JSON."""
         parts = [moments_of_batch(model, batch.rename_columns(names)) for batch in batches if batch.num_rows]
         if parts:
-            yield pa.record_batch({"moments": [json.dumps(moments_values(merged(parts[0], parts[1:])))]})
+            yield pa.record_batch({"moments": [json.dumps(moments_values(parts[0].merge(*parts[1:])))]})
 
     def scored(batches: Iterator[pa.RecordBatch], score=score, names=names) -> Iterator[pa.RecordBatch]:
         """Yield the scores of each batch."""
@@ -43,7 +43,7 @@ for soft in (False, True):
             yield score(batch.rename_columns(names)).select(["item_id", "p_consistent"])
 
     moments = [moments_from(json.loads(row.moments)) for row in rows.mapInArrow(counted, "moments string").collect()]
-    assert adapt_by_moments(model, merged(moments[0], moments[1:])).prior == score.model.prior
+    assert adapt_by_moments(model, moments[0].merge(*moments[1:])).prior == score.model.prior
     found = rows.mapInArrow(scored, "item_id string, p_consistent double").collect()
     case.show(f"Spark{', soft scores' * soft}", [r.item_id for r in found], [r.p_consistent for r in found])
 spark.stop()
