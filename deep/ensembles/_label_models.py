@@ -5,7 +5,7 @@ import random
 import warnings
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -296,7 +296,7 @@ class LabelModel(BaseEnsembler):
         found = [
             loss.minimum(loss.start * rng.random_sample(None if i == 0 else loss.start.shape)) for i in range(RESTARTS)
         ]
-        return min(found, key=loss.value)
+        return min(found, key=lambda mu: loss.value_and_slope(mu)[0])
 
     def _descend(self, X: Votes, w: Floats, rate: float) -> Floats:
         """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""
@@ -361,7 +361,10 @@ def _gradient(mu: Floats, overlaps: Floats, balance: Floats | tuple[float, float
     joint, misfit = mu * balance, _misfit(mu, overlaps, balance)
     if not np.vdot(misfit, misfit) <= LARGEST:
         return None
-    shares = joint.sum(axis=1) - np.diag(overlaps)
+    return _slope(misfit, joint, joint.sum(axis=1) - np.diag(overlaps), balance)
+
+
+def _slope(misfit: Floats, joint: Floats, shares: Floats, balance: Floats | tuple[float, float]) -> Floats:
     return np.asarray((4 * misfit @ joint) + 2 * shares[:, None] * balance)
 
 
@@ -374,40 +377,43 @@ class _Loss:
     l2: float
     start: Floats
 
-    def value(self, flat: Floats) -> float:
+    def value_and_slope(self, flat: Floats) -> tuple[float, Floats]:
         mu = flat.reshape(-1, 2)
-        misfit, shares = _misfit(mu, self.overlaps, self.balance), mu @ self.balance - np.diag(self.overlaps)
-        pull = self.l2**2 * ((mu - self.start) ** 2).sum() + self.l2 / 2 * (mu**2).sum() + (mu @ TIE * mu).sum() / 2
-        return float((misfit**2).sum() + shares @ shares + pull)
+        joint, misfit = mu * self.balance, _misfit(mu, self.overlaps, self.balance)
+        shares, away, tied = joint.sum(axis=1) - np.diag(self.overlaps), mu - self.start, mu @ TIE
+        pull = self.l2**2 * (away**2).sum() + self.l2 / 2 * (mu**2).sum() + (tied * mu).sum() / 2
+        slope = _slope(misfit, joint, shares, self.balance) + 2 * self.l2**2 * away + self.l2 * mu + tied
+        return float((misfit**2).sum() + shares @ shares + pull), slope.ravel()
 
-    def slope(self, flat: Floats) -> Floats:
-        mu = flat.reshape(-1, 2)
-        gradient = _gradient(mu, self.overlaps, self.balance)
-        assert gradient is not None  # a trust region never climbs
-        return np.asarray((gradient + 2 * self.l2**2 * (mu - self.start) + self.l2 * mu + mu @ TIE).ravel())
+    @cached_property
+    def others(self) -> Floats:
+        """Return 1 where two columns belong to different voters."""
+        return np.asarray(1 - np.kron(np.eye(len(self.start) // 2), np.ones((2, 2))))
 
     def curvature(self, flat: Floats) -> Floats:
-        mu, (n, _) = flat.reshape(-1, 2), self.start.shape
+        mu, n = flat.reshape(-1, 2), len(self.start)
         joint, i = mu * self.balance, np.arange(n)
-        others = 1 - np.kron(np.eye(n // 2), np.ones((2, 2)))
-        found = 4 * np.einsum("ij,ja,ib->iajb", others, joint, joint)
-        found[i, :, i, :] += 4 * np.einsum("ij,ja,jb->iab", others, joint, joint) + 2 * np.outer(
-            self.balance, self.balance
-        )
-        found[i, :, i, :] += (2 * self.l2**2 + self.l2) * np.eye(2) + TIE
+        found = 4 * self.others[:, None, :, None] * joint.T[:, :, None] * joint[:, None, None, :]
+        found[i, :, i, :] += 4 * np.einsum("ij,ja,jb->iab", self.others, joint, joint) + self._own_curvature
+        misfit = 4 * _misfit(mu, self.overlaps, self.balance)
         for label in (0, 1):
-            found[:, label, :, label] += 4 * self.balance[label] * _misfit(mu, self.overlaps, self.balance)
+            found[:, label, :, label] += self.balance[label] * misfit
         return np.asarray(found.reshape(2 * n, 2 * n))
+
+    @cached_property
+    def _own_curvature(self) -> Floats:
+        """Return what a column's own shares and pulls add, shape (2, 2)."""
+        return np.asarray(2 * np.outer(self.balance, self.balance) + (2 * self.l2**2 + self.l2) * np.eye(2) + TIE)
 
     def minimum(self, start: Floats) -> Floats:
         """Return mu, shape (2 * n_voters, 2), of the minimum that a start leads to."""
         options = {"gtol": TOLERANCE, "maxiter": MAX_STEPS}
         mu = minimize(
-            self.value, start.ravel(), jac=self.slope, hess=self.curvature, method="trust-exact", options=options
+            self.value_and_slope, start.ravel(), jac=True, hess=self.curvature, method="trust-exact", options=options
         ).x
         # The last digits: the region shrinks where the loss falls by less than its own rounding.
         for _ in range(2):
-            step = np.linalg.lstsq(self.curvature(mu), self.slope(mu), rcond=TOLERANCE)[0]
+            step = np.linalg.lstsq(self.curvature(mu), self.value_and_slope(mu)[1], rcond=TOLERANCE)[0]
             mu = mu - step if np.abs(step).max() < LAST_STEP else mu
         return np.asarray(mu.reshape(-1, 2))
 
