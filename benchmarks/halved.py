@@ -89,7 +89,7 @@ def main() -> None:
         old = Path(scratch, "old")
         subprocess.run(["git", "-C", str(HERE), "worktree", "add", "--detach", str(old), args.old], check=True)
         try:
-            for name, options in commands(args.data).items():
+            for name, options in commands(args.data.resolve()).items():
                 if args.only in (None, name):
                     code = {"old": old, "new": HERE}
                     found.append(halved(name, options, code, args.runs, Path(scratch)))

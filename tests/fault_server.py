@@ -72,8 +72,9 @@ class FaultServer:
         Called with the body; returns the reply's text.
     polls : int
         How often a batch is looked at before it is complete.
-    batch_mode : {'ok', 'dupes', 'garbage', 'twins'}
-        Twins are every result twice; dupes also another one that contradicts it; garbage every third result replaced.
+    batch_mode : {'ok', 'dupes', 'garbage', 'strangers', 'twins'}
+        Twins are every result twice; dupes also another one that contradicts it; garbage every third result replaced;
+        strangers are results of requests of another batch.
     at_step : callable, optional
         Awaited with each step of a batch: upload, uploaded, create, created, list, poll, download, downloaded.
     unlisted : int
@@ -395,6 +396,8 @@ def _misprinted(lines: list[dict[str, Any]], mode: str) -> list[bytes]:
         return [line for line in good for _ in range(2)]
     if mode == "dupes":
         return [*good, *(line.replace(b"SUPPORTED", b"NOT SUPPORTED").replace(b"NOT NOT ", b"") for line in good)]
+    if mode == "strangers":
+        return [json.dumps(line | {"custom_id": line["custom_id"][::-1]}).encode() for line in lines]
     if mode == "garbage":
         rubbish = (
             b"{not json",
@@ -537,7 +540,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="An OpenAI-compatible server that misbehaves on purpose.")
     parser.add_argument("--port", type=int, default=8765)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before every answer")
-    parser.add_argument("--batch-mode", choices=("ok", "dupes", "garbage", "twins"), default="ok")
+    parser.add_argument("--batch-mode", choices=("ok", "dupes", "garbage", "strangers", "twins"), default="ok")
     parser.add_argument("--tokens", type=int, help="output tokens to bill, whatever the limit")
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=SHARE", help="may be repeated")
     args = parser.parse_args(argv)

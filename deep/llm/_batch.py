@@ -381,20 +381,22 @@ class BatchRunner(Session):
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="collected")
 
     async def _results(self, batch: Batch, state: "RemoteBatch", stack: ExitStack) -> BatchLines:
-        """Return the lines of a batch's files: as many as it has answers, lest what is paid be taken for lost."""
+        """Return the lines of a batch's own files, one an answer or more, lest what is paid be taken for lost."""
         names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
         for look in range(LOOKS):
             if look:
                 await self._pause()
             files = [stack.enter_context(await self._download(name)) for name in names if name]
             lines = BatchLines(files, self.client.redact)
-            found = len(lines.keys()) + lines.broken if lines.keys() else 0
+            own = await self.ledger.call(table.any_in, batch_id=batch.id, keys=lines.keys())
+            found = len(lines.keys()) + lines.broken if lines.keys() and own else 0
             if found >= _answered(state) or "expired" in self.ledger.retry:
                 return lines
         raise EndpointError(
-            f"`batch` must come with its results. Got {found} results for {_answered(state)} or more of "
-            f"{printable(str(batch.remote))}. Run the same command again later: nothing is asked twice. "
-            "--retry-failed expired takes what is there, and asks the rest again, so each may be paid twice."
+            f"`batch` must come with its results. Got {found} results of its requests for "
+            f"{_answered(state)} or more of {printable(str(batch.remote))}. Run the same command again later: nothing "
+            "is asked twice. --retry-failed expired takes what is there, and asks the rest again, so each may be paid "
+            "twice."
         )
 
     async def _download(self, name: str) -> IO[bytes]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, TypedDict, cast
 
@@ -26,6 +27,10 @@ from deep.llm._schema import RequestRow
 
 LONGEST_LINE = 8 << 20
 """Bytes of a line that can be a result, as of any reply."""
+
+
+KEYS_AT_ONCE = 500
+"""Of a question to the ledger, whose databases take so many values in one statement."""
 
 
 class BatchResponse(TypedDict, total=False):
@@ -499,6 +504,15 @@ def numbers_in(connection: Connection, batch_id: str, keys: Collection[str]) -> 
     waiting = (table.c.batch == batch_id) & (table.c.state == "sent") & table.c.key.in_(list(keys))
     rows = connection.execute(select(table.c.key, table.c.attempts, table.c.reason).where(waiting))
     return {row.key: (row.attempts, row.reason == "truncated") for row in rows}
+
+
+def any_in(connection: Connection, batch_id: str, keys: Iterable[str]) -> bool:
+    """Return whether one of `keys` is a request that was in a batch, or none waits there any more."""
+    table, rest = _schema.requests, iter(keys)
+    while some := list(islice(rest, KEYS_AT_ONCE)):
+        if connection.execute(select(1).where(table.c.batch == batch_id, table.c.key.in_(some)).limit(1)).first():
+            return True
+    return not still_in(connection, batch_id)
 
 
 def still_in(connection: Connection, batch_id: str) -> int:

@@ -1,8 +1,10 @@
 """Result files of batches that come back broken: what is good is collected, the rest is counted and no vote."""
 
+import json
+
 import pytest
 
-from deep.llm import RetryPolicy
+from deep.llm import EndpointError, RetryPolicy
 from tests.fault_server import FaultServer
 from tests.llm.calls import FAST, answers, outcomes, questions, rows, run, states
 
@@ -40,6 +42,30 @@ def test_two_results_for_one_request(tmp_path, mode):
     assert ran.tally.contradictions == bad
     assert states(tmp_path / "l") == ({"failed": 12} if bad else {"done": 12})
     assert len(rows(tmp_path / "l", "SELECT 1 FROM attempts WHERE message LIKE '%contradict each other'")) == bad
+
+
+def test_the_file_of_another_batch_takes_nothing_for_lost(tmp_path):
+    """Its results are of nobody here: the run ends with a line, and what was paid is there when the right file is."""
+    with FaultServer(batch_mode="strangers") as server:
+        with pytest.raises(EndpointError, match="Got 0 results of its requests for 1 or more of batch-1"):
+            run(server.url, tmp_path / "l", questions(6), batch=True)
+        assert states(tmp_path / "l") == {"sent": 6}
+        file = server.batches["batch-1"]["output_file_id"]
+        lines = [json.loads(line) for line in server.files[file].splitlines()]
+        right = [line | {"custom_id": line["custom_id"][::-1]} for line in lines]
+        server.files[file] = b"\n".join(json.dumps(line).encode() for line in right)
+        run(server.url, tmp_path / "l", questions(6), batch=True)
+        assert (states(tmp_path / "l"), server.count) == ({"done": 6}, 6)
+
+
+def test_the_file_of_another_batch_is_given_up_on_where_asked(tmp_path):
+    """As a batch that the endpoint does not know any more."""
+    with FaultServer(batch_mode="strangers") as server:
+        with pytest.raises(EndpointError):
+            run(server.url, tmp_path / "l", questions(6), batch=True)
+        server.batch_mode = "ok"
+        run(server.url, tmp_path / "l", questions(6), batch=True, retry_failed=["expired"])
+        assert (states(tmp_path / "l"), server.count) == ({"done": 6}, 12)
 
 
 def test_a_key_in_an_error_beside_the_reply_is_cut_out(tmp_path):
