@@ -402,7 +402,7 @@ class _Loss:
 
     @cached_property
     def _own_curvature(self) -> Floats:
-        """Return what a column's own shares and pulls add, shape (2, 2)."""
+        """Return the curvature of a column's own shares and pulls, shape (2, 2)."""
         return np.asarray(2 * np.outer(self.balance, self.balance) + (2 * self.l2**2 + self.l2) * np.eye(2) + TIE)
 
     def minimum(self, start: Floats) -> Floats:
