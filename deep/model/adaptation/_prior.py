@@ -53,27 +53,29 @@ def profile_of(log_odds: Floats, weights: Floats) -> Floats:
     Examples
     --------
     >>> profile = profile_of(np.array([-1.0, 1.0]), np.array([1.0, 1.0]))
-    >>> round(share_at(profile, 0.0), 6), round(intercept_at(profile, 0.0), 6)
+    >>> round(float(share_at(profile, 0.0)), 6), round(intercept_at(profile, 0.0), 6)
     (0.0, 0.0)
     """
     means = [weights @ expit(log_odds + shift) / weights.sum() for shift in SHIFTS]
     return logit(means, clip=PROFILE_CLIP)
 
 
-def share_at(profile: Floats, intercept: float) -> float:
-    """Return the log-odds of the mean P of a dataset at an intercept."""
-    return _along(intercept, SHIFTS, profile)
+def share_at(profile: Floats, intercept: float) -> Floats:
+    """Return the log-odds of the mean P of a dataset, or of each of several, at an intercept.
+
+    Beyond the ends their slope is 1: there all P lie near 0 or near 1, and move with the intercept.
+    """
+    held = min(max(intercept, float(SHIFTS[0])), float(SHIFTS[-1]))
+    i = min(int(np.searchsorted(SHIFTS, held, side="right")), len(SHIFTS) - 1)
+    steps = (profile[..., i] - profile[..., i - 1]) / (SHIFTS[i] - SHIFTS[i - 1])
+    found: Floats = profile[..., i - 1] + steps * (held - SHIFTS[i - 1]) + (intercept - held)
+    return found
 
 
 def intercept_at(profile: Floats, share: float) -> float:
     """Return the intercept at which the log-odds of the mean P of a dataset are `share`."""
-    return _along(share, profile, SHIFTS)
-
-
-def _along(at: float, x: Floats, y: Floats) -> float:
-    """Return y at x, with slope 1 beyond the ends: there all P lie near 0 or near 1, and move with the intercept."""
-    held = min(max(at, float(x[0])), float(x[-1]))
-    return float(np.interp(held, x, y)) + at - held
+    held = min(max(share, float(profile[0])), float(profile[-1]))
+    return float(np.interp(held, profile, SHIFTS)) + share - held
 
 
 @dataclass(frozen=True)
@@ -320,10 +322,7 @@ class LearnedPrior:
         if not good or not np.isfinite(self.profiles_).all():
             raise InputError(f"`profiles` must be {len(SHIFTS)} finite numbers a dataset that never fall. Got others.")
         shares = logit(self.priors_, clip=SHARE_CLIP / 2)
-        self.centre_ = float(shares.mean())
-        self.said_ = np.array([self._said(one) for one in self.profiles_])
-        self.intercepts_ = np.array([intercept_at(*pair) for pair in zip(self.profiles_, shares, strict=True)])
-        self._learn()
+        self._learn(np.array([intercept_at(*pair) for pair in zip(self.profiles_, shares, strict=True)]))
         return self
 
     def predict(self, profile: Floats, offset: float = 0.0) -> PriorEstimate:
@@ -355,18 +354,26 @@ class LearnedPrior:
             Their profiles, by fits without them.
         """
         n = len(self.priors_)
-        rest = [np.arange(n) != d if n > 1 else np.ones(1, dtype=bool) for d in range(n)]
-        rules = [LearnedPrior(self.across).fit(self.profiles_[kept], self.priors_[kept]) for kept in rest]
-        return [rule.predict(profile) for rule, profile in zip(rules, held, strict=False)]
+        rest = (np.arange(n) != d if n > 1 else np.ones(1, dtype=bool) for d in range(n))
+        return [self._of(kept).predict(profile) for kept, profile in zip(rest, held, strict=False)]
 
-    def _said(self, profile: Floats) -> float:
-        low, high = logit([SAID_CLIP, 1 - SAID_CLIP]).tolist()
-        return float(np.clip(share_at(profile, self.centre_), low, high))
+    def _of(self, kept: npt.NDArray[np.bool_]) -> "LearnedPrior":
+        """Return the rule that some of the datasets teach."""
+        rule = LearnedPrior(self.across)
+        rule.priors_, rule.profiles_ = self.priors_[kept], self.profiles_[kept]
+        rule._learn(self.intercepts_[kept])
+        return rule
 
-    def _learn(self) -> None:
+    def _said(self, profile: Floats) -> Floats:
+        """Return what the panel says of a dataset, or of each of several."""
+        low, high = logit([SAID_CLIP, 1 - SAID_CLIP])
+        return np.clip(share_at(profile, self.centre_), low, high)
+
+    def _learn(self, intercepts: Floats) -> None:
         """Compute the posterior at each of `VARIANCES`: weight, mean and variance of m and of g."""
-        n, apart = len(self.priors_), self.said_ - self.said_.mean()
-        off = self.intercepts_
+        self.centre_ = float(logit(self.priors_, clip=SHARE_CLIP / 2).mean())
+        self.said_, self.intercepts_ = self._said(self.profiles_), intercepts
+        n, apart, off = len(self.priors_), self.said_ - self.said_.mean(), intercepts
         precision, following = (
             1 / self.across.mean + n / VARIANCES,
             1 / self.across.following + apart @ apart / VARIANCES,
