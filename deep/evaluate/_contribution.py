@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Votes
+from deep._util.checks import Floats, Votes, numbered
 from deep._util.odds import DECISION, P_MIN, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
 from deep.evaluate._annotators import mean_interval
 from deep.evaluate._holdout import hold_out, row_weights
 from deep.exceptions import InputError
-from deep.model import LEVEL, RECIPES, TrainingSet, fit, training_set
+from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, training_set
 from deep.records import ABSTAIN, VoteMatrix
 
 FEWEST_FOLDS = 3
@@ -25,6 +25,9 @@ AT_ONCE = 8
 
 N_FOLDS = 5
 """Of the rows of one dataset."""
+
+HELD_OUT = FoldLimit(12, 6)
+"""Above how many datasets several are held out together, and in how many groups then."""
 
 SLOPE = 1e-8
 """Where a fit stops: no slope of the mean log loss is steeper."""
@@ -234,7 +237,7 @@ class OuterWorth:
     Parameters
     ----------
     parts : int
-        Datasets held out, each once as `deep loo` does; of one dataset folds of its rows.
+        Datasets held out, each once as `deep loo` does, of more than 12 several together; of one folds of its rows.
     log_loss, balanced_accuracy : float
         Of all judges, mean over the parts.
     loss_increase, increase_ci : float, (float, float)
@@ -270,13 +273,14 @@ def outer_worth(
         Called after each of the parts.
     """
     found = []
-    for train, test in _outer_parts(votes, random_state):
+    for train, tests in _outer_parts(votes, random_state):
         kept = chosen_judges(train, random_state)
-        every, few = (_by_fit(_judges(train, names), _judges(test, names)) for names in (train.voter_names, kept))
+        every, few = (_by_fit(train, tests, names) for names in (train.voter_names, kept))
         called, weights = train.votes != 0, row_weights(train)  # no vote decides for consistent
         best = int(np.argmax([balanced_accuracy(train.labels, one, sample_weight=weights) for one in called.T]))
-        found.append([*every, *few, balanced_accuracy(test.labels, test.votes[:, best] != 0)])
-        step()
+        for test, of_all, of_few in zip(tests, every, few, strict=True):
+            found.append([*of_all, *of_few, balanced_accuracy(test.labels, test.votes[:, best] != 0)])
+            step()
     if len(found) < 2:
         return None
     loss, accuracy, loss_kept, accuracy_kept, best_judge = np.array(found).T
@@ -287,19 +291,22 @@ def outer_worth(
     return OuterWorth(len(found), *means, rise, rise_at, change, change_at, gain, gain_at)
 
 
-def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMatrix, VoteMatrix]]:
-    """Yield training and held-out rows: each dataset once, or folds of one, whole documents each."""
-    if len(votes.dataset_names) > 1:
-        splits = (hold_out(votes, name) for name in votes.dataset_names)
-        yield from ((split.train, split.test) for split in splits)
+def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMatrix, list[VoteMatrix]]]:
+    """Yield training rows and what is held out: datasets, each once, or folds of one, whole documents each."""
+    names, codes = numbered(votes.datasets)
+    if len(names) > 1:
+        group = grouped(np.arange(len(names)), HELD_OUT)
+        for number in range(int(group.max()) + 1):
+            held = np.flatnonzero(group == number).tolist()
+            besides = [names[code] for code in held]
+            yield hold_out(votes, besides[0], besides=besides).train, [votes.rows(codes == code) for code in held]
         return
-    documents = votes.example_ids if votes.document_ids is None else votes.document_ids
-    names, codes = np.unique(documents.astype(str), return_inverse=True)
+    names, codes = numbered(votes.example_ids if votes.document_ids is None else votes.document_ids)
     fold = (np.random.default_rng(random_state).permutation(len(names)) % N_FOLDS)[codes]
     for number in range(N_FOLDS):
         train, test = votes.rows(fold != number), votes.rows(fold == number)
         if len({*train.labels.tolist()}) == len({*test.labels.tolist()}) == 2:
-            yield train, test
+            yield train, [test]
 
 
 def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
@@ -308,10 +315,13 @@ def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
     return votes.with_columns(votes=votes.votes[:, columns], voter_names=names)
 
 
-def _by_fit(train: VoteMatrix, test: VoteMatrix) -> tuple[float, float]:
-    """Return log loss and balanced accuracy of the model that `fit` makes of some rows on others."""
-    found = fit(train).scores_of(test)
-    return log_loss(test.labels, found.p_consistent), balanced_accuracy(test.labels, found.decisions)
+def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ...]) -> list[tuple[float, float]]:
+    """Return log loss and balanced accuracy of the model that `fit` makes of some judges, by dataset held out."""
+    model, found = fit(_judges(train, names)), []
+    for test in tests:
+        scores = model.scores_of(_judges(test, names))
+        found.append((log_loss(test.labels, scores.p_consistent), balanced_accuracy(test.labels, scores.decisions)))
+    return found
 
 
 def _step(dropped: str | None, panel: "_FittedPanel", whole: Floats) -> PanelStep:

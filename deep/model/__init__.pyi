@@ -51,6 +51,7 @@ from .chain import distinct_sizes as distinct_sizes
 from .chain import fit_candidates as fit_candidates
 from .chain import grid_search as grid_search
 from .chain import group_weights as group_weights
+from .chain import grouped as grouped
 from .chain import grouped_note as grouped_note
 from .chain import inner_folds as inner_folds
 from .chain import many_patterns as many_patterns

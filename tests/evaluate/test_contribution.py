@@ -110,6 +110,23 @@ def test_judges_are_chosen_without_the_data_that_they_are_measured_on(monkeypatc
     assert found.gain_ci[0] <= found.gain <= found.gain_ci[1]
 
 
+def test_many_datasets_are_held_out_in_groups(monkeypatch):
+    """Fourteen in six: each once, scored as a dataset of its own, by fits that saw none of its group."""
+    votes, seen = votes_of([0.8, 0.75, 0.6], n=40, datasets=14, seed=8), []
+    monkeypatch.setattr(_contribution, "fit", lambda rows: seen.append(set(rows.dataset_names)) or fit(rows))
+    steps = []
+    found = outer_worth(votes, step=lambda: steps.append(1))
+    names = votes.dataset_names
+    groups = [{name for i, name in enumerate(names) if i % 6 == group} for group in range(6)]
+    assert seen == [set(names) - group for group in groups for _ in range(2)]
+    losses = [
+        log_loss(part.labels, fit(votes.rows(~np.isin(votes.datasets, list(group)))).scores_of(part).p_consistent)
+        for group in groups
+        for part in (votes.rows(votes.datasets == name) for name in sorted(group))
+    ]
+    assert (found.parts, len(steps), found.log_loss) == (14, 14, pytest.approx(np.mean(losses)))
+
+
 @pytest.mark.parametrize("datasets", [1, 2])
 def test_few_datasets_are_measured_too(datasets):
     """One is cut into folds of rows, whole documents each; of two each is held out once."""
