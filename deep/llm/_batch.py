@@ -393,10 +393,9 @@ class BatchRunner(Session):
             if found >= _answered(state) or "expired" in self.ledger.retry:
                 return lines
         raise EndpointError(
-            f"`batch` must come with its results. Got {found} results of its requests for "
-            f"{_answered(state)} or more of {printable(str(batch.remote))}. Run the same command again later: nothing "
-            "is asked twice. --retry-failed expired takes what is there, and asks the rest again, so each may be paid "
-            "twice."
+            f"`batch` must come with its results. Got {found} results for {_answered(state)} or more of "
+            f"{printable(str(batch.remote))}. Run the same command again later: nothing is asked twice. "
+            "--retry-failed expired takes what is there, and asks the rest again, so each may be paid twice."
         )
 
     async def _download(self, name: str) -> IO[bytes]:

@@ -47,7 +47,7 @@ def test_two_results_for_one_request(tmp_path, mode):
 def test_the_file_of_another_batch_takes_nothing_for_lost(tmp_path):
     """Its results are of nobody here: the run ends with a line, and what was paid is there when the right file is."""
     with FaultServer(batch_mode="strangers") as server:
-        with pytest.raises(EndpointError, match="Got 0 results of its requests for 1 or more of batch-1"):
+        with pytest.raises(EndpointError, match="Got 0 results for 1 or more of batch-1"):
             run(server.url, tmp_path / "l", questions(6), batch=True)
         assert states(tmp_path / "l") == {"sent": 6}
         file = server.batches["batch-1"]["output_file_id"]
