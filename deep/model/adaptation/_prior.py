@@ -365,7 +365,7 @@ class LearnedPrior:
         return rule
 
     def _said(self, profile: Floats) -> Floats:
-        """Return what the panel says of a dataset, or of each of several."""
+        """Return the log-odds that the panel gives a dataset, or each of several."""
         low, high = logit([SAID_CLIP, 1 - SAID_CLIP])
         return np.clip(share_at(profile, self.centre_), low, high)
 
