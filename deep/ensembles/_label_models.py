@@ -386,15 +386,15 @@ class _Loss:
         return float((misfit**2).sum() + shares @ shares + pull), slope.ravel()
 
     @cached_property
-    def others(self) -> Floats:
+    def _others(self) -> Floats:
         """Return 1 where two columns belong to different voters."""
         return np.asarray(1 - np.kron(np.eye(len(self.start) // 2), np.ones((2, 2))))
 
     def curvature(self, flat: Floats) -> Floats:
         mu, n = flat.reshape(-1, 2), len(self.start)
         joint, i = mu * self.balance, np.arange(n)
-        found = 4 * self.others[:, None, :, None] * joint.T[:, :, None] * joint[:, None, None, :]
-        found[i, :, i, :] += 4 * np.einsum("ij,ja,jb->iab", self.others, joint, joint) + self._own_curvature
+        found = 4 * self._others[:, None, :, None] * joint.T[:, :, None] * joint[:, None, None, :]
+        found[i, :, i, :] += 4 * np.einsum("ij,ja,jb->iab", self._others, joint, joint) + self._own_curvature
         misfit = 4 * _misfit(mu, self.overlaps, self.balance)
         for label in (0, 1):
             found[:, label, :, label] += self.balance[label] * misfit

@@ -20,6 +20,7 @@ from ._compare import SystemShare as SystemShare
 from ._compare import compare_systems as compare_systems
 from ._compare import read_systems as read_systems
 from ._compare import read_together as read_together
+from ._contribution import HELD_OUT as HELD_OUT
 from ._contribution import OuterWorth as OuterWorth
 from ._contribution import PanelReport as PanelReport
 from ._contribution import PanelStep as PanelStep

@@ -388,13 +388,14 @@ class BatchRunner(Session):
                 await self._pause()
             files = [stack.enter_context(await self._download(name)) for name in names if name]
             lines = BatchLines(files, self.client.redact)
-            own = await self.ledger.call(table.any_in, batch_id=batch.id, keys=lines.keys())
+            own = await self.ledger.call(table.may_be_of, batch_id=batch.id, keys=lines.keys())
             found = len(lines.keys()) + lines.broken if lines.keys() and own else 0
             if found >= _answered(state) or "expired" in self.ledger.retry:
                 return lines
+        others = "" if own or not lines.keys() else f", and {len(lines.keys())} of other requests"
         raise EndpointError(
             f"`batch` must come with its results. Got {found} results for {_answered(state)} or more of "
-            f"{printable(str(batch.remote))}. Run the same command again later: nothing is asked twice. "
+            f"{printable(str(batch.remote))}{others}. Run the same command again later: nothing is asked twice. "
             "--retry-failed expired takes what is there, and asks the rest again, so each may be paid twice."
         )
 

@@ -29,10 +29,6 @@ LONGEST_LINE = 8 << 20
 """Bytes of a line that can be a result, as of any reply."""
 
 
-KEYS_AT_ONCE = 500
-"""Of a question to the ledger, whose databases take so many values in one statement."""
-
-
 class BatchResponse(TypedDict, total=False):
     """The reply inside a line: its HTTP status and its body."""
 
@@ -181,7 +177,7 @@ def result_of(line: BatchLine) -> tuple[object, ...]:
 
 
 AT_ONCE = 2000
-"""Lines that are entered in the index together."""
+"""Lines that are entered in the index, or requests that are looked up, together."""
 
 MOST_OPEN = 32
 """Files that are kept open to look up their lines."""
@@ -506,10 +502,10 @@ def numbers_in(connection: Connection, batch_id: str, keys: Collection[str]) -> 
     return {row.key: (row.attempts, row.reason == "truncated") for row in rows}
 
 
-def any_in(connection: Connection, batch_id: str, keys: Iterable[str]) -> bool:
-    """Return whether one of `keys` is a request that was in a batch, or none waits there any more."""
+def may_be_of(connection: Connection, batch_id: str, keys: Iterable[str]) -> bool:
+    """Return whether results may be those of a batch: one is of a request that was in it, or none waits there."""
     table, rest = _schema.requests, iter(keys)
-    while some := list(islice(rest, KEYS_AT_ONCE)):
+    while some := list(islice(rest, AT_ONCE)):
         if connection.execute(select(1).where(table.c.batch == batch_id, table.c.key.in_(some)).limit(1)).first():
             return True
     return not still_in(connection, batch_id)

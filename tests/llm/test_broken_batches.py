@@ -1,6 +1,8 @@
 """Result files of batches that come back broken: what is good is collected, the rest is counted and no vote."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -47,7 +49,7 @@ def test_two_results_for_one_request(tmp_path, mode):
 def test_the_file_of_another_batch_takes_nothing_for_lost(tmp_path):
     """Its results are of nobody here: the run ends with a line, and what was paid is there when the right file is."""
     with FaultServer(batch_mode="strangers") as server:
-        with pytest.raises(EndpointError, match="Got 0 results for 1 or more of batch-1"):
+        with pytest.raises(EndpointError, match="Got 0 results for 1 or more of batch-1, and 6 of other requests"):
             run(server.url, tmp_path / "l", questions(6), batch=True)
         assert states(tmp_path / "l") == {"sent": 6}
         file = server.batches["batch-1"]["output_file_id"]
@@ -66,6 +68,19 @@ def test_the_file_of_another_batch_is_given_up_on_where_asked(tmp_path):
         server.batch_mode = "ok"
         run(server.url, tmp_path / "l", questions(6), batch=True, retry_failed=["expired"])
         assert (states(tmp_path / "l"), server.count) == ({"done": 6}, 12)
+
+
+def test_a_batch_in_which_nothing_waits_holds_up_no_run(tmp_path):
+    """Its requests have gone into another one: whatever its file holds, nothing of it can be lost."""
+    with FaultServer(batch_mode="strangers") as server:
+        with pytest.raises(EndpointError):
+            run(server.url, tmp_path / "l", questions(6), batch=True)
+        with closing(sqlite3.connect(tmp_path / "l")) as ledger, ledger:
+            ledger.execute("UPDATE attempts SET outcome = 'unsent', reached = 0")
+            ledger.execute("UPDATE requests SET state = 'queued', batch = NULL")
+        server.batch_mode = "ok"
+        run(server.url, tmp_path / "l", questions(6), batch=True)
+    assert states(tmp_path / "l") == {"done": 6}
 
 
 def test_a_key_in_an_error_beside_the_reply_is_cut_out(tmp_path):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from deep._util.checks import Texts, numbered
 from deep.console import in_processes
 from deep.datasets import ScoreTable
-from deep.evaluate import HoldOut, Row, decision_metrics, hold_out
+from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out
 from deep.experiments.held_out import context_member
 from deep.experiments.loo._tasks import LooOptions
 from deep.model import (
@@ -35,13 +35,6 @@ from deep.model import (
     training_groups,
 )
 from deep.records import VoteMatrix
-
-MAX_ALONE = 12
-"""Most datasets that are held out one by one; of more, several are held out together. `MAX_GROUPS` where patterns are
-many."""
-
-MAX_GROUPS = 6
-"""How many groups there are then."""
 
 LEARNED_PRIOR = "learned-prior"
 """In place of a calibrator, where P is calibrated by what datasets left out tell of the members and the prior."""
@@ -161,12 +154,13 @@ def groups_of(split: HoldOut, options: LooOptions) -> Texts:
 def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptions) -> list[list[str]]:
     """Return the datasets to hold out, each alone or, where they are many, in groups of those held out together.
 
-    Datasets with common documents are in one group, and siblings where families are held out.
+    Where patterns of votes are many, more datasets than there are groups are. Datasets with common documents are in one
+    group, and siblings where families are held out.
     """
-    if len(tests) <= (MAX_GROUPS if many_patterns(votes) else MAX_ALONE):
+    if len(tests) <= (HELD_OUT.folds if many_patterns(votes) else HELD_OUT.above):
         return [[test] for test in tests]
     kept = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
-    limit = FoldLimit(MAX_GROUPS, MAX_GROUPS)
+    limit = FoldLimit(HELD_OUT.folds, HELD_OUT.folds)
     folds = inner_folds(kept, RECIPES["deep"], by_family=options.unit == "family", limit=limit).of_row
     groups: dict[int, list[str]] = {}
     for name, first in zip(*np.unique(kept.datasets.astype(str), return_index=True), strict=True):
