@@ -409,7 +409,7 @@ class _Loss:
         """Return mu, shape (2 * n_voters, 2), of the minimum that a start leads to."""
         options = {"gtol": TOLERANCE, "maxiter": MAX_STEPS}
         mu = minimize(
-            self.value_and_slope, start.ravel(), jac=True, hess=self.curvature, method="trust-exact", options=options
+            self.value_and_slope, start.ravel(), jac=True, hess=self.curvature, method="trust-ncg", options=options
         ).x
         # The last digits: the region shrinks where the loss falls by less than its own rounding.
         for _ in range(2):

@@ -11,15 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from deep._util.plain_cells import plain_cell
 from deep.datasets import read_scores, read_votes
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 from tests.datasets.tables import fault
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=5)
-NAME = st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"]), min_size=1, max_size=5).filter(
-    str.strip
+TEXT = st.sampled_from(["=1", "'=1", "''=1", "'"]) | st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=5
 )
+NAME = st.sampled_from(["=", "'="]) | st.text(
+    st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"]), min_size=1, max_size=5
+).filter(str.strip)
 RESERVED = {"dataset", "item_id", "label", "document_id", "family"}
 VOTER = NAME.filter(lambda name: name not in RESERVED and not name.startswith("__index_level_"))
 VOTE = st.sampled_from([1, 0, -1])
@@ -49,14 +52,15 @@ def columns_of(table: VoteMatrix) -> dict[str, list[str | int]]:
 
 
 def save(folder: str, columns: dict[str, list], suffix: str) -> Path:
-    """Write columns as CSV or Parquet; in Parquet empty cells become nulls."""
+    """Write columns as CSV, the texts below their names as plain cells, or as Parquet, empty cells as nulls."""
     path = Path(folder, f"votes.{suffix}")
     if suffix == "parquet":
         plain = {name: [None if cell == "" else cell for cell in column] for name, column in columns.items()}
         parquet.write_table(pa.table(plain), path)
     else:
         with path.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([list(columns), *zip(*columns.values(), strict=True)])
+            plain = ([plain_cell(c) if isinstance(c, str) else c for c in column] for column in columns.values())
+            csv.writer(file).writerows([list(columns), *zip(*plain, strict=True)])
     return path
 
 

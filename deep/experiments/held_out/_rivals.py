@@ -148,6 +148,7 @@ def compare_parts(
     *,
     groups: Texts,
     fits: Fits | None,
+    prompt_fits: Fits | None = None,
     n_bins: int,
     n_boot: int,
     random_state: int,
@@ -158,6 +159,8 @@ def compare_parts(
     ----------
     split, scores, groups, fits
         As in :func:`context_baseline`; `fits` hold every member.
+    prompt_fits : mapping, optional
+        As `fits`, of the members fitted to the votes alone.
     n_bins, n_boot, random_state : int
 
     Returns
@@ -178,7 +181,7 @@ def compare_parts(
     on_scores = [name for name in members_for(train.shape[1]) if name not in members_for(0)]
     # Without scores rows are other cells, and forests draw others: prompts are fitted as in a run without scores.
     for name, members in (("prompts", None), ("encoders", on_scores), ("both", None)):
-        soft = (None, None, None) if name == "prompts" else (train, test, fits)
+        soft = (None, None, prompt_fits) if name == "prompts" else (train, test, fits)
         stack = Stack(members, random_state=random_state)
         stack.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=soft[2])
         scored = stack.score(split.test.votes, scores=soft[1])

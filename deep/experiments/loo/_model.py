@@ -191,9 +191,15 @@ def member_fits(
 
 
 def shared_fits(
-    votes: VoteMatrix, tests: Sequence[str], scores: ScoreTable | None, options: LooOptions, run: MapLike
+    votes: VoteMatrix,
+    tests: Sequence[str],
+    scores: ScoreTable | None,
+    options: LooOptions,
+    members: Sequence[str] | None = None,
 ) -> SharedFits | None:
     """Fit the members that several held-out datasets have in common, or return None where each has its own.
+
+    `members` are by default those that the options need.
 
     They have them in common where nothing is left out of the training but the dataset held out: every row is
     labeled, and no two datasets share a document.
@@ -213,9 +219,9 @@ def shared_fits(
         groups=votes.datasets,
         scores=None if scores is None else scores.scores,
         targets=tests,
-        members=_members(scores, options),
+        members=members or _members(scores, options),
         random_state=options.random_state,
-        run=run,
+        run=run_over(options),
     )
 
 

@@ -35,6 +35,7 @@ from deep.model import (
     recommend,
     training_set,
 )
+from deep.model.stack import members_for
 from deep.records import ABSTAIN, VoteMatrix
 
 SCHEMA_VERSION = 1
@@ -144,6 +145,7 @@ def leave_datasets_out(
     scores: ScoreTable | None,
     published: Mapping[str, Sequence[Row]],
     fits: Fits | None,
+    prompt_fits: Fits | None = None,
     n_datasets: int,
     progress: StepOf,
 ) -> list[held_out.LooResult]:
@@ -154,6 +156,8 @@ def leave_datasets_out(
     votes, settings, scores, published, fits, n_datasets, progress
         As in :func:`leave_one_dataset_out`; `published` by dataset.
     tests : sequence of str
+    prompt_fits : mapping, optional
+        As `fits`, of members fitted to the votes alone, where there are scores.
 
     Returns
     -------
@@ -183,7 +187,9 @@ def leave_datasets_out(
         results = _results(one, fitted, scored, settings, _baselines(one, scores, settings, groups, fits), n_datasets)
         results["baselines"] += published.get(one.name, ())
         if scores is not None:
-            results["parts"] = held_out.compare_parts(one, scores, groups=groups, fits=fits, **_resampling(settings))
+            results["parts"] = held_out.compare_parts(
+                one, scores, groups=groups, fits=fits, prompt_fits=prompt_fits, **_resampling(settings)
+            )
         results["notes"] = _notes(results, one, settings, len(tests) - 1)
         chains = chain_table(one, target, scored) if settings.all_chains else None
         found.append(held_out.LooResult(results, _score_table(one, fitted), chains))
@@ -412,8 +418,10 @@ def run_all(
     found: dict[str, LooResult] = {}
     step = progress("datasets", len(tests) + 1)
     groups = _model.held_out_together(votes, tests, settings)
-    alone = len(groups) == len(tests)
-    shared = _model.shared_fits(votes, tests, scores, settings, _model.run_over(settings)) if alone else None
+    shared = prompts = None
+    if len(groups) == len(tests):
+        shared = _model.shared_fits(votes, tests, scores, settings)
+        prompts = None if scores is None else _model.shared_fits(votes, tests, None, settings, members_for(0))
     step()
     for together in groups:
         results = leave_datasets_out(
@@ -423,6 +431,7 @@ def run_all(
             scores=scores,
             published={test: published_rows(test) for test in together} if origin == SIMULATED else {},
             fits=None if shared is None else shared.without(*together),
+            prompt_fits=None if prompts is None else prompts.without(*together),
             n_datasets=len(tests),
             progress=progress,
         )
