@@ -18,7 +18,8 @@ SIZE ?= full
 CORES := Haswell Nehalem Zen $(shell grep -qs avx512f /proc/cpuinfo && echo SkylakeX)
 NUMBERS := tests/contract tests/calibration tests/ensembles tests/model tests/evaluate tests/features/test_mrmr_values.py \
     tests/features/test_selectors.py tests/experiments/test_loo_command.py tests/experiments/test_loo_model.py
-IN_PARALLEL := -n $(JOBS) --dist worksteal
+# One more than the processors: many tests wait, for a server, a clock or a disk.
+IN_PARALLEL := -n $(shell expr $(JOBS) + 1) --dist worksteal
 
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE

@@ -275,7 +275,8 @@ def outer_worth(
     found = []
     for train, tests in _outer_parts(votes, random_state):
         kept = chosen_judges(train, random_state)
-        every, few = (_by_fit(train, tests, names) for names in (train.voter_names, kept))
+        every = _by_fit(train, tests, train.voter_names)
+        few = every if kept == train.voter_names else _by_fit(train, tests, kept)
         called, weights = train.votes != 0, row_weights(train)  # no vote decides for consistent
         best = int(np.argmax([balanced_accuracy(train.labels, one, sample_weight=weights) for one in called.T]))
         for test, of_all, of_few in zip(tests, every, few, strict=True):
