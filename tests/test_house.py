@@ -214,25 +214,27 @@ def counter():
 
 
 SHORT = {
-    "__init__.py",
-    "__main__.py",
-    "_command.py",
-    "_load.py",
-    "_names.py",
-    "_preload.py",
-    "_registry.py",
-    "from_inspect.py",
-    "inspect.py",
+    "__init__.py": "the door of a room",
+    "__main__.py": "a room that is run as a module",
+    "_names.py": "names by which classes are looked up",
+    "_registry.py": "classes by name",
+    "console/_preload.py": "imported for its effect: libraries that every process of work has",
+    "integrations/from_inspect.py": "a command",
+    "commands/_sequential.py": "a command",
+    "commands/check.py": "a command",
+    "commands/export.py": "a command",
+    "commands/report.py": "a command",
 }
-"""Registries, lists of names, doors and modules that are imported for their effect: these may be short."""
+"""Files that may be short, by name or by path, and why."""
 
 
 def test_files_hold_a_topic():
     """No more files than there are topics, none a splinter but for a reason, and few lines that import."""
     files = counter().counted_files(ROOT)
     assert len(files) <= 290
-    short = [str(path) for path, found in files.items() if 0 < found.code < 30 and path.name not in SHORT]
-    assert short == []
+    short = {path for path, found in files.items() if 0 < found.code < 40}
+    assert [str(path) for path in short if not {path.name, path.as_posix()} & set(SHORT)] == []
+    assert [name for name in SHORT if not any(name in (path.name, path.as_posix()) for path in short)] == []
     assert median(found.code for found in files.values() if found.code) >= 90
     code, imports = (sum(getattr(found, name) for found in files.values()) for name in ("code", "imports"))
     assert imports <= 0.085 * code
