@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +22,7 @@ NAMES = {IMPORTED_AS.get(name, name.replace("-", "_")) for name in (re.split("[<
 CLAIMS = ROOT / "examples" / "claims.csv"
 
 
+@cache
 def imported():
     """Return the libraries that deep imports, by name, with the files that do."""
     found = {}
@@ -36,21 +38,26 @@ def imported():
     return found
 
 
-OPTIONAL = sorted((set(imported()) | {"netcal"}) - NAMES)
-BARE = f"""
+def optional():
+    """Return the libraries of extras."""
+    return sorted((set(imported()) | {"netcal"}) - NAMES)
+
+
+def beginning():
+    """Return the start of a program in which no library of an extra is found."""
+    return f"""
 import contextlib, sys
 from importlib.machinery import PathFinder
 find = PathFinder.find_spec
-PathFinder.find_spec = lambda name, *rest: None if name.split(".")[0] in {OPTIONAL!r} else find(name, *rest)
+PathFinder.find_spec = lambda name, *rest: None if name.split(".")[0] in {optional()!r} else find(name, *rest)
 from deep.cli import main
 """
-"""The start of a program in which no library of an extra is found."""
 
 
 def bare(*commands, cwd):
     """Run commands in one Python in which no library of an extra can be imported; stop at the first that fails."""
     words = [[str(word) for word in words] for words in commands]
-    code = f"{BARE}\nfor words in {words!r}:\n    if status := main(words):\n        sys.exit(status)"
+    code = f"{beginning()}\nfor words in {words!r}:\n    if status := main(words):\n        sys.exit(status)"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=cwd)
 
 
@@ -60,7 +67,7 @@ def test_the_mandatory_dependencies_are_few_and_imported():
     assert sorted(MANDATORY) == MANDATORY
     core = {name for name, rooms in imported().items() if rooms - {"experiments", "integrations"}}
     assert set(NAMES) - core == set()
-    assert {"catboost", "lightgbm", "mrmr", "netcal", "snorkel", "torch", "xgboost"} <= set(OPTIONAL)
+    assert {"catboost", "lightgbm", "mrmr", "netcal", "snorkel", "torch", "xgboost"} <= set(optional())
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +126,7 @@ NOT_INSTALLED = [
 def test_what_is_named_and_not_installed_is_one_line(votes, tmp_path):
     """It names the extra, and the status is 2."""
     asked = [["fit", str(votes), "--sizes", "3", "--jobs", "1", *words] for words, _ in NOT_INSTALLED]
-    code = f"{BARE}\nprint([int(main(words)) for words in {asked!r}])"
+    code = f"{beginning()}\nprint([int(main(words)) for words in {asked!r}])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout == f"{[2] * len(NOT_INSTALLED)}\n"
     for line, (_, extra) in zip(done.stderr.splitlines(), NOT_INSTALLED, strict=True):
@@ -130,7 +137,7 @@ def test_what_is_named_and_not_installed_is_one_line(votes, tmp_path):
 def test_every_command_says_its_options(tmp_path):
     """Without any library of an extra, those of servers too."""
     loop = f"for name in {list(COMMANDS)!r}:\n    with contextlib.suppress(SystemExit):\n        main([name, '--help'])"
-    code = f"{BARE}\n{loop}"
+    code = f"{beginning()}\n{loop}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.count("usage: deep ") == len(COMMANDS)
 
@@ -148,7 +155,7 @@ except MissingDependencyError as error:
 def test_labeling_says_what_it_needs(votes, tmp_path):
     """One line that names the extra, before any file is begun: the page, and the log by itself."""
     done = bare(["label", votes, "--examples", CLAIMS, "--dataset", "sport", "--n", "2", "--port", "0"], cwd=tmp_path)
-    log = subprocess.run([sys.executable, "-c", BARE + LABELING], capture_output=True, text=True, cwd=tmp_path)
+    log = subprocess.run([sys.executable, "-c", beginning() + LABELING], capture_output=True, text=True, cwd=tmp_path)
     line = r"(error: A server|Labeling) needs a library .*\. Run: pip install 'deep-judges\[serve\]'\.\n"
     assert done.returncode == 2
     assert re.fullmatch(line, done.stderr)
