@@ -4,6 +4,7 @@ All messages follow `` `param` must be <allowed>. Got <value!r> at <where>. <Rem
 """
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,42 @@ ROWS_AT_ONCE = 1 << 16
 def check_choice(value: str, allowed: Iterable[str], name: str) -> str:
     """Return `value` if it is one of `allowed`, else raise an error that lists them, sorted."""
     options = sorted(allowed)
-    if value not in options:
-        raise InputError(f"`{name}` must be one of {', '.join(options)}. Got {value!r}.")
+    if not isinstance(value, str) or value not in options:
+        raise InputError(f"`{name}` must be one of {', '.join(options)}. Got {_shown(value)}.")
     return value
+
+
+def check_kind(value: object, kinds: type | tuple[type, ...], name: str, form: str) -> None:
+    """Raise unless a value is of the kinds that a parameter takes, of which `form` tells."""
+    if not isinstance(value, kinds):
+        raise InputError(f"`{name}` must be {form}. Got {_shown(value)}.")
+
+
+def _shown(value: object) -> str:
+    """Return any object on one line of an error message."""
+    return f"{' '.join(repr(value).split()):.60}"
+
+
+def check_share(value: float, name: str) -> float:
+    """Return a number that lies strictly between 0 and 1."""
+    if not isinstance(value, Real) or not 0 < value < 1:
+        raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {_shown(value)}.")
+    return value
+
+
+def check_seed(random_state: int) -> None:
+    """Raise unless a seed is a whole number of at least 0."""
+    check_kind(random_state, (int, np.integer), "random_state", "a whole number")
+    if random_state < 0:
+        raise InputError(f"`random_state` must be at least 0. Got {random_state!r}.")
+
+
+def several(given: str | Iterable[str], name: str) -> tuple[str, ...]:
+    """Return the names that are given: one, or several."""
+    found = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    for one in found:
+        check_kind(one, str, name, "a name, or a list of names")
+    return found
 
 
 def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | None = None) -> Votes:
@@ -64,7 +98,7 @@ def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | No
     if 0 in raw.shape:
         raise InputError(f"`{name}` must have at least one row and one column. Got shape {raw.shape}.")
     if raw.dtype != np.int8:
-        raw = _as_numbers(raw, name)
+        raw = as_numbers(raw, name)
     elif all(_are_votes(raw[start : start + ROWS_AT_ONCE]) for start in range(0, len(raw), ROWS_AT_ONCE)):
         return raw
     wrong = (raw != -1) & (raw != 0) & (raw != 1)
@@ -83,7 +117,9 @@ def _are_votes(raw: Votes) -> bool:
     return bool(((raw.view(np.uint8) + np.uint8(1)) <= 2).all())
 
 
-def _as_numbers(raw: Array, name: str) -> Floats:
+def as_numbers(values: npt.ArrayLike, name: str) -> Floats:
+    """Return values as floats, or raise where they are none."""
+    raw = np.asarray(values)
     try:
         return raw.astype(np.float64)
     except (TypeError, ValueError):
@@ -98,7 +134,7 @@ def check_labels(y: npt.ArrayLike | None, n: int, *, name: str = "y") -> Labels:
     if raw.ndim != 1:
         raise InputError(f"`{name}` must be one-dimensional. Got {raw.ndim} dimension(s).")
     check_consistent_length(raw, n, name)
-    values = _as_numbers(raw, name)
+    values = as_numbers(raw, name)
     wrong = (values != 0) & (values != 1)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -110,7 +146,7 @@ def check_sample_weight(sample_weight: Weights, n: int) -> Floats:
     """Return weights of length `n` as float64: finite, not negative, not all zero; ones where None."""
     if sample_weight is None:
         return np.ones(n)
-    raw = _as_numbers(np.asarray(sample_weight), "sample_weight").astype(np.float64)
+    raw = as_numbers(sample_weight, "sample_weight")
     if raw.ndim != 1:
         raise InputError(f"`sample_weight` must be one-dimensional. Got {raw.ndim} dimension(s).")
     check_consistent_length(raw, n, "sample_weight")
@@ -125,7 +161,7 @@ def check_sample_weight(sample_weight: Weights, n: int) -> Floats:
 
 def check_probabilities(y_prob: npt.ArrayLike, *, name: str = "y_prob") -> Floats:
     """Return probabilities as a one-dimensional float64 array within [0, 1]."""
-    raw = _as_numbers(np.asarray(y_prob), name).astype(np.float64)
+    raw = as_numbers(y_prob, name)
     if raw.ndim != 1:
         raise InputError(f"`{name}` must be one-dimensional. Got {raw.ndim} dimension(s).")
     if not raw.size:
@@ -201,6 +237,8 @@ def column_names(X: object) -> list[str] | None:
 
 def check_consistent_length(values: Array, n: int, name: str) -> None:
     """Raise unless `values` has `n` entries."""
+    if not np.ndim(values):
+        raise InputError(f"`{name}` must have {n} entries, one a row. Got one value that is no list.")
     if len(values) != n:
         raise InputError(f"`{name}` must have {n} entries, one a row. Got {len(values)}.")
 

@@ -183,6 +183,8 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
     Traceback (most recent call last):
     deep.exceptions.InputError: `voter_names` must be printable text on one line. Got the control character U+000A ...
     """
+    if not isinstance(name, str):
+        raise InputError(f"`{param}` must be text. Got {name!r:.60}.")
     if name.isprintable() and name.strip() and len(name) <= LONGEST:
         return name  # nearly all
     found = next((c for c in name if unicodedata.category(c) in REFUSED and c not in JOINERS), None)

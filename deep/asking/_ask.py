@@ -4,7 +4,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import NoneType
 
+from deep._util.checks import check_kind, several
 from deep._util.frames import Frame
 from deep.asking._functions import AnyFunction, Calls
 from deep.asking._options import AskOptions, ProgressCallback, notebook_progress
@@ -45,7 +47,7 @@ def ask(
     judges: str | Judge | AnyFunction | Iterable[str | Judge | AnyFunction],
     *,
     llm: str | Sequence[str] = (),
-    ledger: str | None = None,
+    ledger: str | Path | None = None,
     budget: float | None = None,
     workers: int | None = None,
     base_url: str | None = None,
@@ -71,7 +73,7 @@ def ask(
         Pools (``deep-9``), prompts, ``stepwise``, lexical checks, encoders; functions of (source, claim): `deep.judge`.
     llm : str or sequence of str, optional
         LLMs as the endpoint names them, or by provider (``mistral/...``); every judge that needs one asks each.
-    ledger : str, optional
+    ledger : str or Path, optional
         The file that keeps every answer, so that nothing is bought twice; needed where an LLM is asked.
     budget, workers : float, int, optional
         Dollars that all in the ledger may cost; calls of a function side by side (16).
@@ -103,18 +105,22 @@ def ask(
     [[1, 1, -1], [0, 0, -1]]
     """
     names = [judges] if isinstance(judges, str) or callable(judges) or not isinstance(judges, Iterable) else judges
-    llms = [llm] if isinstance(llm, str) else list(llm)
+    llms = several(llm, "llm")
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise InputError(f"`workers` must be a whole number of 1 or more. Got {workers!r}.")
     windows = Chunking.parse(chunk) if isinstance(chunk, str) else chunk
     sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain, few_shot, windows)
     columns = planned_voters(find_judges(names, sampling), llms)
     asks = any(column.judge.needs_llm for column in columns)
     if not columns:
         raise InputError("`llm` must be given with judges that ask one. Got none.")
-    chosen = (options or _options(ledger, budget, base_url)) if asks else None
+    check_kind(options, (AskOptions, NoneType), "options", "AskOptions")
+    file = _file(ledger)
+    chosen = (options or _options(file, budget, base_url)) if asks else None
     name = "" if chosen is None else endpoint or chosen.public_url
     found = as_examples(examples)
     given = found if isinstance(found, Examples) else GivenExamples(found)
-    kept = Calls(ledger, workers, budget) if options is None else Calls(options.ledger, workers, options.budget)
+    kept = Calls(file, workers, budget) if options is None else Calls(options.ledger, workers, options.budget)
     plan = Plan(examples=given, columns=columns, endpoint=name, calls=kept)
     assert plan.n_examples  # or what is not usable has been refused; it is counted once
     plan.check_questions()
@@ -126,6 +132,16 @@ def ask(
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
     return _matrix(plan, list(judged_rows(plan, chosen, outcome.tally, progress)))
+
+
+def _file(ledger: str | Path | None) -> str | None:
+    """Return the path or the URL of a ledger as text."""
+    if ledger is None:
+        return None
+    check_kind(ledger, (str, Path), "ledger", "the path of a file")
+    if not Path(ledger).name:
+        raise InputError(f"`ledger` must be the path of a file. Got {str(ledger)!r}.")
+    return str(ledger)
 
 
 def _options(ledger: str | None, budget: float | None, base_url: str | None) -> AskOptions:

@@ -161,9 +161,13 @@ def _roles(function: AnyFunction, name: str) -> dict[str, str]:
     """Return the value that each parameter stands for; a slash before the name of one that is given by its place."""
     known = (*_TEXTS, "example")
     kinds = inspect.Parameter
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise InputError(f"`function` must be a function of (source, claim). Got {function!r:.60}.") from None
     given = [
         parameter
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in parameters
         if parameter.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
         and (parameter.default is kinds.empty or parameter.name in known)
     ]

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from deep._util.checks import Texts
+from deep._util.checks import Texts, check_kind
 from deep._util.files import JsonObject
 from deep.datasets._examples import ExampleFile, Examples
 from deep.datasets._judgments import file_beside, file_metadata
@@ -53,6 +54,7 @@ def read_examples(
     Traceback (most recent call last):
     deep.exceptions.InputError: `examples` must be a file that ends in ... Got 'no-such-file.csv', which is not there...
     """
+    check_kind(name_or_path, (str, PathLike), "examples", "the name of a benchmark or the path of a file")
     path = Path(name_or_path)
     if path.is_file() or ending_of(path) is not None or len(path.parts) > 1:
         if main_only:

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deep._util.checks import check_kind
 from deep._util.columns import Column, score_cells, shown
 from deep._util.files import GzipReader, check_regular
 from deep._util.frames import long_names, read_frame, wide_table
@@ -40,6 +42,7 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 def open_source(path: str | Path) -> "Source":
     """Open a CSV or Parquet file by its suffix, and read its header."""
+    check_kind(path, (str, PathLike), "paths", "the path of a file, or several in a list")
     path = Path(path)
     suffix = path.name.lower()
     if not path.exists():

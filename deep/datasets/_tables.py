@@ -295,7 +295,7 @@ def _read(paths: Paths, ignore: Iterable[str], cells: CellReader, empty: np.gene
 
 def open_all(paths: Paths) -> list[Source]:
     """Open tables of votes, scores or labels."""
-    listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    listed = [paths] if isinstance(paths, (str, Path)) else list(paths) if isinstance(paths, Iterable) else [paths]
     if not listed:
         raise InputError("`paths` must name at least one file. Got none.")
     return [open_table(path) for path in listed]

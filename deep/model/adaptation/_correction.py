@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask, Positions, check_consistent_length
+from deep._util.checks import Floats, Mask, Positions, check_consistent_length, check_kind
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._misfit import Misfit, student_quantile
@@ -258,6 +258,7 @@ class Belief:
     @classmethod
     def of(cls, share: "Belief | str") -> "Belief":
         """Return a belief, read where it is text."""
+        check_kind(share, (str, Belief), "share", "two shares, as in '60-80%' or '0.6-0.8'")
         return cls.parse(share) if isinstance(share, str) else share
 
     def joined_to(self, rule: PriorRule) -> "BelievedPrior":

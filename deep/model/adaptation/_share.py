@@ -13,6 +13,7 @@ from deep._util.checks import (
     check_choice,
     check_consistent_length,
     check_probabilities,
+    check_share,
     numbered,
     weigh,
 )
@@ -361,7 +362,7 @@ def estimate_share(
     Rogan-Gladen: 0.74 (0.49 to 1.00)
     """
     every, of_items = check_probabilities(p, name="p"), check_choice(of, SHARES_OF, "of") == "items"
-    if not 0 < level < 1 or (1 + level) / 2 == 1:
+    if (1 + check_share(level, "level")) / 2 == 1:
         raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
     given = np.full(len(every), -1) if labels is None else np.asarray(labels)
     known = labeled_mask(given, len(every))

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from deep._util.checks import Floats, Votes, check_choice
+from deep._util.checks import Floats, Votes, check_choice, check_kind
 from deep._util.odds import P_MIN
 from deep.base import BaseCalibrator, BaseEnsembler
 from deep.calibration import NETCAL_CLASSES
@@ -214,6 +214,7 @@ def distinct_sizes(sizes: Sequence[int | str], n_voters: int) -> list[int]:
     >>> distinct_sizes([3, 5, 9, "all"], 7)
     [3, 5, 7]
     """
+    check_kind(sizes, (list, tuple, range), "sizes", "a list of positive whole numbers or 'all'")
     wrong = [size for size in sizes if size != ALL and (not isinstance(size, int) or size < 1)]
     if wrong or not sizes:
         raise InputError(f"`sizes` must hold positive whole numbers or 'all'. Got {wrong[0] if wrong else sizes!r}.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from deep._util.checks import check_share
 from deep._util.files import JsonObject, whole_file
 from deep.exceptions import InputError
 from deep.features import Cells
@@ -213,6 +214,4 @@ def _text(value: object, depth: int = 0) -> str:
 
 def check_prior(prior: float) -> float:
     """Return a class prior if it lies strictly between 0 and 1."""
-    if not 0 < prior < 1:
-        raise InputError(f"`prior` must lie strictly between 0 and 1. Got {prior!r}.")
-    return prior
+    return check_share(prior, "prior")

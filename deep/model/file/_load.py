@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
+from os import PathLike
 from pathlib import Path
 from platform import python_version
 from typing import Any, NoReturn, TypeVar, cast
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep import __version__
-from deep._util.checks import Floats
+from deep._util.checks import Floats, check_kind
 from deep._util.files import LARGEST_MODEL, read_bytes
 from deep._util.names import check_name
 from deep._util.odds import P_MIN
@@ -402,6 +403,7 @@ def load(path: str | Path) -> Model:
     ...     bool((load(path).score(votes) == model.score(votes)).all())
     True
     """
+    check_kind(path, (str, PathLike), "path", "the path of a model file")
     path = Path(path)
     content = _content(path)
     if content.get("format") != FORMAT:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes, check_votes, weigh
+from deep._util.checks import Floats, Positions, Votes, as_numbers, check_consistent_length, check_votes, weigh
 from deep._util.columns import html_table, listed
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
@@ -534,7 +534,9 @@ class Model:
         votes = votes_of_voters(self.voters, votes)
         matrix = self.select(votes, **matching)
         self._check_width(matrix)
-        soft = None if scores is None else np.asarray(scores, dtype=np.float64)
+        soft = None if scores is None else as_numbers(scores, "scores")
+        if soft is not None:
+            check_consistent_length(soft, len(matrix), "scores")
         streamed = streamed or not len(matrix)
         names = votes.dataset_names if isinstance(votes, VoteMatrix) and not streamed else ("",)
         found: list[tuple[Positions | slice, Scores, Positions]] = []

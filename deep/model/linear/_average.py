@@ -145,7 +145,7 @@ def check_scores(scores: npt.ArrayLike | None, n: int) -> Floats:
     """Return soft votes as a float matrix of `n` rows: finite or NaN; no columns where None."""
     if scores is None:
         return np.empty((n, 0))
-    values = np.asarray(scores, dtype=np.float64)
+    values = checks.as_numbers(scores, "scores")
     if values.ndim != 2:
         raise InputError(f"`scores` must be two-dimensional (examples x scorers). Got {values.ndim} dimension(s).")
     checks.check_consistent_length(values, n, "scores")

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Texts, check_both_classes, check_consistent_length, check_some_votes, numbered
+from deep._util.checks import (
+    Floats,
+    Texts,
+    as_numbers,
+    check_both_classes,
+    check_consistent_length,
+    check_seed,
+    check_some_votes,
+    numbered,
+    several,
+)
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes
 from deep.exceptions import InputError
 from deep.model import chain, stack
@@ -118,7 +128,9 @@ def fit(
     >>> fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt").voter_names
     ('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4')
     """
-    asked = ChainOptions(recipe, weighting, sizes, _names(ensembler), _names(calibrator), selector)
+    ensemblers = None if ensembler is None else several(ensembler, "ensembler")
+    calibrators = None if calibrator is None else several(calibrator, "calibrator")
+    asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
     return fit_asked(
         as_votes(votes) if labels is None else as_labels(labels, as_votes(votes)),
         asked,
@@ -150,6 +162,7 @@ def fit_asked(
     own = asked.own
     soft, given = _scores(scores, len(votes.labels)), _groups(work.groups, len(votes.labels))
     known = provenance or {}
+    check_seed(random_state)
     check_some_votes(votes.votes)
     mine = _target(votes, target)
     training = (votes.labels >= 0) & (votes.datasets != mine if mine is not None else True)
@@ -177,10 +190,6 @@ def fit_asked(
     own_rows = votes.datasets == mine
     own_scores = soft[own_rows] if soft is not None and model.score_names else None
     return _adapted(model, votes.rows(own_rows), mine, own_scores, decide=decide)
-
-
-def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
 def _target(votes: VoteMatrix, target: str | None) -> str | None:
@@ -257,7 +266,7 @@ def _groups(groups: npt.ArrayLike | None, n: int) -> Texts | None:
 def _scores(scores: npt.ArrayLike | None, n: int) -> Floats | None:
     if scores is None:
         return None
-    found = np.asarray(scores, dtype=np.float64)
+    found = as_numbers(scores, "scores")
     check_consistent_length(found, n, "scores")
     return found
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask, weigh
+from deep._util.checks import Floats, Mask, as_numbers, weigh
 from deep._util.odds import P_MIN, expit
 from deep.features import distinct_patterns
 from deep.model.adaptation import Correction, Misfit, PriorEstimate, contexts_of_means, views
@@ -186,7 +186,7 @@ def by_labels(
     found: Scores, labels: npt.ArrayLike | None, documents: npt.ArrayLike | None
 ) -> tuple[PriorEstimate, Correction | None]:
     """Return the prior of a dataset and the correction of P, from scores without labels and the labels, if any."""
-    if labels is None or not (np.asarray(labels) >= 0).any():
+    if labels is None or not (as_numbers(labels, "labels") >= 0).any():
         return found.prior, None
     from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from deep._util.checks import Floats
+from deep._util.checks import Floats, check_kind
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation import LeftOut
@@ -81,6 +81,7 @@ class DecisionRule:
         InputError
             The text is no rule.
         """
+        check_kind(text, str, "decide", FORMS)
         name, _, value = text.partition("=")
         try:
             if text == "balanced":
