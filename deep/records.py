@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, o
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Labels, Texts, Votes, check_consistent_length, check_labels, check_votes
+from deep._util.checks import Labels, Texts, Votes, check_consistent_length, check_kind, check_labels, check_votes
 from deep._util.columns import html_table, listed
 from deep._util.frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
 from deep._util.names import check_name, check_twins, plain_form
@@ -169,9 +169,16 @@ _FIELDS: tuple[tuple[str, object, type | Callable[[Any], bool], str], ...] = (
 """Each field with its default and what it holds: all that judges give is written into one table."""
 
 
+def _texts(values: Iterable[object], name: str) -> list[str]:
+    """Return the values of a list as plain strings; one string is no list."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"`{name}` must be a list. Got {values!r:.60}.")
+    return [str(value) for value in values]
+
+
 def _names(values: Iterable[object], n: int, name: str) -> Texts:
     """Return `n` plain strings."""
-    names = np.array([str(value) for value in values], dtype=object)
+    names = np.array(_texts(values, name), dtype=object)
     check_consistent_length(names, n, name)
     return names
 
@@ -243,7 +250,8 @@ class VoteMatrix:
 
     def _check(self) -> None:
         """Check each column, and give it its type."""
-        voters = tuple(str(name) for name in self.voter_names)
+        voters = tuple(_texts(self.voter_names, "voter_names"))
+        check_kind(self.families, Mapping, "families", "a mapping of dataset to family")
         matrix = check_votes(self.votes, name="votes", voters=voters)
         n = len(matrix)
         values: dict[str, object] = {

@@ -75,6 +75,16 @@ def test_a_model(votes, model):
         refused(lambda given: model.adapted(new, given), "labels", value)
 
 
+def test_columns_of_votes():
+    """One name is no list of names, though text has letters."""
+    whole = {"votes": [[1], [0]], "example_ids": ["a", "b"], "voter_names": ["x"], "datasets": ["d", "d"]}
+    whole |= {"labels": [1, 0], "document_ids": ["e", "f"]}
+    for name in ("example_ids", "voter_names", "datasets", "document_ids"):
+        for value in (3, "ab", Own()):
+            refused(lambda given, name=name: deep.VoteMatrix(**whole | {name: given}), name, value)
+    refused(lambda given: deep.VoteMatrix(**whole, families=given), "families", ["d"])
+
+
 def test_paths():
     """Whatever is no path, where a file is read."""
     for value in NO_TEXT:
