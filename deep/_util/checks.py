@@ -118,12 +118,11 @@ def _are_votes(raw: Votes) -> bool:
 
 
 def as_numbers(values: npt.ArrayLike, name: str) -> Floats:
-    """Return values as floats, or raise where they are none."""
-    raw = np.asarray(values)
+    """Return values as floats, the array itself where it holds some, or raise where they are none."""
     try:
-        return raw.astype(np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"`{name}` must hold numbers. Got dtype {raw.dtype}.") from None
+        raise InputError(f"`{name}` must hold numbers. Got dtype {getattr(values, 'dtype', 'object')}.") from None
 
 
 def check_labels(y: npt.ArrayLike | None, n: int, *, name: str = "y") -> Labels:
@@ -146,7 +145,7 @@ def check_sample_weight(sample_weight: Weights, n: int) -> Floats:
     """Return weights of length `n` as float64: finite, not negative, not all zero; ones where None."""
     if sample_weight is None:
         return np.ones(n)
-    raw = as_numbers(sample_weight, "sample_weight")
+    raw = as_numbers(np.asarray(sample_weight), "sample_weight").astype(np.float64)
     if raw.ndim != 1:
         raise InputError(f"`sample_weight` must be one-dimensional. Got {raw.ndim} dimension(s).")
     check_consistent_length(raw, n, "sample_weight")
@@ -161,7 +160,7 @@ def check_sample_weight(sample_weight: Weights, n: int) -> Floats:
 
 def check_probabilities(y_prob: npt.ArrayLike, *, name: str = "y_prob") -> Floats:
     """Return probabilities as a one-dimensional float64 array within [0, 1]."""
-    raw = as_numbers(y_prob, name)
+    raw = as_numbers(np.asarray(y_prob), name).astype(np.float64)
     if raw.ndim != 1:
         raise InputError(f"`{name}` must be one-dimensional. Got {raw.ndim} dimension(s).")
     if not raw.size:
@@ -237,7 +236,7 @@ def column_names(X: object) -> list[str] | None:
 
 def check_consistent_length(values: Array, n: int, name: str) -> None:
     """Raise unless `values` has `n` entries."""
-    if not np.ndim(values):
+    if not getattr(values, "ndim", 1):
         raise InputError(f"`{name}` must have {n} entries, one a row. Got one value that is no list.")
     if len(values) != n:
         raise InputError(f"`{name}` must have {n} entries, one a row. Got {len(values)}.")

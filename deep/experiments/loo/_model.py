@@ -199,10 +199,8 @@ def shared_fits(
 ) -> SharedFits | None:
     """Fit the members that several held-out datasets have in common, or return None where each has its own.
 
-    `members` are by default those that the options need.
-
     They have them in common where nothing is left out of the training but the dataset held out: every row is
-    labeled, and no two datasets share a document.
+    labeled, and no two datasets share a document. `members` are by default those that the options need.
     """
     names = votes.dataset_names
     alone = len(tests) < 2 or options.unit != "dataset" or len(names) <= MIN_DATASETS
