@@ -170,9 +170,8 @@ _FIELDS: tuple[tuple[str, object, type | Callable[[Any], bool], str], ...] = (
 
 
 def _texts(values: Iterable[object], name: str) -> list[str]:
-    """Return the values of a list as plain strings; one string is no list."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"`{name}` must be a list. Got {values!r:.60}.")
+    """Return the values of a list as plain strings."""
+    check_kind(values, Iterable, name, "a list")
     return [str(value) for value in values]
 
 
