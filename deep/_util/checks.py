@@ -29,29 +29,31 @@ ROWS_AT_ONCE = 1 << 16
 """Rows that are checked together: what a check makes of them is small beside the rows."""
 
 
+def shown(value: object) -> str:
+    """Return a value for an error message: on one line, and not longer than 60 characters."""
+    text = " ".join(repr(value).splitlines())
+    return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
+
+
 def check_choice(value: str, allowed: Iterable[str], name: str) -> str:
     """Return `value` if it is one of `allowed`, else raise an error that lists them, sorted."""
     options = sorted(allowed)
     if not isinstance(value, str) or value not in options:
-        raise InputError(f"`{name}` must be one of {', '.join(options)}. Got {_shown(value)}.")
+        raise InputError(f"`{name}` must be one of {', '.join(options)}. Got {shown(value)}.")
     return value
 
 
 def check_kind(value: object, kinds: type | tuple[type, ...], name: str, form: str) -> None:
     """Raise unless a value is of the kinds that a parameter takes, of which `form` tells."""
     if not isinstance(value, kinds):
-        raise InputError(f"`{name}` must be {form}. Got {_shown(value)}.")
-
-
-def _shown(value: object) -> str:
-    """Return any object on one line of an error message."""
-    return f"{' '.join(repr(value).split()):.60}"
+        raise InputError(f"`{name}` must be {form}. Got {shown(value)}.")
 
 
 def check_share(value: float, name: str) -> float:
     """Return a number that lies strictly between 0 and 1."""
-    if not isinstance(value, Real) or not 0 < value < 1:
-        raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {_shown(value)}.")
+    check_kind(value, Real, name, "a number strictly between 0 and 1")
+    if not 0 < value < 1:
+        raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {shown(value)}.")
     return value
 
 
@@ -122,7 +124,8 @@ def as_numbers(values: npt.ArrayLike, name: str) -> Floats:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"`{name}` must hold numbers. Got dtype {getattr(values, 'dtype', 'object')}.") from None
+        kind = f"dtype {values.dtype}" if isinstance(values, np.ndarray) else shown(values)
+        raise InputError(f"`{name}` must hold numbers. Got {kind}.") from None
 
 
 def check_labels(y: npt.ArrayLike | None, n: int, *, name: str = "y") -> Labels:

@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Labels, Mask, Texts, Votes
+from deep._util.checks import Floats, Labels, Mask, Texts, Votes, shown
 from deep._util.names import check_name
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def shown(value: object) -> str:
-    """Return a value for an error message: on one line, and not longer than 60 characters."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
 
 
 FIRST = 4

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_chec
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, check_votes
-from deep._util.columns import Column, label_cells, name_cells, shown, text_cells, vote_cells
+from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, check_votes, shown
+from deep._util.columns import Column, label_cells, name_cells, text_cells, vote_cells
 from deep._util.names import check_name, family_of
 from deep.exceptions import InputError
 

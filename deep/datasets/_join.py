@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Labels, Positions, Texts
-from deep._util.columns import Hashes, hash_texts, shown
+from deep._util.checks import Labels, Positions, Texts, shown
+from deep._util.columns import Hashes, hash_texts
 from deep._util.names import ODD, check_twins, family_of, plain_form
 from deep.datasets._source import Source
 from deep.exceptions import InputError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from deep._util.checks import Positions, Votes
-from deep._util.columns import shown, text_cells
+from deep._util.checks import Positions, Votes, shown
+from deep._util.columns import text_cells
 from deep._util.files import JsonObject
 from deep.datasets._join import number_items
 from deep.datasets._rows import open_parquet

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from deep._util.checks import Labels, Texts, Votes
-from deep._util.columns import Column, label_cells, person_cells, score_cells, shown, text_cells, vote_cells
+from deep._util.checks import Labels, Texts, Votes, shown
+from deep._util.columns import Column, label_cells, person_cells, score_cells, text_cells, vote_cells
 from deep._util.files import read_bytes
 from deep._util.names import is_storable, plain_form
 from deep.datasets._join import check_any_matched, join_parts, number_items

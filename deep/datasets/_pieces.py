@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Labels, Texts, Votes
-from deep._util.columns import Column, label_cells, name_cells, score_cells, shown, text_cells, texts, vote_cells
+from deep._util.checks import Floats, Labels, Texts, Votes, shown
+from deep._util.columns import Column, label_cells, name_cells, score_cells, text_cells, texts, vote_cells
 from deep.datasets import _tables
 from deep.datasets._join import check_repeated, hash_items, number_items, twice
 from deep.datasets._source import ParquetSource, Source

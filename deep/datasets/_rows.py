@@ -16,7 +16,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from deep._util.columns import shown
+from deep._util.checks import shown
 from deep._util.files import MOST_INFLATED, GzipReader, check_regular
 from deep.exceptions import InputError
 

@@ -13,8 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._util.checks import check_kind
-from deep._util.columns import Column, score_cells, shown
+from deep._util.checks import check_kind, shown
+from deep._util.columns import Column, score_cells
 from deep._util.files import GzipReader, check_regular
 from deep._util.frames import long_names, read_frame, wide_table
 from deep._util.names import check_name

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deep._util.checks import Array, Floats, Labels, Texts, Votes
+from deep._util.checks import Array, Floats, Labels, Texts, Votes, shown
 from deep._util.columns import (
     Column,
     Hashes,
@@ -17,7 +17,6 @@ from deep._util.columns import (
     label_cells,
     name_cells,
     score_cells,
-    shown,
     text_cells,
     texts,
     vote_cells,
