@@ -128,6 +128,23 @@ def test_many_datasets_are_held_out_in_groups(monkeypatch):
     assert (found.parts, len(steps), found.log_loss) == (14, 14, pytest.approx(np.mean(losses)))
 
 
+def test_the_judges_that_are_kept_are_fitted_without_the_others():
+    """A coin is left out: the loss of the two kept is that of a fit of their votes alone, less that of all three."""
+    votes, losses = votes_of([0.85, 0.8, 0.5], n=60, datasets=4), []
+    for name in votes.dataset_names:
+        train, test = hold_out(votes, name).train, votes.rows(votes.datasets == name)
+        assert _contribution.chosen_judges(train) == ("judge0", "judge1")
+        for judges in (3, 2):
+            one, other = (
+                part.with_columns(votes=part.votes[:, :judges], voter_names=part.voter_names[:judges])
+                for part in (train, test)
+            )
+            losses.append(log_loss(test.labels, fit(one).scores_of(other).p_consistent))
+    rises = np.diff(np.reshape(losses, (-1, 2)))
+    assert np.abs(rises).min() > 1e-4
+    assert outer_worth(votes).loss_increase == pytest.approx(rises.mean())
+
+
 @pytest.mark.parametrize("datasets", [1, 2])
 def test_few_datasets_are_measured_too(datasets):
     """One is cut into folds of rows, whole documents each; of two each is held out once."""
