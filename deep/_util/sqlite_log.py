@@ -10,7 +10,7 @@ import secrets
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -52,15 +52,39 @@ def move_log_into_file(connection: sqlite3.Connection) -> bool:
     return not busy
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection, *, is_open: bool = True) -> Iterator[sqlite3.Connection]:
+    """Return a context in which all is written, or nothing."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+        stamp(connection, is_open=is_open)
+
+
+def opened(path: str, table: str) -> sqlite3.Connection:
+    """Open a file for all threads, made where there is none; SQLite keeps one without a name with the connection."""
+    if path:
+        set_aside_foreign_log(path)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.executescript(
+        f"PRAGMA busy_timeout = {BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; {table}"
+    )
+    return connection
+
+
 def end_run(connection: sqlite3.Connection) -> None:
     """Write down that no run is open any more, where one is, and leave nothing in the -wal."""
     with suppress(sqlite3.Error):
-        (state,) = connection.execute("PRAGMA user_version").fetchone()
-        if state % 2:
-            with connection:
-                connection.execute("BEGIN IMMEDIATE")
-                stamp(connection, is_open=False)
+        if connection.execute("PRAGMA user_version").fetchone()[0] % 2:
+            with transaction(connection, is_open=False):
+                pass
         move_log_into_file(connection)
+
+
+def close(connection: sqlite3.Connection) -> None:
+    """Close a file that is whole without its -wal, where nobody else has it open."""
+    with closing(connection):
+        end_run(connection)
 
 
 def has_foreign_log(path: str) -> bool:
@@ -84,16 +108,16 @@ def set_aside_foreign_log(path: str) -> None:
     aside = next(name for n in count(1) if not (name := log.with_name(f"{log.name}.aside-{n}")).exists())
     log.rename(aside)
     tell(
-        f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To have its last "
-        "seconds, name it as the file that it belongs to, with -wal."
+        f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To have its "
+        "last seconds, give it the name of the file that it belongs to, with -wal."
     )
 
 
 def _tell_of_missing_log(path: str) -> None:
     log, state = log_of(path), _state(path)
-    if not (state or 0) % 2 or log.exists():
+    if state is None or not state % 2 or log.exists():
         return
-    names = [str(other) for other in log.parent.glob("*-wal*") if state in _states_in(other)]
+    names = [str(other) for other in log.parent.glob("*-wal*") if state in set(_states_in(other))]
     where = " or ".join(names) or "the -wal file of its earlier name or folder"
     tell(f"A run was open on {path} when it was copied or killed. The last seconds may be in {where}.")
 
@@ -105,7 +129,7 @@ def tell(line: str) -> None:
 
 
 def _state(path: str) -> int | None:
-    """Return the number of the state that a file is in without its -wal; None where there is none, -1 for no database.
+    """Return the number of the state that a file is in without its -wal; None where there is none, -2 for no database.
 
     SQLite reads it: to open and close the file by oneself would end the locks that this process holds on it.
     """
@@ -116,7 +140,7 @@ def _state(path: str) -> int | None:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             return int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.Error:
-        return -1
+        return -2
 
 
 def _states_in(log: Path) -> Iterator[int]:

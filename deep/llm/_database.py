@@ -398,6 +398,15 @@ class LedgerFiles:
             return "was replaced"
         return None if self._log is None or log == self._log else "lost its -wal file"
 
+    def move_log(self, connection: sa.Connection) -> bool:
+        """Leave nothing in the log alone, where the files are as they were left; return whether that is all of it."""
+        if self.change() is not None:  # the next commit tells
+            return True
+        whole = sqlite_log.move_log_into_file(driver_of(connection))
+        if self.moved() is None:
+            self.left()
+        return whole
+
     @property
     def unlocked(self) -> bool:
         """Whether the lock is not the one that this process holds, so that another process may write."""
@@ -496,12 +505,10 @@ def _merge(connection: sa.Connection, file: Path) -> int:
     answered = "SELECT count(*) FROM main.attempts WHERE outcome = 'answered'"
     driver.execute("ATTACH DATABASE ? AS kept", (str(file),))
     try:
-        with driver:
-            driver.execute("BEGIN IMMEDIATE")
+        with sqlite_log.transaction(driver):
             (before,) = driver.execute(answered).fetchone()
             for statement in _statements(driver):
                 driver.execute(statement)
-            sqlite_log.stamp(driver)
             (after,) = driver.execute(answered).fetchone()
     finally:
         driver.execute("DETACH DATABASE kept")

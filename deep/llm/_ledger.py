@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, func, select, up
 from sqlalchemy import text as sql
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run, move_log_into_file
+from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run
 from deep.exceptions import DeepError
 from deep.llm import _database, _schema
 from deep.llm._batch_results import EXPORTS, MAKING, release_exports, release_unmade, waiting_in
@@ -134,24 +134,15 @@ class Writer:
             if group and due is None:
                 due, wait = time.monotonic() + wait, SECONDS_OUTSIDE
             if due is not None and time.monotonic() >= due:
-                due = None if self._move_log_into_file() else time.monotonic() + wait
+                files = self._files if self._connection is self._opened else None
+                due = None if files is None or files.move_log(self._connection) else time.monotonic() + wait
         with suppress(SQLAlchemyError):  # of a connection that is lost; what was to be written has its error
-            if self._connection.dialect.name == "sqlite":
+            if self._files is not None:
                 end_run(_database.driver_of(self._connection))
             self._connection.close()
         if self._files is not None and self._connection is not self._opened:
             with self._files.closing(overwritten=self._overwritten):
                 self._opened.close()
-
-    def _move_log_into_file(self) -> bool:
-        """Leave nothing that was written in the log alone, so that the ledger is one file to whoever moves it."""
-        files = self._files if self._connection is self._opened else None
-        if self._connection.dialect.name != "sqlite" or (files is not None and files.change() is not None):
-            return True
-        moved = move_log_into_file(_database.driver_of(self._connection))
-        if files is not None and files.moved() is None:
-            files.left()
-        return moved
 
     def _gather(self, due: float | None) -> tuple[list[_Entry], bool]:
         """Return all that waits, at least one piece of work before the time `due`, and whether to stop after it."""
