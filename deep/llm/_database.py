@@ -77,6 +77,8 @@ def engine_for(target: str, *, create: bool) -> sa.Engine:
             with engine.begin() as connection:
                 _check_tables(connection, name, create=create)
             if not create:
+                if sqlite_log.has_foreign_log(target):
+                    sqlite_log.tell(f"{log_of(target)} does not belong to {target}, which is read without it.")
                 return engine
         if not shared:
             sqlite_log.set_aside_foreign_log(target)
@@ -102,8 +104,6 @@ def _engine(url: sa.URL) -> sa.Engine:
 def _url_to_read(target: str) -> sa.URL:
     """Return the URL by which a file is read and nothing beside it is removed, without a -wal that is not its own."""
     has_log, frozen, foreign = log_of(target).exists(), is_read_only(target), sqlite_log.has_foreign_log(target)
-    if foreign:
-        sqlite_log.tell(f"{log_of(target)} does not belong to {target}, which is read without it.")
     # The last connection that may write would move the -wal into the file.
     query = {"mode": "ro" if has_log or frozen else "rw", "uri": "true"}
     if foreign or (frozen and not has_log):  # SQLite must be told that it needs to make none
