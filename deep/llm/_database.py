@@ -163,7 +163,8 @@ def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool
     InputError
         It holds something else, or the tables of another version.
     """
-    tables = set(sa.inspect(connection).get_table_names())
+    found_columns = sa.inspect(connection).get_multi_columns()
+    tables = {table: {column["name"] for column in columns} for (_, table), columns in found_columns.items()}
     found = connection.execute(_schema.meta.select()).scalar() if "deep_meta" in tables else None
     if found is None:
         # One that was killed as it was made has no version yet.
@@ -173,9 +174,7 @@ def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool
     if found != _schema.VERSION:
         raise InputError(f"`ledger` must have schema version {_schema.VERSION}. Got {found} in {name!r}.")
     for table in _schema.metadata.sorted_tables:
-        lacking = {c.name for c in table.columns}
-        if table.name in tables:
-            lacking -= {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+        lacking = {column.name for column in table.columns} - tables.get(table.name, set())
         if lacking:
             raise InputError(
                 f"`ledger` must have the tables of schema version {_schema.VERSION}. "
