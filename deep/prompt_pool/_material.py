@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from deep.exceptions import InputError
-from deep.prompt_pool._skeleton import decoded, letters, skeletons, spelled, ways
+from deep.prompt_pool._locate import decoded, letters, skeletons, spelled, ways
 from deep.records import Example
 
 PLACEHOLDER = re.compile(r"\{\{ ?([A-Za-z_]+) ?\}\}")
