@@ -187,7 +187,7 @@ _ELEMENTS = (
     "|small|span|strike|strong|sub|summary|sup|table|tbody|td|tfoot|th|thead|time|tr|tt|u|ul|var|wbr"
 )
 # HTML, where a Markdown link leads, a footnote's sign, and a command of TeX.
-_MARKUP = re.compile(
+_HIDDEN = re.compile(
     rf"</?(?:{_ELEMENTS})(?:\s[^<>]{{0,300}})?/?>|<!--[^<>]{{0,300}}-->"
     r"|(?<=\])\([^()\n]{0,400}\)|\[[\^/]?(?:\d{1,3}|[a-z*])\]|\\[a-z]{1,20}"
 )
@@ -298,7 +298,7 @@ def skeletons(text: str) -> tuple[str, ...]:
     """
     plain = text.translate(_TAG_CHARACTERS)
     wholes = [form for whole in (plain, _NOTE.sub(" ", plain)) for form in (_folded(whole), _folded(decoded(whole)))]
-    shown = [_MARKUP.sub(" ", whole) for whole in wholes]
+    shown = [_HIDDEN.sub(" ", whole) for whole in wholes]
     # Elements of any name, and then whatever stands in brackets.
     bare = [_ELEMENT.sub(" ", view) for view in shown]
     views = [*wholes, *shown, *bare, *(_ASIDE.sub(" ", view) for view in bare), *("\n".join(_cells(v)) for v in shown)]
