@@ -63,9 +63,10 @@ def database(tmp_path_factory):
     if os.geteuid() == 0:
         account = {"user": "postgres", "group": "postgres"}
         folder = Path("/tmp") / f"deep-postgresql-{os.getpid()}"
-        folder.mkdir(mode=0o755)
-        shutil.chown(folder, "postgres", "postgres")
+        folder.mkdir()
     (folder / "password").write_text("s3cret-word")
+    for path in (folder, folder / "password") if account else ():
+        shutil.chown(path, **account)  # whatever umask root has
     data = folder / "data"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
