@@ -24,7 +24,7 @@ IN_PARALLEL := -n $(shell expr $(JOBS) + 1) --dist worksteal
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: loo test test-slow test-all check docs engines integrations bare processors dist-check versions fuzz bench mutants screenshots papers peers clean
+.PHONY: loo test test-slow test-all check docs engines integrations bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -67,6 +67,11 @@ dist-check:
 # `pip install .` and `make loo` in clean environments: their sizes, what is not in them, and what works there.
 bare:
 	PYTHON='$(PYTHON)' .ci/bare
+
+# `make loo` and `make test` as an ordinary user whose path, umask, home and time zone are unlike ours; an environment of 4 GB for
+# each of PYTHONS="python3.12 python3.13".
+strangers:
+	PYTHONS='$(PYTHONS)' .ci/strangers
 
 # The tests of numbers as on other processors, of which OpenBLAS adds up in another order. SkylakeX takes AVX-512. What
 # numpy and scipy use on this machine by themselves, `make test` has run; and two processors may share one code.
