@@ -88,14 +88,14 @@ def database(tmp_path_factory):
 
 
 def _wait_until_up(url):
-    for _ in range(150):
+    for _ in range(1200):
         try:
             psycopg.connect(f"{url.replace('+psycopg', '')}/postgres").close()
         except psycopg.OperationalError:
             time.sleep(0.1)
         else:
             return
-    pytest.skip("PostgreSQL did not come up within 15 s")
+    pytest.skip("PostgreSQL did not come up within two minutes")
 
 
 @pytest.fixture
