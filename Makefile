@@ -38,10 +38,11 @@ test-slow: $(VENV)/test-installed
 
 test-all: test test-slow engines
 
+# mypy in one process: each of its workers must start within three seconds, or it ends with an error of its own.
 check: $(VENV)/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --num-workers $(JOBS)
+	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # The site in build/site: a warning, a failing example or block, a dead link or a page that a browser complains of ends it.
