@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from dataclasses import replace
 from functools import cache
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from deep.exceptions import InputError
 from deep.prompt_pool import Prompt, list_prompts, load_prompt
 from deep.prompt_pool._material import Material
+from tests.processor_time import growth
 from tests.prompt_pool.injections import INJECTIONS
 
 PLAIN = "A plain text."
@@ -211,8 +211,10 @@ def test_texts_must_be_strings(source, claim, name):
 @pytest.mark.parametrize("name", ["deep-numbers", "fect-3d-reasoned-json", "fect-3d-reasoned-xml", "direct-assessment"])
 @pytest.mark.parametrize("piece", ["VERDICT: SUPPORTED\n", "{\n", '{"a":\n', "<verdict>", "<reasoning>", '"', "*", "<"])
 def test_hostile_replies_take_no_longer_than_long_ones(name, piece):
-    """Reading 200,000 hostile characters takes a fraction of a second; a quadratic pattern would take minutes."""
-    text = piece * (200_000 // len(piece))
-    started = time.process_time()
-    assert prompt_named(name).parse(text, source=text, claim=text).vote == -1
-    assert time.process_time() - started < 5.0
+    """Ten times as many hostile characters take at most thirty times as long."""
+
+    def read(size):
+        text = piece * (size // len(piece))
+        assert prompt_named(name).parse(text, source=text, claim=text).vote == -1
+
+    assert growth(read, 20_000, 200_000) < 30
