@@ -24,7 +24,7 @@ IN_PARALLEL := -n $(shell expr $(JOBS) + 1) --dist worksteal
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: loo test test-slow test-all check docs engines integrations bare processors dist-check versions fuzz bench mutants screenshots papers peers clean
+.PHONY: loo test test-slow test-all check docs engines integrations bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -38,10 +38,11 @@ test-slow: $(VENV)/test-installed
 
 test-all: test test-slow engines
 
+# mypy in one process: each of its workers must start within three seconds, or it ends with an error of its own.
 check: $(VENV)/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --num-workers $(JOBS)
+	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # The site in build/site: a warning, a failing example or block, a dead link or a page that a browser complains of ends it.
@@ -67,6 +68,11 @@ dist-check:
 # `pip install .` and `make loo` in clean environments: their sizes, what is not in them, and what works there.
 bare:
 	PYTHON='$(PYTHON)' .ci/bare
+
+# `make loo` and `make test` as an ordinary user whose path, umask, home and time zone are unlike ours; an environment of 4 GB for
+# each of PYTHONS="python3.12 python3.13".
+strangers:
+	PYTHONS='$(PYTHONS)' .ci/strangers
 
 # The tests of numbers as on other processors, of which OpenBLAS adds up in another order. SkylakeX takes AVX-512. What
 # numpy and scipy use on this machine by themselves, `make test` has run; and two processors may share one code.

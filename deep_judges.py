@@ -1,5 +1,6 @@
 """The `deep` command's door, outside the package, so that it can say when another `deep` stands in its place."""
 
+import os
 import sys
 from importlib import metadata
 
@@ -16,10 +17,14 @@ def main() -> int:
     except (ImportError, SyntaxError):
         if not _installed(OTHER):
             raise
-        sys.stderr.write(
+        line = (
             "error: `deep` must be the package of deep-judges. Got another project's package of that name. "
             "Run: pip uninstall deep, then pip install --force-reinstall deep-judges.\n"
         )
+        try:
+            sys.stderr.write(line)
+        except (AttributeError, OSError):  # closed, full: what Python cannot flush as it ends would make the status 120
+            os._exit(2)
         return 2
     return run()
 

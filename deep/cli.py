@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import EntryPoint
-from io import TextIOWrapper
+from io import FileIO, RawIOBase, TextIOWrapper
 from threading import Timer
-from typing import cast
+from typing import Any, cast
 
 from deep import console
 from deep._util.entry_points import (
@@ -179,23 +179,43 @@ def _main(words: list[str], command: str | None) -> int:
             return _command(command).run(asked.args)
 
 
-def _open_streams() -> None:
-    """Put the null device where a standard stream is closed: a file opened later would take its place.
+class _ErrorStream(FileIO):
+    """Standard error, whose failure fails nothing: a full disk or a reader that went away loses what it was to say.
 
-    A closed standard output is one that every write to fails. What the encoding of an open one lacks is escaped.
+    Else a warning would end a run, and what Python cannot flush as it ends would make every exit status 120.
+    """
+
+    def write(self, data: Any, /) -> int:
+        with suppress(OSError):
+            return super().write(data)
+        return len(data)
+
+
+def _open_streams() -> None:
+    """Give the standard streams one behavior, whether they are open, closed or full, buffered or not.
+
+    A closed one is the null device: a file opened later would take its place. A closed standard output is one that
+    every write to fails. What the encoding of an open one lacks is escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "r"), ("stderr", "w")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(null, True)  # workers need theirs
             setattr(sys, name, os.fdopen(null, mode))
+    # Streams that a caller in this process has put there, a notebook or a test, are the caller's.
+    ours = [name for name in ("stdout", "stderr") if getattr(sys, name) is getattr(sys, f"__{name}__")]
+    if "stdout" in ours and isinstance(sys.stdout.buffer, RawIOBase):
+        # Unbuffered (PYTHONUNBUFFERED), a write of which half found room counts as done, and the rest is lost unsaid.
+        sys.stdout = os.fdopen(sys.stdout.fileno(), "w", 1, encoding=sys.stdout.encoding, closefd=False)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    if "stderr" in ours and os.name == "posix":  # a console of Windows takes letters, not bytes
+        raw = _ErrorStream(sys.stderr.fileno(), "w", closefd=False)
+        sys.stderr = TextIOWrapper(raw, sys.stderr.encoding, sys.stderr.errors, line_buffering=True, write_through=True)
 
 
 def _failed(line: str, status: int) -> int:
-    with suppress(OSError):
-        sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{line}\n")
     return status
 
 

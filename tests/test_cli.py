@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -229,33 +231,109 @@ def test_a_word_that_is_not_known_is_shown_on_one_line(capsys):
     assert capsys.readouterr().err.endswith("deep fit: error: unrecognized arguments: --nothing a\\x1b[31m\\nb\n")
 
 
-def deep(words, redirect, **more):
-    """Run a command in a shell with its output redirected."""
-    command = f"{sys.executable} -m deep {words} {redirect}"
-    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, **more)
+SCRIPT = "-c 'import sys, deep_judges; sys.exit(deep_judges.main())'"
+"""What pip writes as `deep`."""
 
 
-@pytest.mark.parametrize("words", ["--version", "prompts list --json"])
+@pytest.fixture(params=["", "1"], ids=["buffered", "unbuffered"])
+def deep(request):
+    """Return a function that runs a command in a shell with its streams redirected, by each buffering of Python."""
+
+    def run(words, redirect, start="-m deep"):
+        # What is to fit no file is no bytecode either.
+        environment = os.environ | {"PYTHONUNBUFFERED": request.param, "PYTHONDONTWRITEBYTECODE": "1"}
+        command = f"{shlex.quote(sys.executable)} {start} {words} {redirect}"
+        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ("-m deep", "--version"),
+        ("-m deep", "prompts list --json"),
+        ("-m deep", "prompts list --help"),
+        (SCRIPT, "--help"),
+        ("-m deep.cli", "--help"),
+        ("-m deep.experiments.loo", "--help"),
+    ],
+)
 @pytest.mark.parametrize("redirect", ["> /dev/full", ">&-"])
-def test_output_that_cannot_be_written_is_one_line(words, redirect):
+def test_output_that_cannot_be_written_is_one_line(start, words, redirect, deep):
     """No traceback, not even as Python ends, and not status 0."""
-    ran = deep(words, redirect)
+    ran = deep(words, redirect, start)
     assert ran.returncode == 2
     assert ran.stderr.startswith("error: output must be usable. Got: ")
     assert ran.stderr.count("\n") == 1
 
 
-def test_a_reader_that_went_away_is_no_error():
+def test_output_of_which_half_finds_room_is_an_error(tmp_path, deep):
+    """Python's own unbuffered stream drops the other half without a word."""
+    out = tmp_path / "out"
+    ran = deep(
+        "prompts list --json",
+        f"> {shlex.quote(str(out))}",
+        "-c 'import resource; from deep.cli import main; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); raise SystemExit(main())'",
+    )
+    assert (ran.returncode, out.stat().st_size) == (2, 1000)
+    assert ran.stderr.startswith("error: output must be usable. Got: File too large.")
+
+
+@pytest.mark.parametrize("words", ["prompts list --json", "prompts list --help"])
+def test_a_reader_that_went_away_is_no_error(words, deep):
     """`| head -0`: silence, and the status of SIGPIPE."""
-    ran = deep("prompts list --json", "| true; exit ${PIPESTATUS[0]}")
+    ran = deep(words, "| true; exit ${PIPESTATUS[0]}")
     assert (ran.returncode, ran.stdout, ran.stderr) == (141, "", "")
 
 
-@pytest.mark.parametrize("redirect", ["2>&-", "2> /dev/full", "<&-"])
-def test_other_streams_may_be_closed(redirect):
+CANNOT_BE_SAID = ["2>&-", "2> /dev/full", "2> >(true)"]
+
+
+@pytest.mark.parametrize("redirect", [*CANNOT_BE_SAID, "<&-", "<&- 2>&-"])
+def test_other_streams_may_be_closed(redirect, deep):
     """An error that nobody can read has its status; a result is printed as ever."""
     assert deep("lou", redirect).returncode == 2
+    assert deep("fit --nothing", redirect, SCRIPT).returncode == 2
+    assert deep("--test", redirect, "-m deep.experiments.loo").returncode == 2
     assert deep("--version", redirect).stdout == f"deep {version}\n"
+
+
+@pytest.mark.parametrize("redirect", ["> /dev/full 2>&1", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_both_streams_may_be_closed(redirect, deep):
+    """The status is all that is left."""
+    assert deep("lou", redirect).returncode == 2
+    assert deep("--version", redirect).returncode == 2
+
+
+WARNS = """
+import sys, warnings
+from types import SimpleNamespace
+from deep import cli
+
+def run(args):
+    warnings.warn("by a library")
+    sys.stderr.write("a line\\n")
+    print("half a line", end="", file=sys.stderr, flush=True)
+    print("the result")
+    if {bug}:
+        raise ZeroDivisionError
+    return 0
+
+text = "Test.\\n\\nFor instance:\\n\\n  deep test\\n"
+cli._command = lambda name: SimpleNamespace(__doc__=text, add_arguments=lambda parser: None, run=run)
+sys.exit(cli.main(["fit"]))
+"""
+
+
+@pytest.mark.parametrize("redirect", CANNOT_BE_SAID)
+def test_a_warning_that_nobody_can_read_ends_nothing(redirect, deep):
+    """Its result is printed, and a bug has Python's status."""
+    ran = deep("", redirect, f"-c {shlex.quote(WARNS.format(bug=False))}")
+    assert (ran.returncode, ran.stdout) == (0, "the result\n")
+    ran = deep("", redirect, f"-c {shlex.quote(WARNS.format(bug=True))}")
+    assert (ran.returncode, ran.stdout) == (1, "the result\n")
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -64,17 +64,15 @@ def test_another_package_in_its_place_is_one_line(tmp_path):
     (tmp_path / "deep-0.10.dist-info").mkdir()
     (tmp_path / "deep-0.10.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: deep\nVersion: 0.10\n")
     (tmp_path / "deep_judges.py").write_text(Path(deep_judges.__file__).read_text(encoding="utf-8"))
-    found = subprocess.run(
-        [sys.executable, "-c", "import sys, deep_judges; sys.exit(deep_judges.main())"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path)},
-        check=False,
-    )
+    start = [sys.executable, "-c", "import sys, deep_judges; sys.exit(deep_judges.main())"]
+    more = {"capture_output": True, "text": True, "cwd": tmp_path, "env": {"PYTHONPATH": str(tmp_path)}}
+    found = subprocess.run(start, check=False, **more)
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1
     assert "pip install --force-reinstall deep-judges" in found.stderr
+    for redirect in ("2>&-", "2> /dev/full"):
+        unread = subprocess.run(["bash", "-c", f'"$@" {redirect}', "bash", *start], check=False, **more)
+        assert (unread.returncode, unread.stderr) == (2, "")
 
 
 def test_a_broken_package_of_our_own_is_not_blamed_on_the_other(monkeypatch):

@@ -231,7 +231,7 @@ SHORT = {
 def test_files_hold_a_topic():
     """No more files than there are topics, none a splinter but for a reason, and few lines that import."""
     files = counter().counted_files(ROOT)
-    assert len(files) <= 290
+    assert len(files) <= 291
     short = {path for path, found in files.items() if 0 < found.code < 40}
     assert [str(path) for path in short if not {path.name, path.as_posix()} & set(SHORT)] == []
     assert [name for name in SHORT if not any(name in (path.name, path.as_posix()) for path in short)] == []

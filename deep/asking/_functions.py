@@ -22,6 +22,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 from uuid import uuid4
 
+from deep._util import sqlite_log
 from deep.asking._options import AskProgress, ProgressCallback
 from deep.exceptions import InputError, printable
 from deep.judges import OfflineJudge, voter_name
@@ -290,10 +291,7 @@ FAILED = Judgment(-1, "failed")
 RECENT = 100_000
 """Judgments that are kept in memory as well."""
 
-SCHEMA = """
-PRAGMA busy_timeout = 30000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 20000;
-CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, voter TEXT, judgment TEXT, cost REAL) WITHOUT ROWID;
-"""
+TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, voter TEXT, judgment TEXT, cost REAL) WITHOUT ROWID"
 
 
 @dataclass(eq=False)
@@ -319,6 +317,7 @@ class Calls:
     _book: sqlite3.Connection | None = field(default=None, init=False)
     _coming: list[tuple[str, str, str, float | None]] = field(default_factory=list, init=False)
     _written: asyncio.Future[None] = field(init=False)
+    _due: float = field(default=0.0, init=False)
     _failed: dict[str, Judgment] = field(default_factory=dict, init=False)
     _recent: dict[str, Judgment] = field(default_factory=dict, init=False)
     _told: set[tuple[str, str]] = field(default_factory=set, init=False)
@@ -437,21 +436,23 @@ class Calls:
         """Write the answers that have come, as one transaction."""
         rows, self._coming = self._coming, []
         try:
-            with self._opened() as book:  # all or none of them
-                book.execute("BEGIN IMMEDIATE")
+            with sqlite_log.transaction(self._opened()) as book:  # all or none of them
                 book.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", rows)
         except sqlite3.Error as error:
             written.set_exception(self._unusable(error))
         else:
             written.set_result(None)
+            loop, wait = asyncio.get_running_loop(), sqlite_log.SECONDS_OUTSIDE
+            if loop.time() >= self._due:
+                loop.call_later(wait, sqlite_log.move_log_into_file, book)
+                self._due = loop.time() + wait
 
     def _opened(self) -> sqlite3.Connection:
         """Return the answers, opened by the loop's thread, the only one to use them."""
         if self._book is None:
             try:
-                book = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-                weakref.finalize(self, book.close)
-                book.executescript(SCHEMA)
+                book = sqlite_log.opened(self._path, TABLE)
+                weakref.finalize(self, sqlite_log.close, book)
                 self.spent = book.execute("SELECT total(cost) FROM answers").fetchone()[0]
             except sqlite3.Error as error:
                 raise self._unusable(error) from None

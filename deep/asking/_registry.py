@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from operator import attrgetter
@@ -139,9 +139,10 @@ def _kind_of(given: str) -> tuple[JudgeKind, str]:
     name = given.removeprefix(LEXICAL_PREFIX)
     if rest and prefix in _LOADERS:
         return cast("JudgeKind", prefix), rest
-    if given in prompt_pool.POOLS or any(Path(given).glob("*.toml")):
+    unversioned = given.partition("@")[0]
+    if unversioned in prompt_pool.POOLS or any(Path(given).glob("*.toml")):
         return "pool", given
-    if given.endswith(".toml") or given in prompt_pool.list_prompts():
+    if given.endswith(".toml") or unversioned in prompt_pool.list_prompts():
         return "prompt", given
     if given == "lexical" or name in LEXICAL:
         return "lexical", ALL if given == "lexical" else name
@@ -353,7 +354,9 @@ class Finder:
                 few_shot=self.sampling.few_shot if voter.details.get("few_shot") else None,
                 chunk=self._chunk(voter),
             )
-            return prompt_pool.PromptJudge(self._pool[voter.id], *asked)
+            prompt = self._pool[voter.id]
+            coded = prompt.coded or bool(voter.details.get("coded"))
+            return prompt_pool.PromptJudge(replace(prompt, coded=coded), *asked)
         return self._by_entry_point(voter)
 
     def _by_entry_point(self, voter: Voter) -> Judge | None:

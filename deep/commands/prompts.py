@@ -87,7 +87,7 @@ def _render(args: argparse.Namespace) -> int:
     given = {name: text.replace("\r\n", "\n").removesuffix("\n") for name, text in texts.items()}
     messages = prompt.render(**given, shots=console.shots_for(args, given["source"], given["claim"]))
     lines = ["\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)]
-    results = {"messages": messages, "schema": prompt.schema(), "parameters": prompt.parameters}
+    results = {"messages": messages, "schema": prompt.schema(**given), "parameters": prompt.parameters}
     console.print_result(results, lines, as_json=args.json)
     return ExitStatus.DONE
 

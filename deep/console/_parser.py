@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
@@ -150,6 +151,10 @@ class CommandParser(argparse.ArgumentParser):
         args = self.parse_args([*head, *with_config(room, rest)])
         check_apart(args)
         return Asked(room, dict(vars(args)), args)
+
+    def print_help(self, file: Any = None) -> None:
+        """Write the help; an output that cannot be written is an error, which argparse passes over."""
+        (file or sys.stdout).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2 and one line, whatever the words that it repeats."""

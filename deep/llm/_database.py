@@ -17,6 +17,8 @@ from sqlalchemy import text as sql
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from deep._util import sqlite_log
+from deep._util.sqlite_log import log_of
 from deep.exceptions import DeepError, InputError, MissingDependencyError
 from deep.llm import _schema
 from deep.llm._errors import LedgerError
@@ -57,33 +59,56 @@ def one_line(error: Exception) -> str:
 
 
 def engine_for(target: str, *, create: bool) -> sa.Engine:
-    """Return an engine for the ledger at `target`, its tables in place.
+    """Return an engine for the ledger at `target`, its tables in place; without `create`, one that only reads.
 
     Raises
     ------
     InputError
-        `target` is no ledger, or `create` is False and there is none.
+        `target` is no ledger, or one of another version, or `create` is False and there is none.
     LedgerError
         The database cannot be opened.
     """
-    url, frozen = _url(target), is_read_only(target)
-    if frozen:  # without a log beside it, SQLite must be told that it needs to make none
-        query = {"mode": "ro", "uri": "true"} | ({} if Path(f"{target}-wal").exists() else {"immutable": "1"})
-        url = sa.URL.create("sqlite", database=f"file:{quote(str(Path(target).absolute()))}", query=query)
-    if not is_shared(target) and not create and not Path(target).is_file():
+    name, shared = describe_ledger(target), is_shared(target)
+    if not shared and not create and not Path(target).is_file():
         raise InputError(f"`ledger` must be an existing ledger. Got {target!r}, which is no file.")
     try:
-        engine = sa.create_engine(url, poolclass=NullPool, hide_parameters=True)
-        if not is_shared(target) and not frozen:
+        if not shared and Path(target).exists() and Path(target).stat().st_size:  # looked at before it is written to
+            engine = _engine(_url_to_read(target))
+            with engine.begin() as connection:
+                _check_tables(connection, name, create=create)
+            if not create:
+                if sqlite_log.has_foreign_log(target):
+                    sqlite_log.tell(f"{log_of(target)} does not belong to {target}, which is read without it.")
+                return engine
+        if not shared:
+            sqlite_log.set_aside_foreign_log(target)
+        engine = _engine(_url(target))
+        if not shared:
             sa.event.listen(engine, "connect", _set_pragmas)
-        _prepare(engine, describe_ledger(target), create=create, frozen=frozen)
+            sa.event.listen(engine, "commit", _stamp)
+        with engine.begin() as connection:
+            _make_tables(connection, name, create=create)
     except ModuleNotFoundError:
         raise MissingDependencyError(
-            f"`ledger` {describe_ledger(target)} needs a driver that is not installed. Install deep-judges[postgresql]."
+            f"`ledger` {name} needs a driver that is not installed. Install deep-judges[postgresql]."
         ) from None
-    except (SQLAlchemyError, UnicodeDecodeError) as error:  # the latter of SQLite's own message about a damaged file
-        raise LedgerError(f"`ledger` {describe_ledger(target)} cannot be opened: {one_line(error)}.") from None
+    except (OSError, SQLAlchemyError, UnicodeDecodeError) as error:  # the last of SQLite's message on a damaged file
+        raise LedgerError(f"`ledger` {name} cannot be opened: {one_line(error)}.") from None
     return engine
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    return sa.create_engine(url, poolclass=NullPool, hide_parameters=True)
+
+
+def _url_to_read(target: str) -> sa.URL:
+    """Return the URL by which a file is read and nothing beside it is removed, without a -wal that is not its own."""
+    has_log, frozen, foreign = log_of(target).exists(), is_read_only(target), sqlite_log.has_foreign_log(target)
+    # The last connection that may write would move the -wal into the file.
+    query = {"mode": "ro" if has_log or frozen else "rw", "uri": "true"}
+    if foreign or (frozen and not has_log):  # SQLite must be told that it needs to make none
+        query["immutable"] = "1"
+    return sa.URL.create("sqlite", database=f"file:{quote(str(Path(target).absolute()))}", query=query)
 
 
 def _url(target: str) -> sa.URL:
@@ -101,26 +126,61 @@ def _url(target: str) -> sa.URL:
 def _set_pragmas(connection: sqlite3.Connection, _: object) -> None:
     """Make every commit survive a power cut, and let reports read while a run writes."""
     cursor = connection.cursor()
-    cursor.execute("PRAGMA busy_timeout = 30000")
+    cursor.execute(f"PRAGMA busy_timeout = {sqlite_log.BUSY_MS}")
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
 
 
-def _prepare(engine: sa.Engine, name: str, *, create: bool, frozen: bool) -> None:
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(sql("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK_CLASS})
-        tables = set(sa.inspect(connection).get_table_names())
-        if not tables >= {"deep_meta"} and ((tables and engine.dialect.name == "sqlite") or not create):
+def driver_of(connection: sa.Connection) -> sqlite3.Connection:
+    """Return SQLite's own connection."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
+def _stamp(connection: sa.Connection) -> None:
+    if driver_of(connection).in_transaction:  # something was written
+        sqlite_log.stamp(driver_of(connection))
+
+
+def _make_tables(connection: sa.Connection, name: str, *, create: bool) -> None:
+    """Make the tables of a new ledger, all or none of them."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sql("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK_CLASS})
+    if not _check_tables(connection, name, create=create):
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        _schema.metadata.create_all(connection)
+        connection.execute(_schema.meta.insert(), {"version": _schema.VERSION})
+
+
+def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool:
+    """Return whether the tables of a ledger are there; with `create` it may still be empty.
+
+    Raises
+    ------
+    InputError
+        It holds something else, or the tables of another version.
+    """
+    found_columns = sa.inspect(connection).get_multi_columns()
+    tables = {table: {column["name"] for column in columns} for (_, table), columns in found_columns.items()}
+    found = connection.execute(_schema.meta.select()).scalar() if "deep_meta" in tables else None
+    if found is None:
+        # One that was killed as it was made has no version yet.
+        if not create or (tables and "deep_meta" not in tables and connection.dialect.name == "sqlite"):
             raise InputError(f"`ledger` must be a ledger of deep. Got {name!r}, which holds something else.")
-        if not frozen:
-            _schema.metadata.create_all(connection)
-        found = connection.execute(_schema.meta.select()).scalar()
-        if found is None:
-            connection.execute(_schema.meta.insert(), {"version": _schema.VERSION})
-        elif found != _schema.VERSION:
-            raise InputError(f"`ledger` must have schema version {_schema.VERSION}. Got {found} in {name!r}.")
+        return False
+    if found != _schema.VERSION:
+        raise InputError(f"`ledger` must have schema version {_schema.VERSION}. Got {found} in {name!r}.")
+    for table in _schema.metadata.sorted_tables:
+        lacking = {column.name for column in table.columns} - tables.get(table.name, set())
+        if lacking:
+            raise InputError(
+                f"`ledger` must have the tables of schema version {_schema.VERSION}. "
+                f"Got {name!r}, whose table {table.name} lacks {', '.join(sorted(lacking))}."
+            )
+    return True
 
 
 def in_parts(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
@@ -337,6 +397,15 @@ class LedgerFiles:
             return "was replaced"
         return None if self._log is None or log == self._log else "lost its -wal file"
 
+    def move_log(self, connection: sa.Connection) -> bool:
+        """Leave nothing in the log alone, where the files are as they were left; return whether that is all of it."""
+        if self.change() is not None:  # the next commit tells
+            return True
+        whole = sqlite_log.move_log_into_file(driver_of(connection))
+        if self.moved() is None:
+            self.left()
+        return whole
+
     @property
     def unlocked(self) -> bool:
         """Whether the lock is not the one that this process holds, so that another process may write."""
@@ -366,8 +435,7 @@ def keep(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
         No file can be made there.
     """
     kept = _free_name(path)
-    source = connection.connection.driver_connection
-    assert source is not None, "an open connection"
+    source = driver_of(connection)
     damaged = Path(f"{kept}.damaged")
     try:
         with closing(sqlite3.connect(kept)) as copy:
@@ -419,7 +487,7 @@ def enter_kept(connection: sa.Connection, path: str) -> list[str]:
 
 def _enter(connection: sa.Connection, file: Path) -> str:
     try:
-        connect(engine_for(str(file), create=False), str(file)).close()  # it is a ledger, and its log is in it
+        engine_for(str(file), create=True)  # it is a ledger, and its log is its own
         n = _merge(connection, file)
     except (DeepError, sqlite3.Error, SQLAlchemyError) as error:
         raise LedgerError(
@@ -432,13 +500,11 @@ def _enter(connection: sa.Connection, file: Path) -> str:
 
 def _merge(connection: sa.Connection, file: Path) -> int:
     """Enter all rows of a kept file in one transaction, and return how many answers are new."""
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
+    driver = driver_of(connection)
     answered = "SELECT count(*) FROM main.attempts WHERE outcome = 'answered'"
     driver.execute("ATTACH DATABASE ? AS kept", (str(file),))
     try:
-        with driver:
-            driver.execute("BEGIN IMMEDIATE")
+        with sqlite_log.transaction(driver):
             (before,) = driver.execute(answered).fetchone()
             for statement in _statements(driver):
                 driver.execute(statement)
@@ -473,7 +539,7 @@ def _free_name(path: str) -> str:
     number = 1
     while True:
         name = f"{path}{KEPT}{number}"
-        if not Path(f"{name}{ENTERED}").exists():
+        if not any(Path(f"{name}{ending}").exists() for ending in (ENTERED, "-wal")):
             with suppress(FileExistsError):
                 os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 return name

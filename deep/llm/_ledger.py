@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, func, select, up
 from sqlalchemy import text as sql
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run
 from deep.exceptions import DeepError
 from deep.llm import _database, _schema
 from deep.llm._batch_results import EXPORTS, MAKING, release_exports, release_unmade, waiting_in
@@ -125,21 +126,31 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
-        stop = False
+        stop, due, wait = False, None, 0.0  # what the first commit wrote is moved into the file at once
         while not stop:
-            group, stop = self._gather()
+            group, stop = self._gather(due)
             for part in _parts(group):
                 self._commit(part)
+            if group and due is None:
+                due, wait = time.monotonic() + wait, SECONDS_OUTSIDE
+            if due is not None and time.monotonic() >= due:
+                files = self._files if self._connection is self._opened else None
+                due = None if files is None or files.move_log(self._connection) else time.monotonic() + wait
         with suppress(SQLAlchemyError):  # of a connection that is lost; what was to be written has its error
+            if self._files is not None:
+                end_run(_database.driver_of(self._connection))
             self._connection.close()
         if self._files is not None and self._connection is not self._opened:
             with self._files.closing(overwritten=self._overwritten):
                 self._opened.close()
 
-    def _gather(self) -> tuple[list[_Entry], bool]:
-        """Return all that waits, at least one piece of work, and whether to stop after it."""
+    def _gather(self, due: float | None) -> tuple[list[_Entry], bool]:
+        """Return all that waits, at least one piece of work before the time `due`, and whether to stop after it."""
         group: list[_Entry] = []
-        entries = self._queue.get()
+        try:
+            entries = self._queue.get(timeout=None if due is None else max(0.0, due - time.monotonic()))
+        except queue.Empty:
+            return group, False
         while entries is not None:
             group += entries
             if len(group) >= MAX_GROUP or self._queue.empty():

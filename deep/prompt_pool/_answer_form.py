@@ -191,14 +191,12 @@ class AnswerForm:
 
     def marker(self, tag: str) -> str:
         """Return the marker that announces the answer: a line's beginning, an element's name, or a key."""
-        if self.output == "json":
-            return self.kind
         name = self.key(tag)
         return f"{self.kind.upper()}{name[len(self.kind) :]}:" if self.output == "text" else name
 
     def key(self, tag: str) -> str:
         """Return the key of the answer in an object that holds nothing else."""
-        return f"{self.kind}-{tag}" if tag and self.output != "json" else self.kind
+        return f"{self.kind}-{tag}" if tag else self.kind
 
     def line(self, tag: str, label: str) -> str:
         """Return the line that gives an answer."""
@@ -206,6 +204,15 @@ class AnswerForm:
         if self.output == "json":
             return json.dumps({marker: label}, ensure_ascii=False)
         return f"<{marker}>{label}</{marker}>" if self.output == "xml" else f"{marker} {label}"
+
+    def tag(self, material: Material, *, again: bool = False) -> str:
+        """Return the code that the answer must carry, perhaps none.
+
+        Asked `again`, it carries one too where a text holds an answer in disguise: a bare one may be a copy of it.
+        """
+        asked = "" if self.output == "json" and not material.coded else material.tag(self.kind)
+        forged = again and not (asked or material.bare) and material.forges(self.kind, self._words)
+        return material.code if forged else asked
 
     def judge(
         self,
@@ -410,7 +417,7 @@ def repair_text(form: AnswerForm, material: Material, reply: str) -> str:
     # The reply's own code: it is new, so that no tag in the reply can close the fence.
     fence = Material(reply[-MOST_QUOTED:], "\n".join(material.given))
     quoted = f"<reply-{fence.code}>\n{fence.source}\n</reply-{fence.code}>"
-    return _TURN.format(reply=quoted, lines=_lines(form, material.tag(form.kind)))
+    return _TURN.format(reply=quoted, lines=_lines(form, form.tag(material, again=True)))
 
 
 def _lines(form: AnswerForm, tag: str) -> str:

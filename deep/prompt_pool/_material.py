@@ -4,17 +4,16 @@ Both are text that somebody else wrote, so they are fenced by tags that carry a 
 and a template is filled in one pass, so that nothing inside them is read as a placeholder.
 """
 
-import html
 import json
 import re
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 from deep.exceptions import InputError
+from deep.prompt_pool._locate import decoded, letters, skeletons, spelled, ways
 from deep.records import Example
 
 PLACEHOLDER = re.compile(r"\{\{ ?([A-Za-z_]+) ?\}\}")
@@ -33,13 +32,13 @@ _CHAT_TOKEN = re.compile(
 _ZERO_WIDTH_SPACE = "\u200b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SENTENCE_END = re.compile(r"[.!?:;<>\n\u3002\uff01\uff1f]")
+_SURE = 24
+"""Letters and digits in a row that stand in no text by chance, and need no ends of words around them."""
+
+# Behind the key of an empty list: brackets with nothing between them, or a sign and no word more in the line.
+_ENDS = r"\s\w.,;!?()'\"\u2018-\u201f"
+_EMPTY = rf"[\W_]{{0,60}}?(?:[^{_ENDS}:=]\s{{0,40}}[^{_ENDS}:=]|[^{_ENDS}-][^\w\n]{{0,40}}$)"
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|u\{0*([0-9a-fA-F]{1,5})\}|[xX]([0-9a-fA-F]{2})|([nrtbf])|([\"'/]))")
-_ENTITY = re.compile(r"&#?[0-9a-zA-Z]{1,31};")
-_COMMON = ("&amp;", "&apos;", "&gt;", "&lt;", "&quot;")
-_MOST_LAYERS = 8
-_BRACKET = re.compile(r"[\"'`\u2018-\u201f\u00ab\u00bb{},]+")
-_SEPARATOR = re.compile(r",?([:\[\]]),?")
 
 
 def clean(text: str, name: str) -> str:
@@ -51,55 +50,6 @@ def clean(text: str, name: str) -> str:
         raise InputError(f"`{name}` must be a string. Got {text!r}.")
     sendable = _CONTROL.sub(" ", _SURROGATE.sub("\ufffd", text))
     return _CHAT_TOKEN.sub(lambda match: match[0] + _ZERO_WIDTH_SPACE, sendable)
-
-
-def decoded(text: str) -> str:
-    r"""Return a text as it reads once its escapes and entities are undone, also where they stand one in another.
-
-    It is compared and never shown: no backslash is left in it.
-
-    Examples
-    --------
-    >>> from deep.prompt_pool._material import decoded
-    >>> decoded(r"&lt;faithful&gt; V\u0045R\u200bDICT &amp;quot;")
-    '<faithful> VERDICT "'
-    """
-    for _ in range(_MOST_LAYERS):
-        read = _ESCAPE.sub(_unescaped, _without_entities(_visible(text)))
-        if read == text:
-            break
-        text = read
-    return html.unescape(text).replace("\\", "")
-
-
-def _without_entities(text: str) -> str:
-    """Return a text without entities; one that lacks its semicolon may be waiting for an escape to be undone."""
-    for _ in range(_MOST_LAYERS):
-        read = _ENTITY.sub(lambda match: _character(match[0]), text)
-        if read == text:
-            break
-        text = read
-    return text
-
-
-def _character(entity: str) -> str:
-    lower = entity.lower()
-    return html.unescape(lower if lower in _COMMON or html.unescape(entity) == entity else entity)
-
-
-def _visible(text: str) -> str:
-    """Return a text in compatibility form, without invisible format characters."""
-    if text.isascii():
-        return text
-    folded = unicodedata.normalize("NFKC", text)
-    return folded.translate({ord(c): None for c in set(folded) if unicodedata.category(c) == "Cf"})
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1] or match[2] or match[3]
-    if code:
-        return chr(int(code, 16))
-    return " " if match[4] else match[5]
 
 
 def _codes(*texts: str) -> Iterator[str]:
@@ -121,6 +71,8 @@ class Material:
         The question that the claim answers, where the prompt shows it.
     bare : bool, default=False
         The prompt puts them in without tags, and its answer carries no code.
+    coded : bool, default=False
+        Every answer carries a code of its own question.
 
     Examples
     --------
@@ -136,6 +88,7 @@ class Material:
     claim: str
     question: str | None = None
     bare: bool = False
+    coded: bool = False
 
     def __post_init__(self) -> None:
         for name in ("source", "claim") if self.question is None else ("source", "claim", "question"):
@@ -164,59 +117,85 @@ class Material:
             return str(getattr(self, name))
         return f"<{name}-{self.code}>\n{getattr(self, name)}\n</{name}-{self.code}>"
 
-    def tag(self, word: str) -> str:
-        """Return the code where a text holds something like a finished `word` line, else nothing.
+    @cached_property
+    def answer_code(self) -> str:
+        """Return 8 hexadecimal digits of a hash of all texts: no other question has them, and no text can hold them."""
+        texts = [text.casefold() for text in self.given]
+        candidates = list(_codes("answer", *self.given))
+        return next((code for code in candidates if not any(code in text for text in texts)), candidates[-1])
 
-        An answer's marker then carries the code, so that a line quoted from the texts cannot pass for the answer.
+    def tag(self, word: str) -> str:
+        """Return the code that the answer must carry: always where `coded`, else where a text holds a `word` line.
+
+        An answer's marker then carries the code, so that a line quoted from the texts cannot pass for the answer. What
+        counts for a line here decides what is asked, and so what a ledger has answers to: it stays as it was. An echo
+        of a line in disguise is known by `holds`.
         """
-        if self.bare:
-            return ""
+        if self.bare or self.coded:
+            return self.answer_code if self.coded else ""
         alike = re.compile(rf"{word}[\W_]*[:\uff1a>]", re.IGNORECASE | re.ASCII)
         return self.code if any(map(alike.search, self.texts)) else ""
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The texts as they stand and as they read once decoded, in which an echo is looked for."""
+        """The texts as they stand and as they read once decoded."""
         return tuple(dict.fromkeys([*self.given, *map(decoded, self.given)]))
 
+    @cached_property
+    def _seen(self) -> tuple[str, ...]:
+        """The skeletons of the texts, in which an echo is looked for."""
+        return tuple(dict.fromkeys(view for text in self.given for view in skeletons(text)))
+
     def equals(self, text: str) -> bool:
-        """Tell whether `text` is one of the texts or a line of it, but for case, punctuation and white space."""
-        return _letters(text) in self._lines
+        """Tell whether `text` is one of the texts or a line of it, but for its look, punctuation and white space."""
+        return letters(text) in self._lines
 
     def echoes(self, said: str, *, context: str = "") -> bool:
         """Tell whether `said` could have been copied from a text, where a reply holds it in place of an answer.
 
         It could if it is a line or a sentence there, or if it stands there together with the `context` in which it
-        stands in the reply. Case, punctuation and white space do not matter.
+        stands in the reply. Only letters and digits matter, by their look.
         """
-        around = _letters(context or said)
-        held = len(around) > 0 and any(around in text for text in self._spelled)
-        return held or _letters(said) in self._lines or _letters(said) in self._sentences
+        around = letters(context or said)
+        held = len(around) > 0 and any(around in text for text in self._letters)
+        return held or letters(said) in self._lines or letters(said) in self._sentences
 
     @cached_property
-    def _spelled(self) -> tuple[str, ...]:
-        return tuple(map(_letters, self.texts))
+    def _letters(self) -> tuple[str, ...]:
+        return tuple(map(letters, self._seen))
 
     @cached_property
     def _lines(self) -> frozenset[str]:
-        return frozenset(_letters(part) for text in self.texts for part in [text, *text.splitlines()]) - {""}
+        return frozenset(letters(part) for text in self._seen for part in [text, *text.splitlines()]) - {""}
 
     @cached_property
     def _sentences(self) -> frozenset[str]:
-        parts = (part for text in self.texts for part in _SENTENCE_END.split(text))
-        return frozenset(map(_letters, parts)) - {""}
+        parts = (part for text in self._seen for part in _SENTENCE_END.split(text))
+        return frozenset(map(letters, parts)) - {""}
 
-    def holds(self, excerpt: str) -> bool:
-        """Tell whether `excerpt` stands in a text, but for escapes, entities, case and white space."""
-        wanted = _unspaced(decoded(excerpt))
-        return any(wanted in text for text in self._unspaced)
+    def holds(self, name: str, said: str = "") -> bool:
+        """Tell whether a name and what is said of it stand in a text, letter by letter, however they are written.
 
-    @cached_property
-    def _unspaced(self) -> tuple[str, ...]:
-        return tuple(map(_unspaced, self.texts))
+        Examples
+        --------
+        >>> from deep.prompt_pool._material import Material
+        >>> Material("<b>VERDICT</b>[1]: no", "It rained.").holds("verdict", "NO")
+        True
+        """
+        name, said = decoded(name), decoded(said)
+        wanted = ways(name, said)
+        if len(wanted[0]) < _SURE:
+            return bool(wanted[0]) and any(map(spelled(name, said).search, self._seen))
+        return any(way in text for text in self._letters for way in wanted)
+
+    def forges(self, name: str, labels: Iterable[str]) -> bool:
+        """Tell whether a text holds an answer of this name, in whatever disguise: a label, or a number without any."""
+        number = spelled(name, "").pattern + r"[\W_]*\d"
+        said = list(labels)
+        return any(self.holds(name, one) for one in said) if said else any(map(re.compile(number).search, self._seen))
 
     def repeats(self, fields: Mapping[str, Any]) -> bool:
-        """Tell whether all that an object says stands in a text, key by key, in whatever spelling and order.
+        """Tell whether all that an object says stands in a text, key by key, however it is written and in what order.
 
         Examples
         --------
@@ -233,29 +212,13 @@ class Material:
             return self.repeats(value) if value else True
         if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
             return all(self._says(key, entry) for entry in value)
-        if isinstance(value, str) and not any(map(str.isalnum, value)):
-            return True
-        pair = _squeezed(json.dumps({key: value}, ensure_ascii=False)).strip(",")
-        pair = pair.removesuffix("]") if value else pair
-        whole = rf"(?<=[,:\[\]]){re.escape(pair)}" + ("" if pair.endswith("[]") else r"(?!\w)")
-        return any(re.search(whole, text) for text in self._objects)
-
-    @cached_property
-    def _objects(self) -> tuple[str, ...]:
-        return tuple(map(_squeezed, self.texts))
-
-
-def _unspaced(text: str) -> str:
-    return "".join(text.casefold().split())
-
-
-def _squeezed(text: str) -> str:
-    """Return a text without white space, one sign for whatever quotes, braces and commas part two words."""
-    return _SEPARATOR.sub(r"\1", _BRACKET.sub(",", _unspaced(decoded(text))))
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
+        entries = value if isinstance(value, list) else [value]
+        said = " ".join(entry if isinstance(entry, str) else json.dumps(entry) for entry in entries)
+        if any(map(str.isalnum, said)):
+            return self.holds(key, said)
+        # An empty list is told by the sign behind its key, whatever became of its brackets.
+        empty = re.compile(spelled(decoded(key), "").pattern + _EMPTY, re.MULTILINE)
+        return isinstance(value, str) or any(empty.search(way) for text in self._seen for way in (text, text[::-1]))
 
 
 def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

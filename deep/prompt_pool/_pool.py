@@ -17,6 +17,12 @@ from deep.prompt_pool._rules import find_problems
 DOCUMENT_FIRST = "-doc-first"
 """What the id of a document-first variant ends with."""
 
+CODED = "coded"
+"""Behind ``ID@``: the version whose answers carry a code of their question."""
+
+SHORTEST_HASH = 8
+"""Digits of a hash that name a version, as columns of votes show them."""
+
 _MATERIAL = "{{source}}\n\n{{claim}}\n\n"
 _ORDER = " The material comes first, the task after it."
 
@@ -121,6 +127,9 @@ def _written() -> list[str]:
 def load_prompt(id_or_path: str | Path) -> Prompt:
     """Return a prompt by its id, or from a TOML file by its path.
 
+    ``ID@coded`` is the version whose answers carry a code, and ``ID@HASH`` the one of this hash, of which the first
+    eight digits do: so a column of old votes is asked for again, whichever version the id alone stands for.
+
     Raises
     ------
     InputError
@@ -131,22 +140,33 @@ def load_prompt(id_or_path: str | Path) -> Prompt:
     >>> from deep.prompt_pool import load_prompt
     >>> load_prompt("deep-numbers").labels["NOT SUPPORTED"]
     0
+    >>> load_prompt("deep-numbers@coded").hash == load_prompt("deep-numbers").hash
+    False
     """
     if str(id_or_path).endswith(".toml"):
         return _load(Path(id_or_path))
-    if id_or_path not in list_prompts():
+    full, at, version = str(id_or_path).partition("@")
+    if full not in list_prompts():
         allowed = ", ".join(sorted(_written()))
         raise InputError(
             f"`id` must be one of {allowed}, each also with {DOCUMENT_FIRST} behind it, or a path to a .toml file. "
             f"Got {str(id_or_path)!r}."
         )
-    name = str(id_or_path).removesuffix(DOCUMENT_FIRST)
+    name = full.removesuffix(DOCUMENT_FIRST)
     prompt = _load(FOLDER / f"{name}.toml")
-    return prompt if name == id_or_path else document_first(prompt)
+    prompt = prompt if name == full else document_first(prompt)
+    if not at:
+        return prompt
+    versions = [prompt, replace(prompt, coded=True)]
+    for one in versions:
+        if (version == CODED and one.coded) or (len(version) >= SHORTEST_HASH and one.hash.startswith(version)):
+            return one
+    known = " or ".join(one.hash[:SHORTEST_HASH] for one in versions)
+    raise InputError(f"`id` must have {CODED} or a hash of its own behind the @, {known}. Got {str(id_or_path)!r}.")
 
 
 def load_pool(name_or_folder: str | Path) -> tuple[Prompt, ...]:
-    """Return the prompts of a pool, or of every TOML file in a folder, sorted by name.
+    """Return the prompts of a pool, or of every TOML file in a folder, sorted by name; ``POOL@coded`` with codes.
 
     Raises
     ------
@@ -159,8 +179,9 @@ def load_pool(name_or_folder: str | Path) -> tuple[Prompt, ...]:
     >>> len(load_pool("deep-9"))
     9
     """
-    if name_or_folder in POOLS:
-        return tuple(load_prompt(name) for name in POOLS[str(name_or_folder)])
+    pool, at, version = str(name_or_folder).partition("@")
+    if pool in POOLS:
+        return tuple(load_prompt(f"{name}{at}{version}") for name in POOLS[pool])
     if not Path(name_or_folder).is_dir():
         raise InputError(
             f"`name_or_folder` must be one of {', '.join(sorted(POOLS))}, or a folder of .toml prompts. "

@@ -22,7 +22,7 @@ RENDERING = 1
 # What is written about a prompt; a better citation must not make a new column or buy an answer again.
 _NOT_HASHED = ("family", "follows", "threshold_reason", "unshared_error", *PURPOSE)
 
-_HASHED_IF_SET = ("answer_first", "fenced", "listed", "parts", "scale_words", "verdict_words", "windows")
+_HASHED_IF_SET = ("answer_first", "coded", "fenced", "listed", "parts", "scale_words", "verdict_words", "windows")
 """A prompt that was written before there were any keeps its columns and its answers."""
 
 _PLACE = "{{examples}}\n\n"
@@ -82,6 +82,9 @@ class Prompt:
     expected_tpr, expected_tnr : {'higher', 'lower', 'same'}, optional
         How its true positive and true negative rates should stand to those of ``deep-strict-steps``. These four are
         given together or not at all.
+    coded : bool, default=False
+        Whether every answer carries a code of its question, so that nothing else can pass for it: neither a line of the
+        document nor a reply to another claim. Another version, with a hash of its own.
 
     Raises
     ------
@@ -129,6 +132,7 @@ class Prompt:
     verdict_words: Mapping[str, int] = field(default_factory=dict, hash=False)
     scale_words: Mapping[str, float] = field(default_factory=dict, hash=False)
     listed: bool = False
+    coded: bool = False
 
     def __post_init__(self) -> None:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -206,7 +210,7 @@ class Prompt:
         material = self._material(source, claim, question)
         values = {
             **{name: material.fenced(name) for name in ("source", "claim", "question")},
-            "verdict": self._form.marker(material.tag(self.kind)),
+            "verdict": self._form.marker(self._form.tag(material)),
             "examples": self._shown(shots),
         }
         user = self._with_place_for(shots)
@@ -241,7 +245,9 @@ class Prompt:
         alone = self.kind == "verdict" and not (self.reasons_first or self.parts)
         return alone and self.output != "json" and self.fenced
 
-    def choice(self, source: str, claim: str, constrain: str, *, question: str | None = None) -> Choice | None:
+    def choice(
+        self, source: str, claim: str, constrain: str, *, question: str | None = None, again: bool = False
+    ) -> Choice | None:
         """Return the constraint of a reply that is the verdict alone; None for a score, or with `constrain` ``none``.
 
         Parameters
@@ -249,8 +255,10 @@ class Prompt:
         source, claim : str
         constrain : {'none', 'schema', 'vllm'}
         question : str, optional
+        again : bool, default=False
+            For the repair turn.
         """
-        return choice_of(self._form, self._material(source, claim, question).tag(self.kind), constrain)
+        return choice_of(self._form, self._form.tag(self._material(source, claim, question), again=again), constrain)
 
     def check_few_shot(self) -> None:
         """Raise where the prompt cannot show labeled examples: labels are no grades."""
@@ -289,8 +297,11 @@ class Prompt:
         first = first_labels(self.labels)
         return [label for label in self.labels if label in first or shown % label in self.user]
 
-    def schema(self) -> dict[str, Any] | None:
-        """Return the JSON schema of the reply, reasoning before the answer; None where the output is not JSON."""
+    def schema(self, source: str = "", claim: str = "", question: str | None = None) -> dict[str, Any] | None:
+        """Return the JSON schema of the reply, reasoning before the answer; None where the output is not JSON.
+
+        It depends on what is asked about where the prompt is `coded`: the key of the answer holds the code.
+        """
         if self.output != "json":
             return None
         answer = {"type": "number"} if self.kind == "score" else {"type": "string", "enum": self.told_labels}
@@ -298,7 +309,7 @@ class Prompt:
         properties: dict[str, Any] = dict.fromkeys(self.parts, lists)
         if self.reasons_first:
             properties["reasoning"] = {"type": "string"}
-        properties[self.kind] = answer
+        properties[self._form.key(self._form.tag(self._material(source, claim, question)))] = answer
         return object_schema(properties)
 
     def parse(
@@ -351,7 +362,7 @@ class Prompt:
 
     def _material(self, source: str, claim: str, question: str | None) -> Material:
         shown = question if self.shows_question and (question or "").strip() else None
-        return Material(source, claim, shown, bare=not self.fenced)
+        return Material(source, claim, shown, bare=not self.fenced, coded=self.coded)
 
     @cached_property
     def _form(self) -> AnswerForm:

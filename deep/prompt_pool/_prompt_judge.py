@@ -104,8 +104,9 @@ class PromptJudge(LLMJudge):
     def details(self) -> Mapping[str, object]:
         """See :class:`deep.judges.Judge`."""
         said = {"kind": "prompt", "prompt": self.prompt.id, "prompt_hash": self.prompt.hash}
+        coded = {"coded": True} if self.prompt.coded else {}
         shown = self.few_shot and {"few_shot": {"shots": self.few_shot.shots, "hash": self.few_shot.version}}
-        return {**said, **(shown or {}), **_windows.chunk_details(self.chunk), "parameters": self.parameters}
+        return {**said, **coded, **(shown or {}), **_windows.chunk_details(self.chunk), "parameters": self.parameters}
 
     @property
     def gives_scores(self) -> bool:
@@ -120,8 +121,7 @@ class PromptJudge(LLMJudge):
         chosen = {**self.prompt.parameters, **{name: value for name, value in own.items() if value is not None}}
         schema = self.prompt.schema()
         if schema is not None:
-            layout = {"name": self.prompt.kind, "strict": True, "schema": schema}
-            chosen["response_format"] = {"type": "json_schema", "json_schema": layout}
+            chosen["response_format"] = _layout(self.prompt.kind, schema)
         return {**chosen, **(LOGPROBS if self.soft else {})}
 
     def n_questions(self, example: Example) -> int:
@@ -152,18 +152,25 @@ class PromptJudge(LLMJudge):
         return VoteQuestion(
             step=self.prompt.kind,
             messages=self.prompt.render(example.source, example.claim, shots, question=example.question),
-            parameters=self.parameters,
+            parameters=self._asked_with(example),
             version=self.version,
             read=partial(self.read, example),
             group=sha256(example.source.encode(errors="replace")).hexdigest()[:16]
             if self.prompt.document_first
             else None,
-            choice=self._choice(example) if self.prompt.is_direct else None,
+            choice=self._choice(example),
             repair=partial(self._repair_question, example, shots) if self.repair else None,
         )
 
-    def _choice(self, example: Example) -> Choice | None:
-        return self.prompt.choice(example.source, example.claim, self.constrain, question=example.question)
+    def _choice(self, example: Example, *, again: bool = False) -> Choice | None:
+        if not self.prompt.is_direct:
+            return None
+        return self.prompt.choice(example.source, example.claim, self.constrain, question=example.question, again=again)
+
+    def _asked_with(self, example: Example) -> dict[str, object]:
+        """Return the parameters of a question: the schema of a coded prompt is that of its example."""
+        schema = self.prompt.schema(example.source, example.claim, example.question) if self.prompt.coded else None
+        return {**self.parameters, **({} if schema is None else {"response_format": _layout(self.prompt.kind, schema)})}
 
     def _repair_question(self, example: Example, shots: Sequence[Example], text: str) -> VoteQuestion:
         """Return the question that quotes a reply without an answer and asks for the answer alone."""
@@ -173,7 +180,7 @@ class PromptJudge(LLMJudge):
             parameters={name: value for name, value in self.parameters.items() if name != "response_format"},
             version=self.version,
             read=partial(self.read, example),
-            choice=self._choice(example),
+            choice=self._choice(example, again=True),
         )
 
     def _repaired(self, questions: Sequence[VoteQuestion], judgments: Sequence[Judgment]) -> Program[list[Judgment]]:
@@ -204,6 +211,10 @@ class PromptJudge(LLMJudge):
         )
         cost, seconds = getattr(reply, "cost", None), getattr(reply, "seconds", None)
         return replace(judgment, model=reply.model, tokens=dict(reply.tokens), cost=cost, seconds=seconds)
+
+
+def _layout(name: str, schema: Mapping[str, object]) -> dict[str, object]:
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
 def repair_of(question: VoteQuestion, text: str | None) -> VoteQuestion:

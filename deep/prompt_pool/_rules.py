@@ -35,6 +35,7 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "verdict_words": (dict,),
     "scale_words": (dict,),
     "listed": (bool,),
+    "coded": (bool,),
 }
 _WITH_SCALE = ("scale", "threshold", "threshold_reason")
 PURPOSE: dict[str, tuple[str, ...]] = {
@@ -45,7 +46,7 @@ PURPOSE: dict[str, tuple[str, ...]] = {
 """What a prompt that is to err in its own way says of itself, beside `unshared_error`: all of it, or nothing."""
 
 _OPTIONAL = {"system", "labels", "kind", "output", "document_first", "parameters", "parts", "fenced", "windows"}
-_READING = {"answer_first", "verdict_words", "scale_words", "listed"}
+_READING = {"answer_first", "verdict_words", "scale_words", "listed", "coded"}
 DEFAULTS = frozenset({*_OPTIONAL, *_READING, "unshared_error", *_WITH_SCALE, *PURPOSE})
 """The fields that a prompt may leave out."""
 
@@ -113,6 +114,8 @@ def _placeholders(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"`user` must hold no placeholder but {allowed}. Got {{{{{name}}}}}."
     if "verdict" not in in_system + in_user and values.get("fenced", True):
         yield "`user` must hold {{verdict}} where it tells the judge how to write the answer. Got none."
+    if values.get("coded", False) and (values.get("listed", False) or not values.get("fenced", True)):
+        yield "`coded` must be false where `fenced` is false or `listed` is true: such an answer has no marker."
 
 
 def _order(values: Mapping[str, Any]) -> Iterator[str]:

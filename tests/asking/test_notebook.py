@@ -27,11 +27,18 @@ print(seen[-1])
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _ipython_home(tmp_path_factory):
+    """Give IPython a folder of its own; it warns where it cannot write to HOME."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+        yield
+
+
 @pytest.fixture(scope="module")
-def kernel(tmp_path_factory):
+def kernel(_ipython_home):
     """Return the client of a kernel, which is stopped at the end."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))}
-    manager, client = start_new_kernel(kernel_name="python3", env=environment)
+    manager, client = start_new_kernel(kernel_name="python3", env={**os.environ, "PYTHONPATH": str(ROOT)})
     yield client
     client.stop_channels()
     manager.shutdown_kernel(now=True)

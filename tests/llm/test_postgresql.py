@@ -63,9 +63,10 @@ def database(tmp_path_factory):
     if os.geteuid() == 0:
         account = {"user": "postgres", "group": "postgres"}
         folder = Path("/tmp") / f"deep-postgresql-{os.getpid()}"
-        folder.mkdir(mode=0o755)
-        shutil.chown(folder, "postgres", "postgres")
+        folder.mkdir()
     (folder / "password").write_text("s3cret-word")
+    for path in (folder, folder / "password") if account else ():
+        shutil.chown(path, **account)  # whatever umask root has
     data = folder / "data"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -87,14 +88,14 @@ def database(tmp_path_factory):
 
 
 def _wait_until_up(url):
-    for _ in range(150):
+    for _ in range(1200):
         try:
             psycopg.connect(f"{url.replace('+psycopg', '')}/postgres").close()
         except psycopg.OperationalError:
             time.sleep(0.1)
         else:
             return
-    pytest.skip("PostgreSQL did not come up within 15 s")
+    pytest.skip("PostgreSQL did not come up within two minutes")
 
 
 @pytest.fixture

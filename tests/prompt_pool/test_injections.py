@@ -2,7 +2,7 @@
 
 import json
 import re
-import time
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from deep.exceptions import InputError
 from deep.prompt_pool import Prompt, list_prompts, load_prompt
 from deep.prompt_pool._material import Material
+from tests.processor_time import growth
 from tests.prompt_pool.injections import INJECTIONS
 
 PLAIN = "A plain text."
@@ -70,10 +71,13 @@ def answered(prompt: Prompt, marker: str, said: str, reasoning: str) -> str:
     return f"{reasoning}\n{marker} {said}"
 
 
-def says_the_same(reply: str, text: str) -> bool:
-    """Tell whether a text holds each key of a reply with its value, so that the object may have been copied."""
-    pairs = (json.dumps({key: value})[1:-1] for key, value in json.loads(reply).items())
-    return all("".join(pair.split()) in "".join(text.split()) for pair in pairs)
+def says_the_same(prompt: Prompt, marker: str, answer: str, reasoning: str, material: dict[str, str]) -> bool:
+    """Tell whether the answer, which carries no code, may have been copied: with its reasoning, where JSON has any."""
+    if re.search("-[0-9a-f]{8}", marker):
+        return False
+    texts = Material(**material)
+    reasoned = not (prompt.output == "json" and prompt.reasons_first) or texts.repeats({"reasoning": reasoning})
+    return texts.holds(prompt.kind, answer.removesuffix(" points\n")) and reasoned
 
 
 def test_the_suite_is_large_enough():
@@ -130,14 +134,24 @@ def test_no_vote_is_read_from_the_text(text, side):
 @sides
 @injected
 def test_the_judges_own_answer_is_read(text, side):
-    """A reply that quotes the document and then answers gives that answer, whatever the document says."""
+    """A reply that quotes the document and then answers gives that answer, whatever the document says.
+
+    Where its marker carries no code and the document holds the same answer in disguise, the repair turn asks for one
+    that carries it.
+    """
     for prompt in map(prompt_named, ONE_A_FORM):
         material = placed(text, side)
         marker = asked_marker(prompt, **material)
         said = {f"{prompt.scale[0]} points\n": 0, f"{prompt.scale[1]} points\n": 1} if prompt.scale else prompt.labels
         for answer, polarity in said.items():
             reply = answered(prompt, marker, answer, text)
-            copied = prompt.output == "json" and says_the_same(reply, text)
+            copied = says_the_same(prompt, marker, answer, text, material)
+            if copied:
+                again = prompt.render_repair(reply=reply, **material)[-1]["content"].rpartition("It reads")[2]
+                with_code = re.search(f"{prompt.kind}-[0-9a-f]{{8}}", again, re.IGNORECASE)[0]
+                line = answered(replace(prompt, reasons_first=False), with_code, answer, "")
+                line = line if prompt.output != "text" else f"{with_code}: {answer}"
+                assert prompt.parse(line, **material).vote == polarity, (prompt.id, line)
             for finish_reason in ("stop", "length"):
                 judgment = prompt.parse(reply, finish_reason=finish_reason, **material)
                 assert judgment.vote == (-1 if copied else polarity), (prompt.id, reply[-200:])
@@ -197,8 +211,10 @@ def test_texts_must_be_strings(source, claim, name):
 @pytest.mark.parametrize("name", ["deep-numbers", "fect-3d-reasoned-json", "fect-3d-reasoned-xml", "direct-assessment"])
 @pytest.mark.parametrize("piece", ["VERDICT: SUPPORTED\n", "{\n", '{"a":\n', "<verdict>", "<reasoning>", '"', "*", "<"])
 def test_hostile_replies_take_no_longer_than_long_ones(name, piece):
-    """Reading 200,000 hostile characters takes a fraction of a second; a quadratic pattern would take minutes."""
-    text = piece * (200_000 // len(piece))
-    started = time.process_time()
-    assert prompt_named(name).parse(text, source=text, claim=text).vote == -1
-    assert time.process_time() - started < 5.0
+    """Ten times as many hostile characters take at most thirty times as long."""
+
+    def read(size):
+        text = piece * (size // len(piece))
+        assert prompt_named(name).parse(text, source=text, claim=text).vote == -1
+
+    assert growth(read, 20_000, 200_000) < 30

@@ -119,7 +119,7 @@ def test_check_lists_every_problem(mine):
         "other.toml: `labels` must map to 1, 0 or -1",
         "other.toml: `labels` must have a label for 1",
         "other.toml: `id` must be the name of its file, 'other'. Got 'yes-no'",
-        "typo.toml: `folows` must be one of answer_first, document_first, ",
+        "typo.toml: `folows` must be one of answer_first, coded, document_first, ",
         "typo.toml: `follows` must be given",
         "yes-no.toml: `user` must differ from prompt to prompt. Got the text of twin.toml",
     ):

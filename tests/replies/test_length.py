@@ -1,10 +1,9 @@
 """Reading takes as long as the reply is, whatever it holds."""
 
-import time
-
 import pytest
 
 from deep.prompt_pool import _answer_form, load_prompt
+from tests.processor_time import growth
 from tests.replies.asked import PROMPTS
 
 PIECES = [
@@ -33,22 +32,16 @@ PIECES = [
 def test_a_reply_ten_times_as_long_takes_at_most_thirty_times_as_long(name, piece):
     """From 100,000 characters to a million the processor time grows no faster than three times the length."""
     prompt = load_prompt(name)
-    seconds = []
-    for size in (100_000, 1_000_000):
-        started = time.process_time()
-        prompt.parse(piece * (size // len(piece)))
-        seconds.append(time.process_time() - started)
-    assert seconds[1] < 30 * max(seconds[0], 0.01)
+    assert growth(lambda size: prompt.parse(piece * (size // len(piece))), 100_000, 1_000_000) < 30
 
 
 def test_boxes_with_two_answers_are_compared_in_one_pass():
     """Ten times as many boxes take at most thirty times as long."""
-    seconds = []
-    for n in (1_000, 10_000):
-        started = time.process_time()
+
+    def read(n):
         assert PROMPTS["pair"].parse("[[B]]" + "[[A]]" * n).vote == -1
-        seconds.append(time.process_time() - started)
-    assert seconds[1] < 30 * max(seconds[0], 0.01)
+
+    assert growth(read, 1_000, 10_000) < 30
 
 
 def test_of_long_hidden_reasoning_the_last_part_is_read(monkeypatch):

@@ -100,6 +100,7 @@ class ReviewedTurn:
             self.labels[task],
             marks=marks,
             code=self.code,
+            shown=None if self.code else self.material,
         )
         self.unaligned += [f"{task}, sample {sample + 1}, {text}" for text in reading.unaligned]
         return reading.labels

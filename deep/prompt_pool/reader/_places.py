@@ -58,8 +58,14 @@ def line_marks(text: str, kind: Kind, tag: str | None) -> list[Place]:
 
 
 def _suffix(tag: str | None) -> str:
-    """Return the pattern of the code behind a marker: any where the inputs are unknown, else exactly theirs."""
-    return rf"(?:-[0-9a-f]{{{CODE_LENGTH}}})?" if tag is None else f"-{tag}" if tag else ""
+    """Return the pattern of the code behind a marker: the one that it must carry, or any where it may do without."""
+    return f"-{tag}" if tag else rf"(?:-[0-9a-f]{{{CODE_LENGTH}}})?"
+
+
+def code_in(marker: str, kind: Kind) -> str:
+    """Return the code that a marker carries, perhaps none."""
+    found = re.search(rf"{kind}-([0-9a-f]{{{CODE_LENGTH}}})(?![^\W_])", marker, re.IGNORECASE)
+    return found[1].casefold() if found else ""
 
 
 def _asked_marker(kind: str, tag: str | None) -> re.Pattern[str]:
@@ -125,7 +131,7 @@ def boxes(text: str) -> Iterator[Place]:
         yield Place(match.start(), match.start(match.lastgroup or 0), match.end(), match[match.lastgroup or 0], "box")
 
 
-def objects(text: str, kind: Kind) -> Iterator[Place]:
+def objects(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
     """Yield the objects that begin a line and have a key for the answer, also where they are not quite JSON."""
     end, cleared = 0, pattern("noise").sub(lambda noise: " " * len(noise[0]), text)
     for match in list(pattern("object_start").finditer(text))[-MOST_OBJECTS:]:
@@ -134,18 +140,18 @@ def objects(text: str, kind: Kind) -> Iterator[Place]:
             continue
         if decoded := _decode(cleared, start):
             fields, end = decoded
-            value, sure, holder = _answer_in(fields, kind)
+            value, sure, holder = _answer_in(fields, kind, tag)
             yield Place(start, start, end, value, "json", sure, fields=holder)
         else:
-            yield from _loose_object(text, start, kind)
+            yield from _loose_object(text, start, kind, tag)
 
 
-def _answer_in(fields: dict[str, Any], kind: Kind) -> tuple[Any, bool, dict[str, Any]]:
+def _answer_in(fields: dict[str, Any], kind: Kind, tag: str | None) -> tuple[Any, bool, dict[str, Any]]:
     """Return the answer that an object holds, whether it stands under the key that was asked for, and its object.
 
     Where there is none but in a single object inside, or in a list of one, that object is looked at.
     """
-    value, sure = _own_answer(fields, kind)
+    value, sure = _own_answer(fields, kind, tag)
     for _ in range(DEEPEST):
         if not isinstance(value, dict | list):
             return value, sure, fields
@@ -153,13 +159,14 @@ def _answer_in(fields: dict[str, Any], kind: Kind) -> tuple[Any, bool, dict[str,
             value = value[0] if len(value) == 1 else None
         else:
             fields = value
-            value, sure = _own_answer(fields, kind)[0], False
+            value, sure = _own_answer(fields, kind, tag)[0], False
     return None, False, fields
 
 
-def _own_answer(fields: dict[str, Any], kind: Kind) -> tuple[Any, bool]:
-    if kind in fields:
-        return fields[kind], not isinstance(fields[kind], dict | list)
+def _own_answer(fields: dict[str, Any], kind: Kind, tag: str | None) -> tuple[Any, bool]:
+    named = [value for key, value in fields.items() if re.fullmatch(kind + _suffix(tag), key)]
+    if tag or named:
+        return (named[0], not isinstance(named[0], dict | list)) if len(named) == 1 else (None, False)
     found = [value for key, value in fields.items() if re.sub(r"[\s_-]", "", key) in one_of(f"{kind}_keys").split("|")]
     nested = found or [value for value in fields.values() if isinstance(value, dict | list)]
     return (nested[0] if len(nested) == 1 else None), False
@@ -196,11 +203,13 @@ def entries(text: str) -> list[dict[str, Any]]:
     return []
 
 
-def _loose_object(text: str, start: int, kind: Kind) -> Iterator[Place]:
+def _loose_object(text: str, start: int, kind: Kind, tag: str | None) -> Iterator[Place]:
     """Yield an object with single quotes, without quotes, with quotes inside quotes or with a comma too many."""
     if (flat := pattern("flat").match(text, start)) is None:
         return
     found = list(pattern(f"loose_{kind}").finditer(flat[1])) or [*pattern("last_key").finditer(flat[1])][-1:]
+    if tag and not (len(found) == 1 and code_in(found[0][0], kind) == tag):
+        return
     value = pattern("loose_value").match(flat[1], found[0].end()) if len(found) == 1 else None
     if value:
         said = next(group for group in value.groups() if group is not None)

@@ -79,8 +79,10 @@ class ReplyReader:
 
     @cached_property
     def _tag(self) -> str | None:
-        """The code that an answer must carry; nothing where it needs none, None where that is not known."""
-        return None if self.material is None or self.output == "json" else self.material.tag(self.kind)
+        """The code that an answer must carry; None where it may do without, as far as is known."""
+        if self.material is None or (self.output == "json" and not self.material.coded):
+            return None
+        return self.material.tag(self.kind) or None
 
     def final_answers(self) -> list[FinalAnswer]:
         """Return the answers that close the reply, last first; several where it repeats or contradicts itself.
@@ -138,7 +140,7 @@ class ReplyReader:
         before, behind = self.text.rfind("\n", 0, start) + 1, self.text.find("\n", end)
         line = self.text[before : behind if behind >= 0 else None]
         parts = [part for whole in (line, said) for part in (whole, re.split("[:\uff1a]", whole, maxsplit=1)[-1])]
-        if any(self.material.equals(part) for part in parts):
+        if any(self.material.equals(part) or self.material.holds(self.kind, part) for part in parts):
             return True
         around = STOP_TOKEN.sub(" ", self.text[start : end + CONTEXT]).strip()
         if len(said) < SHORT and said == around == self.text[:end].strip():
@@ -195,9 +197,10 @@ class ReplyReader:
 
     def _structures(self) -> Iterator[Place]:
         yield from _places.elements(self.text, self.kind, self._tag, self._begin or 0)
+        if not self._tag or self.output == "json":
+            yield from _places.objects(self.text, self.kind, self._tag)
         if not self._tag:
             yield from _places.boxes(self.text)
-            yield from _places.objects(self.text, self.kind)
             yield from _places.tables(self.text, self.kind)
 
     def _read(self, place: Place) -> Iterator[FinalAnswer]:
@@ -206,7 +209,7 @@ class ReplyReader:
         if place.form == "text" and self.cut and last and self._may_go_on(place.value):
             return
         named = self._value(place.value, strict=place.strict)
-        found = named or self._only_label(place.fields or {})
+        found = named or (None if self._tag else self._only_label(place.fields or {}))
         alone = place.strict or (place.form == "text" and (self.cut or not last))
         if found is None or (alone and found.remark):
             return
@@ -228,11 +231,19 @@ class ReplyReader:
         """Tell whether an answer could have been copied from the material."""
         if self.material is None:
             return False
-        whole = self.text[place.start : place.end]
+        whole, marker = self.text[place.start : place.end], self.text[place.start : place.value_start]
+        if place.form == "json":
+            marker = whole if place.fields is None else " ".join(place.fields)
+        code = _places.code_in(marker, self.kind)
+        if code:  # no text holds the code, and another one answers another question
+            return code != (self._tag or self.material.code)
         if place.fields is not None and self.material.repeats(place.fields):
             return True
+        # An object with words of the judge's own beside its answer is no copy of a verdict alone.
+        if len(place.fields or ()) < 2 and self.material.holds(self.kind, found.core):
+            return True
         if sure and not self.material.bare:
-            return place.form == "json" and self.material.holds(whole)
+            return False
         inner = self.text[place.value_start : place.end]
         if place.form == "table":
             return self.material.echoes(inner, context=whole)

@@ -1,0 +1,155 @@
+"""A SQLite file that people move, copy and restore as one: how its -wal is kept short, and known from another's.
+
+Every transaction writes a random number into the header of the file (`user_version`), and the number before it beside
+that (`application_id`); SQLite itself uses neither. So the copies of the header in a -wal name each state of the file
+that the -wal leads from or to, and a file in another state is not its own. An odd number says that a run is open. A
+file of an earlier version of deep has the number 0.
+"""
+
+import secrets
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cache
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+from deep.exceptions import printable
+
+SECONDS_OUTSIDE = 1.5
+"""How long answers may be in the -wal alone."""
+
+BUSY_MS = 30_000
+"""How long a statement waits for another process."""
+
+_HEADER, _FRAME, _PAGE = 32, 24, 100
+"""Bytes: the header of a -wal, that of each of its frames, and the part of page 1 that is the file's own header."""
+
+
+def log_of(path: str) -> Path:
+    """Return the -wal of a file, which SQLite keeps beside the file itself, whatever links lead there."""
+    real = Path(path).resolve()
+    return real.with_name(f"{real.name}-wal")
+
+
+def stamp(connection: sqlite3.Connection, *, is_open: bool = True) -> None:
+    """Give the file the number of a new state, as part of the transaction that is open."""
+    (last,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute(f"PRAGMA application_id = {last}")
+    connection.execute(f"PRAGMA user_version = {2 * secrets.randbelow(2**30 - 1) + (1 if is_open else 2)}")
+
+
+def move_log_into_file(connection: sqlite3.Connection) -> bool:
+    """Write what is in the -wal into the file, and empty the -wal; return whether no reader stood in the way."""
+    try:
+        connection.execute("PRAGMA busy_timeout = 0")  # what cannot be done now is done the next time
+        busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    except sqlite3.Error:  # a full disk, say: the -wal still has it
+        return True
+    return not busy
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, *, is_open: bool = True) -> Iterator[sqlite3.Connection]:
+    """Return a context in which all is written, or nothing."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+        stamp(connection, is_open=is_open)
+
+
+def opened(path: str, table: str) -> sqlite3.Connection:
+    """Open a file for all threads, made where there is none; SQLite keeps one without a name with the connection."""
+    if path:
+        set_aside_foreign_log(path)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.executescript(
+        f"PRAGMA busy_timeout = {BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; {table}"
+    )
+    return connection
+
+
+def end_run(connection: sqlite3.Connection) -> None:
+    """Write down that no run is open any more, where one is, and leave nothing in the -wal."""
+    with suppress(sqlite3.Error):
+        if connection.execute("PRAGMA user_version").fetchone()[0] % 2:
+            with transaction(connection, is_open=False):
+                pass
+        move_log_into_file(connection)
+
+
+def close(connection: sqlite3.Connection) -> None:
+    """Close a file that is whole without its -wal, where nobody else has it open."""
+    with closing(connection):
+        end_run(connection)
+
+
+def has_foreign_log(path: str) -> bool:
+    """Return whether the -wal beside a file goes on from another one, or from another state of it."""
+    log = log_of(path)
+    while True:
+        state, states = _state(path), set(_states_in(log))
+        if state == _state(path):  # else a run has just moved its -wal into the file
+            break
+    if state is None:
+        return log.exists() and log.stat().st_size > 0
+    return bool(states) and state not in states
+
+
+def set_aside_foreign_log(path: str) -> None:
+    """Give a -wal that does not belong to a file another name, which is told, before SQLite would remove it."""
+    if not has_foreign_log(path):
+        _tell_of_missing_log(path)
+        return
+    log = log_of(path)
+    aside = next(name for n in count(1) if not (name := log.with_name(f"{log.name}.aside-{n}")).exists())
+    log.rename(aside)
+    tell(
+        f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To have its "
+        "last seconds, give it the name of the file that it belongs to, with -wal."
+    )
+
+
+def _tell_of_missing_log(path: str) -> None:
+    log, state = log_of(path), _state(path)
+    if state is None or not state % 2 or log.exists():
+        return
+    names = [str(other) for other in log.parent.glob("*-wal*") if state in set(_states_in(other))]
+    where = " or ".join(names) or "the -wal file of its earlier name or folder"
+    tell(f"A run was open on {path} when it was copied or killed. The last seconds may be in {where}.")
+
+
+@cache
+def tell(line: str) -> None:
+    """Write a line to standard error, once however often the file is opened."""
+    sys.stderr.write(f"{printable(line)}\n")
+
+
+def _state(path: str) -> int | None:
+    """Return the number of the state that a file is in without its -wal; None where there is none, -2 for no database.
+
+    SQLite reads it: to open and close the file by oneself would end the locks that this process holds on it.
+    """
+    if not Path(path).exists() or Path(path).stat().st_size == 0:
+        return None
+    try:
+        uri = f"file:{quote(str(Path(path).absolute()))}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.Error:
+        return -2
+
+
+def _states_in(log: Path) -> Iterator[int]:
+    """Yield the numbers of the states that a -wal leads from and to."""
+    with suppress(OSError), log.open("rb") as file:
+        header = file.read(_HEADER)
+        page_size, salts = int.from_bytes(header[8:12], "big"), header[16:24]
+        # Frames with other salts were left by what the -wal held before.
+        while len(frame := file.read(_FRAME + _PAGE)) == _FRAME + _PAGE and frame[8:16] == salts:
+            if int.from_bytes(frame[:4], "big") == 1:
+                yield from (int.from_bytes(frame[_FRAME + at : _FRAME + at + 4], "big") for at in (60, 68))
+            file.seek(page_size - _PAGE, 1)
