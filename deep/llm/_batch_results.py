@@ -125,7 +125,7 @@ def read_line(line: str) -> BatchLine | None:
     if sum(map(line.count, ",[{")) > MOST_VALUES:
         return None
     try:
-        entry = json.loads(line, parse_constant=str, parse_float=_number)
+        entry = json.loads(line, parse_constant=str, parse_float=_number, parse_int=_whole)
     except (ValueError, RecursionError):
         return None
     if not isinstance(entry, dict) or not is_shallow(entry):
@@ -143,6 +143,10 @@ def _number(digits: str) -> float | str:
     """Return a number; one beyond what a float holds as it is written, since JSON cannot say infinity."""
     number = float(digits)
     return number if math.isfinite(number) else digits
+
+
+def _whole(digits: str) -> int | str:
+    return digits if isinstance(_number(digits), str) else int(digits)
 
 
 def _is_status(status: object) -> bool:

@@ -381,7 +381,7 @@ def reply_error(
     message = printable(" ".join(str(detail.get("message") or body or f"HTTP {status}").split())[:300])
     parameter = detail.get("param")
     return CallError(
-        _kind(status or 0, detail, own_words(message, asked)),
+        _kind(status or 0, detail, own_words(message, asked), asked),
         message,
         status=status,
         retry_after=retry_after,
@@ -417,7 +417,7 @@ def _detail(body: str, levels: int = 3) -> dict[str, object]:
     return {**found, "message": raw} if isinstance(raw, str) and raw.strip() else found
 
 
-def _kind(status: int, detail: Mapping[str, object], message: str) -> ErrorKind:
+def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -> ErrorKind:
     code = str(detail.get("code") or detail.get("type") or "")
     if not status:
         return "expired"
@@ -431,11 +431,17 @@ def _kind(status: int, detail: Mapping[str, object], message: str) -> ErrorKind:
         return "server_error"
     if code == "content_filter":
         return "refused"
-    if status == 404 or code == "model_not_found" or _NO_MODEL.search(message):
+    lacks_model = _NO_MODEL.search(message) and _asked_model(asked) in message
+    if status == 404 or code == "model_not_found" or lacks_model:
         return "no_model"
     if status == 413 or any(sign in f"{code} {message}".lower() for sign in _TOO_LONG):
         return "too_long"
     return "rejected"
+
+
+def _asked_model(asked: str) -> str:
+    """Return the name of the model that a request asks, in the form of `own_words`: texts may speak of other models."""
+    return own_words(str(json.loads(asked)["model"]).rpartition("/")[2], "") if asked else ""
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -467,8 +473,8 @@ LARGE_AT_ONCE = 2
 
 
 PROBE_SECONDS = 0.1
-"""How long nothing may come behind the first answer of an endpoint. A copy that a proxy sends later than that, and after
-the next request, cannot be told from the answer to it."""
+"""How long nothing may come behind the first answer of an endpoint. A copy that a proxy sends later than that, and
+after the next request, cannot be told from the answer to it."""
 
 
 @dataclass(eq=False)
@@ -582,7 +588,9 @@ def _is_spent(response: httpx2.Response, content: bytes) -> bool:
     After anything else the connection may still bring an answer, which would be taken for that of the next request.
     Where that cannot be seen, because the transport is another, the connection is closed too.
     """
-    state: Any = functools.reduce(lambda part, name: getattr(part, name, None), _TO_STATE, response.stream)
+    state: Any = response.stream
+    for name in _TO_STATE:
+        state = getattr(state, name, None)
     network = response.extensions["network_stream"]
     if state is None or state.trailing_data[0] or len(content) > LARGEST_KEPT or network.get_extra_info("is_readable"):
         return False

@@ -161,7 +161,7 @@ class RetryPolicy:
 
     def retries(self, error: CallError) -> bool:
         """Return whether another attempt may be made after `error`."""
-        return error.kind in RETRIED and not (self.at_most_once and error.kind in AMBIGUOUS)
+        return error.kind in (*RETRIED, "unsent") and not (self.at_most_once and error.kind in AMBIGUOUS)
 
     def state_after(self, error: CallError, attempt: int) -> RequestState:
         """Return the state of a request whose attempt of this number, from 1, ended with `error`."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -9,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from deep.exceptions import InputError
+from deep.exceptions import InputError, printable
 from deep.judges import Choice
 from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RetryPolicy, own_words
 from deep.llm._messages import Body, Reply, json_text, received_reply
@@ -98,12 +99,9 @@ class ConcurrencyLimit:
             self.current = min(grown, self.maximum)
             self._wake(self.current - self._active)
 
-    def lacks_room(self) -> bool:
-        """Let no more be in flight than are besides a request that found no room; return whether there are any."""
-        self._searching = False
-        self._minimum = 1
-        self.current = self.maximum = max(self._active - 1, 1)
-        return self._active > 1
+    def lacks_room(self) -> None:
+        """Let no more be in flight from now on than are besides a request that found no room on this machine."""
+        self.current = self.maximum = self._minimum = max(self._active - 1, 1)
 
     def rate_limited(self) -> None:
         """Halve the number, unless replies to requests sent before the last cut are still coming in."""
@@ -215,11 +213,9 @@ class CircuitBreaker:
         if error.kind == "unreachable" and not self._answered:
             self._unreached += 1
             return is_dead(self._unreached, time.monotonic() - self._began)
-        if error.kind == "redirected" or error.status == 404:
-            return True
-        # In words, and by a filter between (403), one request may be refused for its text.
-        self._refusals[model] += error.kind in ("no_model", "rejected")
-        return self._refusals[model] >= REFUSALS_BEFORE_FIRST_ANSWER
+        self._refusals[model] += error.kind == "rejected"
+        too_many = self._refusals[model] >= REFUSALS_BEFORE_FIRST_ANSWER
+        return error.kind in ("no_model", "redirected") or error.status == 403 or too_many
 
     def may_be_schema(self, model: str, error: CallError, body: Body) -> bool:
         """Return whether a server error may come from a schema or a choice that the model's server cannot digest."""
@@ -269,6 +265,16 @@ class CircuitBreaker:
             )
 
 
+TOLD_WAIT = 10.0
+"""Seconds; shorter waits are what any busy endpoint asks for."""
+
+LONGEST_WAIT = 3600.0
+"""Seconds. Limits start anew within a minute or an hour; what asks for more is a quota of a day or a month, or a
+service that is down. It holds for all requests, and nobody waits so long before a screen."""
+
+NO_ROOM = "This machine has no room for more connections ({}): {}. `ulimit -n` may allow more open files."
+
+
 @dataclass(slots=True)
 class Terms:
     """The limits that all calls of a run share.
@@ -280,6 +286,8 @@ class Terms:
     retry : RetryPolicy
     budget : Budget
     prices : PriceBook
+    tell : callable
+        Called with a line for people, as the run goes on.
     """
 
     prices: PriceBook
@@ -288,6 +296,34 @@ class Terms:
     tokens_per_minute: Throttle = field(default_factory=Throttle)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     budget: Budget = field(default_factory=Budget)
+    tell: Callable[[str], object] = lambda line: sys.stderr.write(f"{printable(line)}\n")
+    _longest_told: float = TOLD_WAIT / 2
+
+    def asks_too_long(self, error: CallError) -> bool:
+        """Return whether the endpoint asks to wait longer than any request of the run can."""
+        return self.retry.retries(error) and (error.retry_after or 0.0) > LONGEST_WAIT
+
+    def heed(self, error: CallError) -> None:
+        """Tell of a long wait that the endpoint asks for, and again where it is twice as long.
+
+        Raises
+        ------
+        EndpointError
+            It is longer than any request of the run can wait.
+        """
+        seconds = error.retry_after or 0.0
+        asks = f"The endpoint asks to wait {_span(seconds)}: {error.message}"
+        if self.asks_too_long(error):
+            raise EndpointError(f"{asks.rstrip('.')}. Run the same command again then: what was answered is kept.")
+        if seconds >= 2 * self._longest_told:
+            self._longest_told = seconds
+            self.tell(asks)
+
+
+def _span(seconds: float) -> str:
+    units = (("day", 86400), ("hour", 3600), ("minute", 60))
+    unit, size = next((row for row in units if seconds >= 2 * row[1]), ("second", 1))
+    return f"{seconds / size:,.0f} {unit}s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +407,8 @@ class Attempt:
         except CallError as error:
             if error.kind == "rate_limited":
                 terms.concurrency.rate_limited()
+            elif error.kind == "unsent":
+                terms.concurrency.lacks_room()
             return Failed(error, time.monotonic() - started)
         seconds = time.monotonic() - started
         terms.concurrency.answered()

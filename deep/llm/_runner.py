@@ -10,7 +10,7 @@ from typing import Literal
 
 from deep.llm._client import Client
 from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
-from deep.llm._gate import CONSTRAINTS, Attempt, CircuitBreaker, Failed, ModelGate, Quirk, Terms
+from deep.llm._gate import CONSTRAINTS, NO_ROOM, Attempt, CircuitBreaker, Failed, ModelGate, Quirk, Terms
 from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger, Written
 from deep.llm._messages import Body, Reply, Request, json_text
@@ -128,7 +128,7 @@ class Session:
         elif state == "done":
             self.tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
         elif state != "queued":
-            self.tally.fail(job.request.voter, error.kind)
+            self.tally.fail(job.request.voter, error)
 
     def enter_answer(
         self, job: Job, reply: Reply, judgment: Judgment | None, message: str | None, *, again: bool
@@ -161,6 +161,7 @@ class Caller(Session):
     in_flight: set[asyncio.Task[object] | None] = field(default_factory=set, init=False)
     _refreshed: float = field(default_factory=time.monotonic, init=False)
     _unwritten: set[Written] = field(default_factory=set, init=False)
+    _lacks: int = field(default=0, init=False)
 
     async def ask(self, job: Job) -> None:
         """Bring one job to an end: an answer, a failure, or back to the queue where the run is stopping.
@@ -246,6 +247,7 @@ class Caller(Session):
         written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=cut)
         self.tally.name(request.model, reply.model)
         self._breaker.answered(request.model)
+        self._lacks = min(self._lacks, 1)
         if learned or not tried:  # else the next request shows, alone, whether it is about the model
             self.gate.open(request.model)
         if cut:  # the next attempt concerns the same row
@@ -299,20 +301,45 @@ class Caller(Session):
     async def _fail(self, job: Job, ended: Failed, number: int) -> Settled:
         """Record a failed attempt, and the state of the request after it."""
         request, error = job.request, ended.error
+        if error.kind == "unsent":
+            return await self._give_back(job, error)
         self.tally.in_doubt += error.kind in AMBIGUOUS
-        hopeless = self._breaker.is_hopeless(request.model, error)
+        too_long = self.terms.asks_too_long(error)
+        hopeless = self._breaker.is_hopeless(request.model, error) or too_long
         state = "queued" if hopeless else self.terms.retry.state_after(error, number)
         await self.ledger.fail(job, error, state=state, seconds=ended.seconds)
         if hopeless:
             self.stop()
+            if too_long:
+                self.terms.heed(error)
             if error.kind == "unreachable":
                 raise EndpointError(
                     f"`base_url` must answer. Got no connection to {request.endpoint}: {error.message}."
                 )
             raise EndpointError(f"The endpoint refuses every request: {error.message}")
+        if state == "queued":
+            self.terms.heed(error)
         if error.kind not in ("rejected", "unreachable") and not self._may_be_schema(request, error):
             self.gate.open(request.model)
         return Settled(state, error)
+
+    async def _give_back(self, job: Job, error: CallError) -> Settled:
+        """Put a request back for which this machine had no room: no attempt at it counts.
+
+        Raises
+        ------
+        EndpointError
+            There was no room for one at a time either, as often as an endpoint may fail.
+        """
+        self.tally.attempts -= 1
+        await self.ledger.fail(job, error, state="queued")
+        if not self._lacks:
+            self.terms.tell(NO_ROOM.format(error.message, "fewer requests go out at once from now on"))
+        self._lacks += 1 if self.terms.concurrency.maximum == 1 or not self._lacks else 0
+        if self._lacks > self.terms.retry.attempts:
+            self.stop()
+            raise EndpointError(NO_ROOM.format(error.message, "none for one at a time either"))
+        return Settled("queued", error)
 
     def _may_be_schema(self, request: Request, error: CallError) -> bool:
         return self._breaker.may_be_schema(request.model, error, self.body_of(request))
