@@ -15,8 +15,8 @@ from deep.exceptions import printable
 from deep.llm import _batch_results as table
 from deep.llm._batch_results import Batch, BatchLine, BatchLines, reply_in
 from deep.llm._client import call_error
-from deep.llm._errors import AMBIGUOUS, CallError, EndpointError
-from deep.llm._gate import NO_ROOM, is_dead
+from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError
+from deep.llm._gate import is_dead
 from deep.llm._lease import Job
 from deep.llm._ledger import Written
 from deep.llm._messages import Request, json_text

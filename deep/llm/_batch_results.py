@@ -19,10 +19,11 @@ from sqlalchemy import Connection, case, func, select, update
 from deep._util.files import check_regular
 from deep._util.names import is_storable
 from deep.llm import _schema
-from deep.llm._client import Redactor, reply_error
+from deep.llm._client import reply_error
 from deep.llm._errors import CallError, RequestState
 from deep.llm._lease import known, live_runs
 from deep.llm._messages import MOST_VALUES, Reply, checked_reply, is_shallow, json_text
+from deep.llm._providers import Redactor
 from deep.llm._schema import RequestRow
 
 LONGEST_LINE = 8 << 20

@@ -90,6 +90,23 @@ class CallError(Exception):
         self.parameter = parameter
 
 
+TOLD_WAIT = 10.0
+"""Seconds; shorter waits are what any busy endpoint asks for."""
+
+LONGEST_WAIT = 3600.0
+"""Seconds. Limits start anew within a minute or an hour; what asks for more is a quota of a day or a month, or a
+service that is down. It holds for all requests, and nobody waits so long before a screen."""
+
+NO_ROOM = "This machine has no room for more connections ({}): {}. `ulimit -n` may allow more open files."
+
+
+def span(seconds: float) -> str:
+    """Return a time in the largest unit of which it holds two."""
+    units = (("day", 86400), ("hour", 3600), ("minute", 60))
+    unit, size = next((row for row in units if seconds >= 2 * row[1]), ("second", 1))
+    return f"{seconds / size:,.0f} {unit}s"
+
+
 _ESCAPES = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+[bfnrt]?")
 _QUOTED = 3
 """Words in a row that make a quotation: names of two words stand in many texts."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 from deep.exceptions import InputError, printable
 from deep.judges import Choice
-from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RetryPolicy, own_words
+from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, EndpointError, RetryPolicy, own_words, span
 from deep.llm._messages import Body, Reply, json_text, received_reply
 from deep.llm._spending import NOTHING, Budget, PriceBook, output_limit, worst_case
 
@@ -265,16 +265,6 @@ class CircuitBreaker:
             )
 
 
-TOLD_WAIT = 10.0
-"""Seconds; shorter waits are what any busy endpoint asks for."""
-
-LONGEST_WAIT = 3600.0
-"""Seconds. Limits start anew within a minute or an hour; what asks for more is a quota of a day or a month, or a
-service that is down. It holds for all requests, and nobody waits so long before a screen."""
-
-NO_ROOM = "This machine has no room for more connections ({}): {}. `ulimit -n` may allow more open files."
-
-
 @dataclass(slots=True)
 class Terms:
     """The limits that all calls of a run share.
@@ -312,18 +302,12 @@ class Terms:
             It is longer than any request of the run can wait.
         """
         seconds = error.retry_after or 0.0
-        asks = f"The endpoint asks to wait {_span(seconds)}: {error.message}"
+        asks = f"The endpoint asks to wait {span(seconds)}: {error.message}"
         if self.asks_too_long(error):
             raise EndpointError(f"{asks.rstrip('.')}. Run the same command again then: what was answered is kept.")
         if seconds >= 2 * self._longest_told:
             self._longest_told = seconds
             self.tell(asks)
-
-
-def _span(seconds: float) -> str:
-    units = (("day", 86400), ("hour", 3600), ("minute", 60))
-    unit, size = next((row for row in units if seconds >= 2 * row[1]), ("second", 1))
-    return f"{seconds / size:,.0f} {unit}s"
 
 
 @dataclass(frozen=True, slots=True)

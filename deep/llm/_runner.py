@@ -9,8 +9,8 @@ from functools import partial
 from typing import Literal
 
 from deep.llm._client import Client
-from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
-from deep.llm._gate import CONSTRAINTS, NO_ROOM, Attempt, CircuitBreaker, Failed, ModelGate, Quirk, Terms
+from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
+from deep.llm._gate import CONSTRAINTS, Attempt, CircuitBreaker, Failed, ModelGate, Quirk, Terms
 from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger, Written
 from deep.llm._messages import Body, Reply, Request, json_text
@@ -278,7 +278,7 @@ class Caller(Session):
                 future.result()
 
     async def _learn(self, job: Job, body: Body, ended: Failed, tried: Sequence[Quirk]) -> Settled | None:
-        """Return what to try after a refusal of `body`; None where it says nothing that helps.
+        """Return the quirks to try after a refusal of `body`; None where it says nothing that helps.
 
         What it says of the model is believed once the request is answered as tried. A longer limit may be refused;
         all else in `body` was answered before.

@@ -7,7 +7,7 @@ import pytest
 
 from deep.llm import EndpointError, RetryPolicy, Throttle
 from deep.llm._client import retry_after
-from deep.llm._gate import LONGEST_WAIT
+from deep.llm._errors import LONGEST_WAIT
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run, states
 
