@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from deep.llm import CallError, EndpointError, History, ModelGate, PriceBook, RetryPolicy, Terms
+from deep.asking._summary import _classes, _commonest, called_out
+from deep.llm import CallError, EndpointError, History, ModelGate, PriceBook, RetryPolicy, Tally, Terms
 from deep.llm._errors import own_words
 from deep.llm._messages import read_reply
 from tests.fault_server import FaultServer
@@ -304,3 +305,15 @@ def test_a_machine_without_any_room_says_so(tmp_path, monkeypatch):
     with pytest.raises(EndpointError, match=r"Too many open files\): none for one at a time either\. `ulimit -n`"):
         run("http://127.0.0.1:9/v1", tmp_path / "l", questions(5), retry=policy)
     assert states(tmp_path / "l") == {"queued": 5}
+
+
+def test_the_commonest_message_of_each_class_is_shown():
+    """The advice names the classes that occurred, and no others."""
+    tally = Tally()
+    for text in ("no route", "no route", "refused"):
+        tally.fail("v", CallError("unreachable", text))
+    assert {kind: _commonest(found) for kind, found in tally.failures.items()} == {
+        "unreachable": {"requests": 3, "message": "no route"}
+    }
+    classes = _classes({"failed": 3, "unparsable": 1, "refused": 0}, tally.failures)
+    assert "--retry-failed unparsable unreachable` asks again" in " ".join(called_out({"v": 0.5}, classes))
