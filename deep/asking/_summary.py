@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import chain
@@ -269,14 +269,17 @@ def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
     return {voter: lost[voter] / n for voter, n in sorted(settled.items()) if n}
 
 
-def called_out(failing: Mapping[str, float]) -> Iterator[str]:
-    """Yield a sentence about each voter that fails too often, by its rate, and one that says what to do."""
+def called_out(failing: Mapping[str, float], classes: Iterable[str | None]) -> Iterator[str]:
+    """Yield a sentence about each voter that fails too often, by its rate, and one that says what to do.
+
+    The `classes` of failure are those that occurred.
+    """
     for voter, rate in failing.items():
         share = f"{100 * rate:.1f} % of its requests"
         yield f"{voter} has no usable answer to {share}: too many to be fitted without a second look."
     if failing:
         yield (
-            "`deep votes --retry-failed refused unparsable` asks again (the classes: `deep votes report`); `deep fit` "
+            f"`deep votes --retry-failed {' '.join(sorted(set(filter(None, classes))))}` asks again; `deep fit` "
             "leaves a voter out with --ignore, and takes it as it is with --max-failure-rate."
         )
 
@@ -312,7 +315,14 @@ def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
     if report["lost_attempts"]:
         why = "a crash, a timeout, a broken connection or reply"
         yield f"{report['lost_attempts']} attempts have no answer here ({why}) and may be on the bill"
-    yield from called_out(report["failing"])
+    failing = [row for row in report["rows"] if row["voter"] in report["failing"]]
+    yield from called_out(report["failing"], chain.from_iterable(_classes(row, row["failures"]) for row in failing))
+
+
+def _classes(counts: Mapping[str, Any], failures: Iterable[str]) -> list[str]:
+    """Return the classes of failure among the counts of a voter, those of what `failed` being `failures`."""
+    reasons = counts.get("reasons", counts)
+    return [*(r for r in REASONS[1:-1] if reasons.get(r)), *(failures if reasons.get("failed") else ())]
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -351,6 +361,7 @@ def summary(
         "answered": tally.answered,
         "failed": tally.failed,
         "attempts": tally.attempts,
+        "failures": {kind: _commonest(messages) for kind, messages in sorted(tally.failures.items())},
         "in_doubt": tally.in_doubt,
         "unknown": outcome.unknown,
         "in_doubt_twice": outcome.in_doubt_twice,
@@ -372,6 +383,11 @@ def summary(
     }
 
 
+def _commonest(messages: Counter[str]) -> dict[str, object]:
+    """Return the number of failures of a class, and the message that most of them had."""
+    return {"requests": messages.total(), "message": messages.most_common(1)[0][0]}
+
+
 def summary_text(values: dict[str, Any]) -> str:
     """Return the summary for people."""
     lines = [_voter_line(voter) for voter in values["voters"]]
@@ -381,6 +397,10 @@ def summary_text(values: dict[str, Any]) -> str:
         lines.append(
             f"{values['answered']} answered, {values['failed']} failed, {values['found']} settled before, "
             f"in {values['attempts']} attempts and {values['seconds']:.1f} s"
+        )
+    for kind, row in values["failures"].items():
+        lines.append(
+            f"{row['requests']} failed as {kind}" + (f", most with: {row['message']}" if row["message"] else "")
         )
     lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
     lines += [*other_model_lines(values["answered_by_another"]), *quirk_lines(values["quirks"])]
@@ -409,7 +429,9 @@ def summary_text(values: dict[str, Any]) -> str:
             "and so no vote; --retry-failed broken asks them again"
         )
     lines += doubt_lines(values["unknown"], values["in_doubt_twice"], asked_again=bool(values["asked_again"]))
-    lines += called_out({voter["voter"]: voter["failure_rate"] for voter in values["voters"] if voter["failing"]})
+    failing = [voter for voter in values["voters"] if voter["failing"]]
+    classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing)
+    lines += called_out({voter["voter"]: voter["failure_rate"] for voter in failing}, classes)
     if values["stopped"]:
         why = "the budget is reached" if values["stopped"] == "budget" else "interrupted"
         lines.append(f"stopped: {why}. No votes were written; the same command again asks what is missing.")

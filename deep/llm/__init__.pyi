@@ -5,9 +5,6 @@ from ._batch_files import BatchExporter as BatchExporter
 from ._batch_files import BatchImporter as BatchImporter
 from ._batch_results import FileResults as FileResults
 from ._client import Client as Client
-from ._client import Redactor as Redactor
-from ._client import check_base_url as check_base_url
-from ._client import public_url as public_url
 from ._database import describe_ledger as describe_ledger
 from ._database import is_read_only as is_read_only
 from ._errors import FAILURES as FAILURES
@@ -35,6 +32,9 @@ from ._messages import json_text as json_text
 from ._messages import read_reply as read_reply
 from ._messages import received_reply as received_reply
 from ._providers import Provider as Provider
+from ._providers import Redactor as Redactor
+from ._providers import check_base_url as check_base_url
+from ._providers import public_url as public_url
 from ._runner import Caller as Caller
 from ._runner import Runner as Runner
 from ._runner import StopReason as StopReason

@@ -15,7 +15,7 @@ from deep.exceptions import printable
 from deep.llm import _batch_results as table
 from deep.llm._batch_results import Batch, BatchLine, BatchLines, reply_in
 from deep.llm._client import call_error
-from deep.llm._errors import AMBIGUOUS, CallError, EndpointError
+from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError
 from deep.llm._gate import is_dead
 from deep.llm._lease import Job
 from deep.llm._ledger import Written
@@ -147,9 +147,12 @@ class BatchRunner(Session):
                 error = CallError("timeout", f"no answer within {FILE_SECONDS} s")
             except Exception as failure:
                 error = call_error(failure, self.client.redact)
+            self.terms.heed(error)
             seconds = time.monotonic() - began
             if error.kind == "unreachable" and not self._reached and is_dead(attempt, seconds):
                 raise EndpointError(f"`base_url` must answer. Got no connection to {self.endpoint}: {error.message}.")
+            if attempt >= retry.attempts and error.kind == "unsent":
+                raise EndpointError(NO_ROOM.format(error.message, "none for one either"))
             if attempt >= retry.attempts or not retry.retries(error) or error.kind in once:
                 raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.") from error
             await asyncio.sleep(retry.wait(attempt, error.retry_after))
@@ -416,16 +419,18 @@ class BatchRunner(Session):
     async def _enter(self, batch: Batch, lines: "BatchLines", requests: Mapping[str, Request], *, last: bool) -> None:
         """Enter the results of those of `requests` that were in the batch."""
         numbers = await self.ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
-        written = []
+        written, failed = [], []
         for key, (number, longer) in numbers.items():
             job = Job(requests[key], key, "", number)
             job = job.with_longer_limit() if longer else job
-            contradicts = key in lines.contradicting
-            self.tally.contradictions += contradicts
             try:
                 written.append(self._answer(job, lines.get(key), last=last))
             except CallError as error:
-                written.append(self._fail(job, error, last=last or contradicts))
+                failed.append((job, error))
+        for job, failure in failed:  # after the answers, which show what the model takes
+            contradicts = job.key in lines.contradicting
+            self.tally.contradictions += contradicts
+            written.append(self._fail(job, failure, last=last or contradicts))
         await asyncio.gather(*written)
 
     def _answer(self, job: Job, entry: "BatchLine", *, last: bool) -> Written:

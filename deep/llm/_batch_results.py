@@ -19,10 +19,11 @@ from sqlalchemy import Connection, case, func, select, update
 from deep._util.files import check_regular
 from deep._util.names import is_storable
 from deep.llm import _schema
-from deep.llm._client import Redactor, reply_error
+from deep.llm._client import reply_error
 from deep.llm._errors import CallError, RequestState
 from deep.llm._lease import known, live_runs
 from deep.llm._messages import MOST_VALUES, Reply, checked_reply, is_shallow, json_text
+from deep.llm._providers import Redactor
 from deep.llm._schema import RequestRow
 
 LONGEST_LINE = 8 << 20
@@ -125,7 +126,7 @@ def read_line(line: str) -> BatchLine | None:
     if sum(map(line.count, ",[{")) > MOST_VALUES:
         return None
     try:
-        entry = json.loads(line, parse_constant=str, parse_float=_number)
+        entry = json.loads(line, parse_constant=str, parse_float=_number, parse_int=_whole)
     except (ValueError, RecursionError):
         return None
     if not isinstance(entry, dict) or not is_shallow(entry):
@@ -143,6 +144,10 @@ def _number(digits: str) -> float | str:
     """Return a number; one beyond what a float holds as it is written, since JSON cannot say infinity."""
     number = float(digits)
     return number if math.isfinite(number) else digits
+
+
+def _whole(digits: str) -> int | str:
+    return digits if isinstance(_number(digits), str) else int(digits)
 
 
 def _is_status(status: object) -> bool:

@@ -3,135 +3,30 @@
 import asyncio
 import codecs
 import email.utils
+import errno
 import functools
-import hashlib
-import html.entities
 import ipaddress
 import itertools
 import json
 import math
 import os
 import re
+import ssl
 import time
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx2
 
 from deep.exceptions import InputError, printable
-from deep.llm._errors import CallError, ErrorKind
-
-if TYPE_CHECKING:
-    import ssl
-
-
-MIN_SECRET = 8
-"""Shorter "keys" are the placeholders that local servers ask for; removing them would tear replies apart."""
-
-_PLAIN_SEGMENT = re.compile(
-    r"(?!.*(?:key|password|secret|sk-|token))(?:(?:[a-z]{1,14}\d{0,2}|v?\d{1,4}[a-z]{0,4})(?:[-_.~]|$))*"
-)
-"""A part of a URL's path that is made of words, versions and dates; any other may be a key."""
-
-
-class Redactor:
-    r"""Replaces every occurrence of the secrets it knows, also as JSON, URLs and HTML spell them.
-
-    Parameters
-    ----------
-    *secrets : str or None
-        Keys; None and those shorter than 8 characters are passed over.
-
-    Examples
-    --------
-    >>> from deep.llm import Redactor
-    >>> Redactor("sk-0123456789")("Incorrect key sk-0123456789")
-    'Incorrect key [key]'
-    >>> Redactor("sk/0123456789")(r"sk\/0123456789 sk%2F0123456789 sk\u002f0123456789")
-    '[key] [key] [key]'
-    """
-
-    def __init__(self, *secrets: str | None) -> None:
-        known = [secret for secret in secrets if secret and len(secret) >= MIN_SECRET]
-        self._secrets = [re.compile("".join(map(_spellings, secret))) for secret in known]
-
-    def __call__(self, text: str) -> str:
-        """Return `text` without the secrets."""
-        for secret in self._secrets:
-            text = secret.sub("[key]", text)
-        return text
-
-    def line(self, text: str, limit: int = 300) -> str:
-        """Return `text` without secrets, on one line of at most `limit` characters."""
-        return " ".join(self(text).split())[:limit]
-
-
-def _spellings(character: str) -> str:
-    """Return a pattern for a character as it is, and as JSON, URLs and HTML may spell it, once or several times over.
-
-    Each way begins with a letter of its own, by which `re` finds the places to look at quickly.
-    """
-    code = ord(character)
-    digits = "".join(f"[{digit}{digit.upper()}]" for digit in f"{code:02x}")
-    names = [name for name, text in html.entities.html5.items() if text == character and name[-1] == ";"]
-    entities = rf"&(?:amp;)*(?:{'|'.join([rf'#0*{code};?', rf'#[xX]0*{digits};?', *names])})"
-    ways = [rf"\\\\*(?:u00|x){digits}", rf"%(?:25)*{digits}", entities]
-    # The character itself comes last: it may be how a longer spelling of it begins.
-    plain = re.escape(character) if character.isalnum() else rf"\\*{re.escape(character)}"
-    return f"(?:{'|'.join([*ways, plain])})"
-
-
-def check_base_url(url: str) -> str:
-    """Return the base URL without a trailing slash, if it is one and carries no secret.
-
-    Raises
-    ------
-    InputError
-        Not an http(s) URL, or with a user, a password, a query or a fragment. The message does not repeat it.
-
-    Examples
-    --------
-    >>> from deep.llm import check_base_url
-    >>> check_base_url("http://localhost:8000/v1/")
-    'http://localhost:8000/v1'
-    """
-    try:
-        parts = urlsplit(url)
-        port_is_valid = parts.port is None or parts.port > 0
-    except ValueError:
-        port_is_valid = False
-    if not port_is_valid or not url.isprintable() or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError("`base_url` must be an http(s) URL, such as http://localhost:8000/v1. Got something else.")
-    if any(sign in url for sign in "@?#"):
-        raise InputError(
-            "`base_url` must hold no user, password, query or fragment: keys come from the environment only."
-        )
-    return url.rstrip("/")
-
-
-def secret_segments(url: str) -> list[str]:
-    """Return the parts of a URL's path that may be keys."""
-    return [part for part in urlsplit(url).path.split("/") if not _PLAIN_SEGMENT.fullmatch(part)]
-
-
-def public_url(url: str) -> str:
-    """Return a URL as files may hold it: what may be a key in its path is named by 8 hex digits of its SHA-256.
-
-    Examples
-    --------
-    >>> from deep.llm import public_url
-    >>> public_url("http://localhost/v1"), public_url("http://localhost/hunter2xyz/v1")
-    ('http://localhost/v1', 'http://localhost/[4e5f83f2]/v1')
-    """
-    start, slashes, path = url.partition("://")
-    secret = set(secret_segments(url))
-    parts = (f"[{hashlib.sha256(p.encode()).hexdigest()[:8]}]" if p in secret else p for p in path.split("/"))
-    return f"{start}{slashes}{'/'.join(parts)}"
-
+from deep.llm._errors import CallError, ErrorKind, own_words
+from deep.llm._messages import received_reply
+from deep.llm._providers import Redactor, secret_segments
 
 PLACEHOLDER_KEY = "none"
 """The key sent to a server that needs none, since the client insists on one."""
@@ -194,7 +89,7 @@ class Client:
         self.timeout = timeout
         self.redact = Redactor(api_key, *secret_segments(base_url))
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
-        context, large = _ssl_context(), asyncio.Semaphore(LARGE_AT_ONCE)
+        context, self._link = _ssl_context(), Link()
         options: dict[str, Any] = {"limits": limits, "verify": context, "event_hooks": {"request": [_trace]}}
         connecting = httpx2.Timeout(None, connect=min(timeout, CONNECT_SECONDS))  # all else is timed by `send`
         clients = [
@@ -203,7 +98,7 @@ class Client:
                 base_url=base_url,
                 timeout=connecting,
                 max_retries=0,
-                http_client=_through_proxy_if_far(base_url, large, options),
+                http_client=_through_proxy_if_far(base_url, self._link, options),
             )
             for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
         ]
@@ -237,11 +132,16 @@ class Client:
                 raise CallError("unreachable", f"no connection within {self.timeout:g} s", reached=False) from None
             raise CallError("timeout", f"no answer within {self.timeout:g} s") from None
         except Exception as error:
-            raise call_error(error, self.redact) from None
+            failure = call_error(error, self.redact, content.decode())
+            if failure.kind == "unsent":
+                self._link.keeps = False  # an idle connection takes the room of another
+            raise failure from None
         return self.redact(response.text)
 
     async def close(self) -> None:
         """Close all connections, those to other endpoints too."""
+        if self._link.probe is not None:
+            self._link.probe.cancel()
         for other in self.others.values():
             if other is not self:
                 await other.close()
@@ -249,7 +149,7 @@ class Client:
             await client.close()
 
 
-def _through_proxy_if_far(base_url: str, large: asyncio.Semaphore, options: dict[str, Any]) -> "BoundedClient":
+def _through_proxy_if_far(base_url: str, link: "Link", options: dict[str, Any]) -> "BoundedClient":
     """Return a client that goes by the proxy that the environment names, but not to this machine itself.
 
     Raises
@@ -261,7 +161,7 @@ def _through_proxy_if_far(base_url: str, large: asyncio.Semaphore, options: dict
     with suppress(ValueError):
         host = "localhost" if ipaddress.ip_address(host).is_loopback else host
     try:
-        return BoundedClient(large, trust_env=host != "localhost" and not host.endswith(".localhost"), **options)
+        return BoundedClient(link, trust_env=host != "localhost" and not host.endswith(".localhost"), **options)
     except (ImportError, ValueError, httpx2.InvalidURL):
         raise InputError(
             "`HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` must name proxies that can be used: http://..., https://..., "
@@ -271,7 +171,7 @@ def _through_proxy_if_far(base_url: str, large: asyncio.Semaphore, options: dict
 
 
 @functools.cache
-def _ssl_context() -> "ssl.SSLContext":
+def _ssl_context() -> ssl.SSLContext:
     """Load the certificates once a process; it takes longer than all else that a client needs."""
     import httpx2
 
@@ -292,8 +192,8 @@ async def _note_sent(event: str, _: object) -> None:
         _sent.set(True)
 
 
-def call_error(error: Exception, redact: Redactor) -> CallError:
-    """Return the CallError for an exception of the openai client; raise any other exception again."""
+def call_error(error: Exception, redact: Redactor, asked: str = "") -> CallError:
+    """Return the CallError for an exception of the openai client, to what was `asked`; raise any other again."""
     import httpx2
     import openai
 
@@ -303,7 +203,7 @@ def call_error(error: Exception, redact: Redactor) -> CallError:
         if error.status_code // 100 == 3:
             return _redirected(error.response, redact)
         wait = retry_after(error.response.headers)
-        return reply_error(error.status_code, redact(error.response.text), retry_after=wait)
+        return reply_error(error.status_code, redact(error.response.text), retry_after=wait, asked=asked)
     if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
         return _connection_error(error, redact)
     if isinstance(error, openai.OpenAIError | RecursionError | ValueError):  # of a reply about a batch
@@ -324,6 +224,9 @@ def _connection_error(error: Exception, redact: Redactor) -> CallError:
 
     cause = error.__cause__ or error
     message = redact.line(f"{type(cause).__name__}: {cause}")
+    lack = _lack(error)
+    if lack is not None:
+        return CallError("unsent", lack, reached=False)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
         return CallError("unreachable", message, reached=False)
     if isinstance(cause, httpx2.TimeoutException):
@@ -333,8 +236,26 @@ def _connection_error(error: Exception, redact: Redactor) -> CallError:
     return CallError("dropped", message)
 
 
+_LACKS = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+def _lack(error: BaseException | None) -> str | None:
+    """Return the lack of this machine that lies beneath an error, where it is one; no server is to blame then."""
+    if error is None:
+        return None
+    if isinstance(error, OSError) and error.errno in _LACKS:
+        return os.strerror(error.errno)
+    beneath = error.exceptions if isinstance(error, BaseExceptionGroup) else (error.__cause__ or error.__context__,)
+    return next((lack for part in beneath if (lack := _lack(part)) is not None), None)
+
+
 def reply_error(
-    status: int | None, body: str, also: Mapping[str, object] | None = None, *, retry_after: float | None = None
+    status: int | None,
+    body: str,
+    also: Mapping[str, object] | None = None,
+    *,
+    retry_after: float | None = None,
+    asked: str = "",
 ) -> CallError:
     """Return the CallError for an error reply.
 
@@ -348,12 +269,14 @@ def reply_error(
         An error object that came outside the body.
     retry_after : float, optional
         Seconds that the reply asks to wait.
+    asked : str
+        The request: what the reply quotes of it says nothing about other requests.
     """
     detail = {**_detail(body), **(also or {})}
     message = printable(" ".join(str(detail.get("message") or body or f"HTTP {status}").split())[:300])
     parameter = detail.get("param")
     return CallError(
-        _kind(status or 0, detail, message),
+        _kind(status or 0, detail, own_words(message, asked), asked),
         message,
         status=status,
         retry_after=retry_after,
@@ -363,8 +286,11 @@ def reply_error(
     )
 
 
-def _detail(body: str) -> dict[str, object]:
-    """Return the error object of an error reply; several servers have their own layout."""
+def _detail(body: str, levels: int = 3) -> dict[str, object]:
+    """Return the error object of an error reply; several servers have their own layout.
+
+    A gateway may hold the error of the server behind it as JSON text, which then says what is wrong.
+    """
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -374,12 +300,19 @@ def _detail(body: str) -> dict[str, object]:
     if not isinstance(answer, dict):
         return {}
     error = answer.get("error", answer)
-    if isinstance(error, dict):
-        return {"message": error.get("detail"), **error}
-    return {"message": error}
+    if not isinstance(error, dict):
+        error = {"message": error}
+    found = {"message": error.get("detail"), **error}
+    metadata = error.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    for text in (raw, error.get("detail"), error.get("message")):
+        inner = _detail(text, levels - 1) if isinstance(text, str) and levels else {}
+        if inner.get("message"):
+            return {**found, **{name: value for name, value in inner.items() if value is not None}}
+    return {**found, "message": raw} if isinstance(raw, str) and raw.strip() else found
 
 
-def _kind(status: int, detail: Mapping[str, object], message: str) -> ErrorKind:
+def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -> ErrorKind:
     code = str(detail.get("code") or detail.get("type") or "")
     if not status:
         return "expired"
@@ -393,11 +326,17 @@ def _kind(status: int, detail: Mapping[str, object], message: str) -> ErrorKind:
         return "server_error"
     if code == "content_filter":
         return "refused"
-    if status == 404 or code == "model_not_found" or _NO_MODEL.search(message):
+    lacks_model = _NO_MODEL.search(message) and _asked_model(asked) in message
+    if status == 404 or code == "model_not_found" or lacks_model:
         return "no_model"
     if status == 413 or any(sign in f"{code} {message}".lower() for sign in _TOO_LONG):
         return "too_long"
     return "rejected"
+
+
+def _asked_model(asked: str) -> str:
+    """Return the name of the model that a request asks, in the form of `own_words`: texts may speak of other models."""
+    return own_words(str(json.loads(asked)["model"]).rpartition("/")[2], "") if asked else ""
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -428,20 +367,44 @@ LARGE_AT_ONCE = 2
 """Larger replies that are read at a time, however many requests are in flight."""
 
 
+PROBE_SECONDS = 0.1
+"""How long nothing may come behind the first answer of an endpoint. A copy that a proxy sends later than that, and
+after the next request, cannot be told from the answer to it."""
+
+
+@dataclass(eq=False)
+class Link:
+    """The state that all connections to an endpoint share.
+
+    Parameters
+    ----------
+    large : asyncio.Semaphore
+        Who holds it may read a large reply.
+    keeps : bool
+        Whether connections serve more than one request: from when the first has shown that nothing comes unasked.
+    probe : asyncio.Task, optional
+        Looks whether that is so.
+    """
+
+    large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_AT_ONCE))
+    keeps: bool = False
+    probe: asyncio.Task[None] | None = None
+
+
 class BoundedClient(httpx2.AsyncClient):
     """An HTTP client whose replies are bounded, and which goes nowhere but to the address that it was given.
 
     Parameters
     ----------
-    large : asyncio.Semaphore
-        Shared by all clients of an endpoint: who holds it may read a large reply.
+    link : Link
+        Shared by all clients of an endpoint.
     **options
         As of an ``httpx2.AsyncClient``.
     """
 
-    def __init__(self, large: asyncio.Semaphore, **options: Any) -> None:
+    def __init__(self, link: Link, **options: Any) -> None:
         super().__init__(**options)
-        self._large = large
+        self._link = link
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         """Send a request once; what is streamed is bounded by whoever reads it, save errors.
@@ -451,22 +414,36 @@ class BoundedClient(httpx2.AsyncClient):
         CallError
             Of kind ``broken``: the reply is too large.
         """
+        if stream:
+            request.headers["connection"] = "close"  # whoever reads the reply does not look at what comes behind it
         response = await super().send(request, stream=True, **{**options, "follow_redirects": False})
-        if response.is_success and _encoding(response) not in ENCODINGS:
-            await response.aclose()
-            raise CallError("broken", "the reply is compressed in another way than was asked for", status=200)
-        if stream and response.is_success:
+        if stream and response.is_success and _encoding(response) in ENCODINGS:
             return response
+        is_spent = False
         try:
+            if response.is_success and _encoding(response) not in ENCODINGS:
+                raise CallError("broken", "the reply is compressed in another way than was asked for", status=200)
             content = await self._read(response)
+            is_spent = response.status_code == 200 and _is_spent(response, content)
         finally:
-            await response.aclose()
+            if is_spent and self._link.probe is None:
+                self._link.probe = asyncio.create_task(self._probe(response, content))
+            else:
+                await _end(response, keep=is_spent and self._link.keeps)
         kind = response.headers.get("content-type", "").partition(";")[0]
         kept = [(name, value) for name, value in response.headers.multi_items() if not name.startswith("content-")]
         headers = [*kept, ("content-type", kind)]  # without a character set: that of JSON is known
         read = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
         read.encoding = "utf-8"
         return read
+
+    async def _probe(self, response: httpx2.Response, content: bytes) -> None:
+        """Wait whether anything comes behind the first answer, as from a proxy that sends each one twice."""
+        try:
+            await asyncio.sleep(PROBE_SECONDS)
+            self._link.keeps = _is_spent(response, content)
+        finally:
+            await _end(response, keep=self._link.keeps)
 
     async def _read(self, response: httpx2.Response) -> bytes:
         """Return the body as UTF-8; that of an error may be cut."""
@@ -475,7 +452,7 @@ class BoundedClient(httpx2.AsyncClient):
         async with AsyncExitStack() as waiting:
             async for part in _inflated(response):
                 if size <= SMALL < size + len(part):
-                    await waiting.enter_async_context(self._large)
+                    await waiting.enter_async_context(self._link.large)
                 parts.append(part)
                 size += len(part)
                 if size > most:
@@ -483,6 +460,49 @@ class BoundedClient(httpx2.AsyncClient):
             if size > most and response.is_success:
                 raise CallError("broken", f"the reply has more than {LARGEST_REPLY:,} bytes")
             return _as_utf8(b"".join(parts)[:most])
+
+
+LARGEST_KEPT = 1 << 15
+"""Bytes of a reply whose connection is kept: behind a larger one, the transport may hold bytes that cannot be seen."""
+
+_TO_STATE = ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state")
+"""From a reply to what its connection has parsed; no public way leads there."""
+
+
+async def _end(response: httpx2.Response, *, keep: bool) -> None:
+    """Give a connection back, or close it."""
+    network = response.extensions.get("network_stream")
+    if not keep and network is not None:
+        await network.aclose()
+    await response.aclose()
+
+
+def _is_spent(response: httpx2.Response, content: bytes) -> bool:
+    """Return whether a reply is an answer with nothing behind it, so that its connection may serve another request.
+
+    After anything else the connection may still bring an answer, which would be taken for that of the next request.
+    Where that cannot be seen, because the transport is another, the connection is closed too.
+    """
+    state: Any = response.stream
+    for name in _TO_STATE:
+        state = getattr(state, name, None)
+    network = response.extensions["network_stream"]
+    if state is None or state.trailing_data[0] or len(content) > LARGEST_KEPT or network.get_extra_info("is_readable"):
+        return False
+    encrypted = network.get_extra_info("ssl_object")
+    try:
+        if encrypted is not None:
+            encrypted.read(1)  # what has come with the reply and is not decrypted yet
+            return False
+    except ssl.SSLWantReadError:
+        pass
+    except ssl.SSLError:
+        return False
+    try:
+        received_reply(content.decode())
+    except (CallError, UnicodeDecodeError):
+        return False
+    return True
 
 
 ENCODINGS = {"": 0, "identity": 0, "gzip": 31, "x-gzip": 31, "deflate": 15}
@@ -496,7 +516,8 @@ def _encoding(response: httpx2.Response) -> str:
 async def _inflated(response: httpx2.Response) -> AsyncIterator[bytes]:
     """Yield the body of a reply, decompressed in pieces of at most `SMALL` bytes, so that no bomb holds more."""
     window, inflate = ENCODINGS.get(_encoding(response), 0), None
-    async for raw in response.aiter_raw():
+    # Not `aiter_raw`, which gives the connection back at once.
+    async for raw in cast("httpx2.AsyncByteStream", response.stream):
         if not (window and raw):
             yield raw
             continue

@@ -1,6 +1,8 @@
 """Errors between a request and its answer, and the closed sets of words for them that the ledger keeps."""
 
+import html
 import random
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -13,11 +15,12 @@ Failure = _Passing | _Lasting
 
 FAILURES = frozenset(get_args(_Passing) + get_args(_Lasting))
 
-ErrorKind = Failure | Literal["fatal", "refused"]
-"""Also that no other request would fare better (``fatal``), or that a content filter refused this one."""
+ErrorKind = Failure | Literal["fatal", "refused", "unsent"]
+"""Also that no other request would fare better (``fatal``), that a content filter refused this one, or that this
+machine had no room for a connection, so that the request is given back (``unsent``)."""
 
-AttemptOutcome = ErrorKind | Literal["answered", "unknown", "unsent"]
-"""The end of an attempt; also that it was lost with its run (``unknown``) or given back unsent."""
+AttemptOutcome = ErrorKind | Literal["answered", "unknown"]
+"""The end of an attempt; also that it was lost with its run (``unknown``)."""
 
 RequestState = Literal["done", "failed", "queued", "sent", "unknown"]
 
@@ -87,6 +90,55 @@ class CallError(Exception):
         self.parameter = parameter
 
 
+TOLD_WAIT = 10.0
+"""Seconds; shorter waits are what any busy endpoint asks for."""
+
+LONGEST_WAIT = 3600.0
+"""Seconds. Limits start anew within a minute or an hour; what asks for more is a quota of a day or a month, or a
+service that is down. It holds for all requests, and nobody waits so long before a screen."""
+
+NO_ROOM = "This machine has no room for more connections ({}): {}. `ulimit -n` may allow more open files."
+
+
+def span(seconds: float) -> str:
+    """Return a time in the largest unit of which it holds two."""
+    units = (("day", 86400), ("hour", 3600), ("minute", 60))
+    unit, size = next((row for row in units if seconds >= 2 * row[1]), ("second", 1))
+    return f"{seconds / size:,.0f} {unit}s"
+
+
+_ESCAPES = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+[bfnrt]?")
+_QUOTED = 3
+"""Words in a row that make a quotation: names of two words stand in many texts."""
+
+
+def own_words(message: str, asked: str) -> str:
+    """Return the words of an endpoint's message that are not quoted from the request.
+
+    Parameters
+    ----------
+    message : str
+    asked : str
+        The request, as JSON or as text.
+
+    Examples
+    --------
+    >>> from deep.llm._errors import own_words
+    >>> own_words("Blocked by policy: its seed is unknown", "The gauge and its seed is unknown.")
+    'blocked by policy'
+    """
+    said, known = _words(message), _words(asked)
+    runs = {tuple(known[i : i + _QUOTED]) for i in range(len(known) - _QUOTED + 1)}
+    quoted = {i + j for i in range(len(said)) if tuple(said[i : i + _QUOTED]) in runs for j in range(_QUOTED)}
+    return " ".join(word for i, word in enumerate(said) if i not in quoted)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text, whichever way JSON or HTML spell it."""
+    plain = _ESCAPES.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", html.unescape(text))
+    return re.findall(r"\w+", plain.casefold())
+
+
 _RANDOM = random.SystemRandom()  # leaves the global generator alone
 
 
@@ -126,7 +178,7 @@ class RetryPolicy:
 
     def retries(self, error: CallError) -> bool:
         """Return whether another attempt may be made after `error`."""
-        return error.kind in RETRIED and not (self.at_most_once and error.kind in AMBIGUOUS)
+        return error.kind in (*RETRIED, "unsent") and not (self.at_most_once and error.kind in AMBIGUOUS)
 
     def state_after(self, error: CallError, attempt: int) -> RequestState:
         """Return the state of a request whose attempt of this number, from 1, ended with `error`."""

@@ -2,17 +2,18 @@
 
 import asyncio
 import re
+import sys
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from deep.exceptions import InputError
+from deep.exceptions import InputError, printable
 from deep.judges import Choice
-from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, RetryPolicy
-from deep.llm._messages import Body, Reply, received_reply
+from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, EndpointError, RetryPolicy, own_words, span
+from deep.llm._messages import Body, Reply, json_text, received_reply
 from deep.llm._spending import NOTHING, Budget, PriceBook, output_limit, worst_case
 
 
@@ -97,6 +98,10 @@ class ConcurrencyLimit:
             grown = self.current * 2 if self._searching else self.current + 1
             self.current = min(grown, self.maximum)
             self._wake(self.current - self._active)
+
+    def lacks_room(self) -> None:
+        """Let no more be in flight from now on than are besides a request that found no room on this machine."""
+        self.current = self.maximum = self._minimum = max(self._active - 1, 1)
 
     def rate_limited(self) -> None:
         """Halve the number, unless replies to requests sent before the last cut are still coming in."""
@@ -271,6 +276,8 @@ class Terms:
     retry : RetryPolicy
     budget : Budget
     prices : PriceBook
+    tell : callable
+        Called with a line for people, as the run goes on.
     """
 
     prices: PriceBook
@@ -279,6 +286,28 @@ class Terms:
     tokens_per_minute: Throttle = field(default_factory=Throttle)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     budget: Budget = field(default_factory=Budget)
+    tell: Callable[[str], object] = lambda line: sys.stderr.write(f"{printable(line)}\n")
+    _longest_told: float = TOLD_WAIT / 2
+
+    def asks_too_long(self, error: CallError) -> bool:
+        """Return whether the endpoint asks to wait longer than any request of the run can."""
+        return self.retry.retries(error) and (error.retry_after or 0.0) > LONGEST_WAIT
+
+    def heed(self, error: CallError) -> None:
+        """Tell of a long wait that the endpoint asks for, and again where it is twice as long.
+
+        Raises
+        ------
+        EndpointError
+            It is longer than any request of the run can wait.
+        """
+        seconds = error.retry_after or 0.0
+        asks = f"The endpoint asks to wait {span(seconds)}: {error.message}"
+        if self.asks_too_long(error):
+            raise EndpointError(f"{asks.rstrip('.')}. Run the same command again then: what was answered is kept.")
+        if seconds >= 2 * self._longest_told:
+            self._longest_told = seconds
+            self.tell(asks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +391,8 @@ class Attempt:
         except CallError as error:
             if error.kind == "rate_limited":
                 terms.concurrency.rate_limited()
+            elif error.kind == "unsent":
+                terms.concurrency.lacks_room()
             return Failed(error, time.monotonic() - started)
         seconds = time.monotonic() - started
         terms.concurrency.answered()
@@ -417,6 +448,15 @@ class Quirk:
     action: Literal["dropped", "ignored", "renamed"]
     message: str | None = None
 
+    @property
+    def field(self) -> "_Field":
+        """The field, of this model there."""
+        return self.endpoint, self.model, self.parameter
+
+
+_Field = tuple[str, str, str]
+"""An endpoint, a model of it, and a field of requests."""
+
 
 class ModelGate:
     """Lets requests pass to the models of a run, in a form that each model accepts.
@@ -443,7 +483,10 @@ class ModelGate:
     """
 
     def __init__(self, known: Iterable[Quirk] = ()) -> None:
-        self._known = {(quirk.endpoint, quirk.model, quirk.parameter): quirk for quirk in known}
+        self._known = {quirk.field: quirk for quirk in known}
+        self._taken: set[_Field] = set()
+        self._named: set[_Field] = set()
+        self._helped: Counter[_Field] = Counter()
         self._canaries: dict[str, asyncio.Event] = {}
         self._open: set[str] = set()
         self.closed = False
@@ -472,12 +515,12 @@ class ModelGate:
         if model in self._canaries:
             self._canaries[model].set()
 
-    def apply(self, endpoint: str, body: Body, choice: Choice | None = None) -> Body:
-        """Return the body that this model accepts; `body` itself where nothing is to be changed."""
+    def apply(self, endpoint: str, body: Body, choice: Choice | None = None, tried: Iterable[Quirk] = ()) -> Body:
+        """Return the body that this model accepts, if `tried` are quirks of it; `body` itself where it accepts that."""
         optional = () if choice is None else choice.fields
         actions = {
             parameter: "dropped" if quirk.action == "ignored" else quirk.action
-            for (where, model, parameter), quirk in self._known.items()
+            for (where, model, parameter), quirk in (self._known | {quirk.field: quirk for quirk in tried}).items()
             if where == endpoint and model == body["model"] and parameter in body
             if quirk.action != "ignored" or parameter in optional
         }
@@ -486,16 +529,38 @@ class ModelGate:
         kept = {name: value for name, value in body.items() if actions.get(name) != "dropped"}
         return {(_RENAMED[name] if name in actions else name): value for name, value in kept.items()}
 
-    def learn(self, endpoint: str, body: Body, error: CallError, parameter: str | None = None) -> list[Quirk]:
-        """Return the new quirks that explain why `body` was refused; none where it was for another reason.
+    def explain(self, endpoint: str, body: Body, error: CallError, parameter: str | None = None) -> list[Quirk]:
+        """Return the quirks that may explain why `body` was refused; none where it was for another reason.
 
-        Without a `parameter` that is known to be the cause, it is the one that the endpoint names.
+        Without a `parameter` that is taken to be the cause, it is the one that the endpoint names.
         """
-        blamed = parameter or _blamed(body, error) or ""
-        return self._add(
+        named = parameter or _parameter(body, error)
+        blamed = named or _named_in_words(body, error) or ""
+        found = [
             Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
             for name in _ASKED_OF.get(blamed, (blamed,))
             if name in body
+        ]
+        self._named.update(quirk.field for quirk in found if named)
+        return found
+
+    def learn(self, endpoint: str, body: Body, error: CallError) -> list[Quirk]:
+        """Write down why `body` was refused, where no request with that field was answered; return what is new."""
+        return self._add(quirk for quirk in self.explain(endpoint, body, error) if quirk.field not in self._taken)
+
+    def take(self, endpoint: str, body: Body, tried: Sequence[Quirk] = ()) -> list[Quirk]:
+        """Note the fields of a request that was answered; return new quirks out of those that were `tried` for it.
+
+        Words alone may be about the one request: they are believed once two requests were answered without the field,
+        and none with it.
+        """
+        model = str(body["model"])
+        self._taken.update((endpoint, model, name) for name in body)
+        self._helped.update(quirk.field for quirk in tried)
+        return self._add(
+            quirk
+            for quirk in tried
+            if quirk.field not in self._taken and (quirk.field in self._named or self._helped[quirk.field] > 1)
         )
 
     def quirks(self, endpoint: str) -> list[Quirk]:
@@ -507,19 +572,25 @@ class ModelGate:
         return self._add([Quirk(endpoint, model, parameter, "ignored", "accepted, but the reply shows no effect")])
 
     def _add(self, quirks: Iterable[Quirk]) -> list[Quirk]:
-        new = [q for q in quirks if (q.endpoint, q.model, q.parameter) not in self._known]
-        self._known.update({(q.endpoint, q.model, q.parameter): q for q in new})
+        new = [quirk for quirk in quirks if quirk.field not in self._known]
+        self._known.update({quirk.field: quirk for quirk in new})
         return new
 
 
-def _blamed(body: Body, error: CallError) -> str | None:
-    """Return the field that a refusal is about, if it is one we can do without."""
-    if error.status not in (400, 403, 422) or error.kind != "rejected":
-        return None
+def _candidates(body: Body, error: CallError) -> list[str]:
+    """Return the fields that a refusal may be about, and we can do without."""
+    is_refusal = error.status in (400, 403, 422) and error.kind == "rejected"
+    return [name for name in (*_DROPPABLE, *_RENAMED) if name in body and is_refusal]
+
+
+def _parameter(body: Body, error: CallError) -> str | None:
+    """Return the field that the endpoint itself gives as the one a refusal is about."""
     named = (error.parameter or "").split(".")[0]
-    if named in body and (named in _DROPPABLE or named in _RENAMED):
-        return named
-    if not _WORDS_OF_REFUSAL.search(error.message):
-        return None
-    candidates = [name for name in (*_DROPPABLE, *_RENAMED) if name in body]
-    return next((name for name in candidates if re.search(rf"\b{name}\b", error.message)), None)
+    return named if named in _candidates(body, error) else None
+
+
+def _named_in_words(body: Body, error: CallError) -> str | None:
+    """Return the field that the endpoint's own words name, not those that it quotes from the request."""
+    said = own_words(error.message, json_text(body))
+    names = _candidates(body, error) if _WORDS_OF_REFUSAL.search(said) else ()
+    return next((name for name in names if re.search(rf"\b{name}\b", said)), None)

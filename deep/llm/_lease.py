@@ -15,7 +15,7 @@ from deep.llm._messages import Request, json_text
 from deep.llm._schema import ItemRow, RequestRow, Write, write_all
 from deep.llm._spending import output_limit, with_longer_limit
 
-_COLUMNS = ("key", "state", "owner", "attempts", "failure", "vote", "reason", "batch")
+_COLUMNS = ("key", "state", "owner", "attempts", "failure", "message", "vote", "reason", "batch")
 """The columns that say where a request stands."""
 
 GOLDEN = 0.6180339887498949

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -119,7 +120,11 @@ _USAGE = {
     "cached": ("prompt_tokens_details", "cached_tokens"),
     "output": ("completion_tokens",),
     "reasoning": ("completion_tokens_details", "reasoning_tokens"),
+    "total": ("total_tokens",),
 }
+
+MOST = 2**31 - 1
+"""The largest count of tokens that a ledger can hold."""
 
 MOST_VALUES = 1_000_000
 """Values that a reply may hold: parsed, each takes many times its bytes."""
@@ -216,8 +221,8 @@ def received_reply(raw: str) -> Reply:
     if sum(map(raw.count, ",[{")) > MOST_VALUES:
         raise CallError("broken", f"the reply holds more than {MOST_VALUES:,} values")
     try:
-        answer = json.loads(raw, object_pairs_hook=_unique)
-    except _TwiceError as error:
+        answer = json.loads(raw, object_pairs_hook=_unique, parse_int=_whole)
+    except _UnusableError as error:
         raise CallError("broken", str(error), body=raw) from None
     except (ValueError, RecursionError):
         raise CallError("broken", "the reply is not JSON", body=raw) from None
@@ -245,15 +250,21 @@ def _faults(answer: object) -> Iterator[str]:
         yield f"the server has broken off the answer: {ends}"
 
 
-class _TwiceError(ValueError):
-    """An object has two values under one name."""
+class _UnusableError(ValueError):
+    """An object has two values under one name, or a number is beyond what a float holds."""
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > sys.float_info.max_10_exp:
+        raise _UnusableError(f"the reply holds a number of {len(digits)} digits")
+    return int(digits)
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object, in which a name may stand twice only with the same value: readers differ in which they take."""
     found = dict(pairs)
     if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
-        raise _TwiceError("the reply has two values under one name")
+        raise _UnusableError("the reply has two values under one name")
     return found
 
 
@@ -322,5 +333,16 @@ def _optional_text(value: object) -> str | None:
 
 
 def _tokens(usage: object) -> dict[str, int]:
+    """Return the tokens to pay for: a part larger than its whole stands beside it, as does what the total has more."""
     counts = {kind: _at(usage, *path) for kind, path in _USAGE.items()}
-    return {kind: n for kind, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 2**31}
+    tokens = {
+        kind: n for kind, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MOST
+    }
+    total = tokens.pop("total", 0)
+    if "input" in tokens and "output" in tokens:
+        cached = tokens.get("cached", 0)
+        for whole, part in (("input", cached), ("output", tokens.get("reasoning", 0))):
+            tokens[whole] += part if part > tokens[whole] else 0
+        beside = max(total - tokens["input"] - tokens["output"], 0)
+        tokens["input" if beside == cached else "output"] += beside
+    return {kind: min(n, MOST) for kind, n in tokens.items()}

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 
 from deep.llm._client import Client
-from deep.llm._errors import AMBIGUOUS, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
+from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
 from deep.llm._gate import CONSTRAINTS, Attempt, CircuitBreaker, Failed, ModelGate, Quirk, Terms
 from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger, Written
@@ -34,15 +34,15 @@ class Settled:
         Where it is queued it may be tried again.
     error : CallError, optional
         Why it has no answer.
-    learned : bool
-        It was refused for a field that the model lacks, and may be sent without it at once.
+    tried : sequence of Quirk, optional
+        It was refused, it seems for fields that the model lacks, and may be sent without them at once.
     cut : bool
         Its reply was cut off, and it may be sent with a longer limit at once.
     """
 
     state: RequestState
     error: CallError | None = None
-    learned: bool = False
+    tried: Sequence[Quirk] | None = None
     cut: bool = False
 
 
@@ -128,7 +128,7 @@ class Session:
         elif state == "done":
             self.tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
         elif state != "queued":
-            self.tally.fail(job.request.voter, error.kind)
+            self.tally.fail(job.request.voter, error)
 
     def enter_answer(
         self, job: Job, reply: Reply, judgment: Judgment | None, message: str | None, *, again: bool
@@ -136,7 +136,9 @@ class Session:
         """Count a reply out of a batch, and write it down; `again` as in :meth:`count_answer`."""
         self.count_answer(job, judgment, reply.cost, again=again)
         self.tally.name(job.request.model, reply.model)
-        quirks = self.ignored(job.request, self.body_of(job.request), reply)
+        body = self.body_of(job.request)
+        self.gate.take(job.request.endpoint, body)
+        quirks = self.ignored(job.request, body, reply)
         return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
 
     def enter_failure(self, job: Job, error: CallError, quirks: Sequence[Quirk], *, again: bool) -> Written:
@@ -159,6 +161,7 @@ class Caller(Session):
     in_flight: set[asyncio.Task[object] | None] = field(default_factory=set, init=False)
     _refreshed: float = field(default_factory=time.monotonic, init=False)
     _unwritten: set[Written] = field(default_factory=set, init=False)
+    _lacks: int = field(default=0, init=False)
 
     async def ask(self, job: Job) -> None:
         """Bring one job to an end: an answer, a failure, or back to the queue where the run is stopping.
@@ -181,17 +184,20 @@ class Caller(Session):
 
     async def _ask(self, job: Job) -> Settled:
         attempt = 1
+        tried: Sequence[Quirk] = ()
         while True:
-            settled = await self._attempt(job, attempt)
+            settled = await self._attempt(job, attempt, tried)
             if settled.error is not None:
                 self.count_end(job, settled.state, settled.error)
             if settled.state != "queued" or self.gate.closed:
                 return settled
             if settled.cut:
                 job, attempt = job.with_longer_limit(), 1
-            elif not settled.learned and settled.error is not None:
+            elif settled.tried is not None:
+                tried = settled.tried
+            elif settled.error is not None:
                 await asyncio.sleep(self.terms.retry.wait(attempt, settled.error.retry_after))
-                attempt += 1
+                attempt += settled.error.kind != "unsent"
             job = job.again()
 
     def stop(self) -> None:
@@ -205,10 +211,10 @@ class Caller(Session):
             self._refreshed = now
             self.terms.budget.spent_before = await self.ledger.spent_by_others()
 
-    async def _attempt(self, job: Job, number: int) -> Settled:
+    async def _attempt(self, job: Job, number: int, tried: Sequence[Quirk]) -> Settled:
         """Write down, send and write down once; `number` counts the attempts of this run that were not for learning."""
         request, task = job.request, asyncio.current_task()
-        body = self.body_of(request)
+        body = self.gate.apply(request.endpoint, request.body, request.choice, tried)
         text = job.text if body is request.body else json_text(body)
         as_kept = body is request.body and (request.choice is None or job.number == 1)
 
@@ -223,12 +229,12 @@ class Caller(Session):
                 self.terms, announce, self.client.to(request.endpoint).send
             )
             if isinstance(ended, Reply):
-                return await self._answer(job, body, ended)
-            return await self._learn(job, body, ended) or await self._fail(job, ended, number)
+                return await self._answer(job, body, ended, tried)
+            return await self._learn(job, body, ended, tried) or await self._fail(job, ended, number)
         finally:
             self.in_flight.discard(task)
 
-    async def _answer(self, job: Job, body: Body, reply: Reply) -> Settled:
+    async def _answer(self, job: Job, body: Body, reply: Reply, tried: Sequence[Quirk]) -> Settled:
         """Hand an answer to the ledger.
 
         The worker does not wait until it is on disk: it goes on to the next request, whose own entry, which it does
@@ -236,11 +242,14 @@ class Caller(Session):
         """
         request = job.request
         judgment, message = self.read(request, reply)
-        quirks, cut = self.ignored(request, body, reply), self.is_cut(job, judgment)
+        learned, cut = self.gate.take(request.endpoint, body, tried), self.is_cut(job, judgment)
+        quirks = [*learned, *self.ignored(request, body, reply)]
         written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=cut)
         self.tally.name(request.model, reply.model)
         self._breaker.answered(request.model)
-        self.gate.open(request.model)
+        self._lacks = min(self._lacks, 1)
+        if learned or not tried:  # else the next request shows, alone, whether it is about the model
+            self.gate.open(request.model)
         if cut:  # the next attempt concerns the same row
             await written
             self.count_answer(job, judgment, reply.cost, again=True)
@@ -268,43 +277,69 @@ class Caller(Session):
             for future in written:
                 future.result()
 
-    async def _learn(self, job: Job, body: Body, ended: Failed) -> Settled | None:
-        """Write down what a refusal of `body` says of the model; None where it says nothing that helps.
+    async def _learn(self, job: Job, body: Body, ended: Failed, tried: Sequence[Quirk]) -> Settled | None:
+        """Return the quirks to try after a refusal of `body`; None where it says nothing that helps.
 
-        A longer limit may be refused; all else in `body` was answered before.
+        What it says of the model is believed once the request is answered as tried. A longer limit may be refused;
+        all else in `body` was answered before.
         """
         request, error = job.request, ended.error
         if job.longer:
             return None
         is_schema = self._may_be_schema(request, error) and self._breaker.blames_schema(request.model)
         constraint = next((name for name in CONSTRAINTS if name in body), None)
-        quirks = self.gate.learn(request.endpoint, body, error, constraint if is_schema else None)
+        quirks = self.gate.explain(request.endpoint, body, error, constraint if is_schema else None)
         if not quirks and request.choice is not None and self._breaker.may_be_choice(request.model, error):
-            quirks = self.gate.learn(request.endpoint, body, error, constraint)
-        accepted = self.gate.apply(request.endpoint, body, request.choice)
+            quirks = self.gate.explain(request.endpoint, body, error, constraint)
+        accepted = self.gate.apply(request.endpoint, body, request.choice, quirks)
         helps = (quirks or error.kind == "rejected") and accepted is not body
         if self.gate.closed or not helps:
             return None
-        await self.ledger.fail(job, error, state="queued", seconds=ended.seconds, quirks=quirks)
-        return Settled("queued", error, learned=True)
+        await self.ledger.fail(job, error, state="queued", seconds=ended.seconds)
+        return Settled("queued", error, tried=[*tried, *quirks])
 
     async def _fail(self, job: Job, ended: Failed, number: int) -> Settled:
         """Record a failed attempt, and the state of the request after it."""
         request, error = job.request, ended.error
+        if error.kind == "unsent":
+            return await self._give_back(job, error)
         self.tally.in_doubt += error.kind in AMBIGUOUS
-        hopeless = self._breaker.is_hopeless(request.model, error)
+        too_long = self.terms.asks_too_long(error)
+        hopeless = self._breaker.is_hopeless(request.model, error) or too_long
         state = "queued" if hopeless else self.terms.retry.state_after(error, number)
         await self.ledger.fail(job, error, state=state, seconds=ended.seconds)
         if hopeless:
             self.stop()
+            if too_long:
+                self.terms.heed(error)
             if error.kind == "unreachable":
                 raise EndpointError(
                     f"`base_url` must answer. Got no connection to {request.endpoint}: {error.message}."
                 )
             raise EndpointError(f"The endpoint refuses every request: {error.message}")
+        if state == "queued":
+            self.terms.heed(error)
         if error.kind not in ("rejected", "unreachable") and not self._may_be_schema(request, error):
             self.gate.open(request.model)
         return Settled(state, error)
+
+    async def _give_back(self, job: Job, error: CallError) -> Settled:
+        """Put a request back for which this machine had no room: no attempt at it counts.
+
+        Raises
+        ------
+        EndpointError
+            There was no room for one at a time either, as often as an endpoint may fail.
+        """
+        self.tally.attempts -= 1
+        await self.ledger.fail(job, error, state="queued")
+        if not self._lacks:
+            self.terms.tell(NO_ROOM.format(error.message, "fewer requests go out at once from now on"))
+        self._lacks += 1 if self.terms.concurrency.maximum == 1 or not self._lacks else 0
+        if self._lacks > self.terms.retry.attempts:
+            self.stop()
+            raise EndpointError(NO_ROOM.format(error.message, "none for one at a time either"))
+        return Settled("queued", error)
 
     def _may_be_schema(self, request: Request, error: CallError) -> bool:
         return self._breaker.may_be_schema(request.model, error, self.body_of(request))

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from deep._util.files import parse_toml, read_bytes
 from deep.exceptions import InputError
 from deep.judges import REPAIR
+from deep.llm._errors import CallError
 from deep.llm._messages import Body
 from deep.records import ABSTAIN, Judgment
 
@@ -360,6 +361,8 @@ class Tally:
     longer, saved : int
         Replies of this run that were cut off at their length limit and asked for again with a longer one, and those of
         them that then came whole and gave a vote, or an answer that is none by itself.
+    failures : dict of str to Counter
+        The messages of requests that were given up, of this run or found, by class of failure.
     lines_passed_over, contradictions : int
         Lines of batch files that are no result of a request, and requests with two results that contradict each other.
     """
@@ -372,6 +375,7 @@ class Tally:
         self.other_models: Counter[tuple[str, str]] = Counter()
         self.too_long = self.lines_passed_over = self.contradictions = 0
         self.longer = self.saved = 0
+        self.failures: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._started = time.monotonic()
 
     @property
@@ -397,6 +401,7 @@ class Tally:
         self.found += 1
         self.too_long += row.get("failure") == TOO_LONG
         if row["state"] != "done":
+            self.failures[row.get("failure") or "unknown"][row.get("message") or ""] += 1
             self._count(voter, "failed")
         else:
             self._count(voter, "answers" if row["vote"] is None else row["reason"])
@@ -427,10 +432,12 @@ class Tally:
         """Count a judgment that was made of several answers, each counted already."""
         self._count(voter, judgment.reason)
 
-    def fail(self, voter: str, kind: str | None = None) -> None:
-        """Count a request that was given up, for the class of failure `kind`."""
+    def fail(self, voter: str, error: CallError | None = None) -> None:
+        """Count a request that was given up for an error, or a call of a function, which says itself why."""
         self.failed += 1
-        self.too_long += kind == TOO_LONG
+        if error is not None:
+            self.too_long += error.kind == TOO_LONG
+            self.failures[error.kind][error.message] += 1
         self._count(voter, "failed")
 
     def _count(self, voter: str, reason: str | None) -> None:

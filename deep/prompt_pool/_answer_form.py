@@ -92,9 +92,9 @@ def _steps(value: str, logprobs: Logprobs) -> Iterator[tuple[str, list[tuple[str
 def _probability(entry: Mapping[str, Any]) -> float:
     """Return the probability of a token; 0 where none is told."""
     logprob = entry.get("logprob")
-    if not isinstance(logprob, int | float) or math.isnan(logprob):
+    if not isinstance(logprob, int | float) or logprob != logprob:  # `math.isnan` takes no number of 401 digits
         return 0.0
-    return math.exp(min(logprob, 0.0))
+    return math.exp(max(min(logprob, 0.0), -1e3))
 
 
 def _token_entries(listed: Any) -> list[Mapping[str, Any]]:

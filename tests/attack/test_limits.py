@@ -5,8 +5,9 @@ import math
 
 import pytest
 
-from deep.llm import RetryPolicy, Throttle
+from deep.llm import EndpointError, RetryPolicy, Throttle
 from deep.llm._client import retry_after
+from deep.llm._errors import LONGEST_WAIT
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run, states
 
@@ -34,13 +35,17 @@ WAITS = [
 
 @pytest.mark.parametrize("value", WAITS)
 def test_no_retry_after_makes_a_wait_beyond_the_cap(value, tmp_path):
-    """It is a number of seconds or as if it were not there; the run waits up to its cap, and goes on."""
+    """It is a number of seconds or as if it were not there; the run waits up to its cap, or ends and says so."""
     for headers in ({"retry-after": value}, {"retry-after-ms": value, "retry-after": "1"}):
         seconds = retry_after(headers)
         assert seconds is None or (math.isfinite(seconds) and seconds >= 0)
         assert 0 <= RetryPolicy().wait(1, seconds) <= 601
     policy = RetryPolicy(wait_initial=0.01, wait_max=0.02, jitter=0.01, retry_after_cap=0.02)
     with FaultServer(script=["slow_down"], retry_after=value) as server:
+        if (retry_after({"retry-after": value}) or 0) > LONGEST_WAIT:
+            with pytest.raises(EndpointError, match=r"The endpoint asks to wait .* (days|hours): slow down\."):
+                run(server.url, tmp_path / "l", questions(2), retry=policy)
+            assert server.count == 1
         run(server.url, tmp_path / "l", questions(2), retry=policy)
         assert server.count == 3
     assert states(tmp_path / "l") == {"done": 2}

@@ -180,7 +180,7 @@ def test_a_prompt_that_fails_too_often_is_called_out(examples, capsys):
         assert main(arguments(examples, server.url, "--no-repair")) == 1
     said = capsys.readouterr().out
     assert "too many to be fitted" in said
-    assert said.count("`deep votes --retry-failed refused unparsable` asks again") == 1
+    assert said.count("`deep votes --retry-failed unparsable` asks again") == 1
     votes, reasons = outputs(examples)
     assert len(votes) == 30
     assert set(reasons["reason"]) == {"unparsable"}

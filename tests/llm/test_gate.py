@@ -99,7 +99,10 @@ def test_a_field_may_be_dropped_for_a_reason_of_our_own():
     """A schema that breaks the server goes, and is not dropped twice."""
     gate, body = ModelGate(), {"model": "m", "response_format": {}, "seed": 1}
     boom = CallError("server_error", "boom", status=500)
-    assert [quirk.action for quirk in gate.learn("e", body, boom, "response_format")] == ["dropped"]
-    assert gate.apply("e", body) == {"model": "m", "seed": 1}
-    assert gate.learn("e", body, boom, "response_format") == []
+    tried = gate.explain("e", body, boom, "response_format")
+    assert gate.apply("e", body) is body
+    answered = gate.apply("e", body, tried=tried)
+    assert [quirk.action for quirk in gate.take("e", answered, tried)] == ["dropped"]
+    assert gate.apply("e", body) == answered == {"model": "m", "seed": 1}
+    assert gate.take("e", answered, tried) == []
     assert gate.learn("e", body, boom) == []
