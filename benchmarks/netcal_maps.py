@@ -18,12 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from deep.base import BaseCalibrator
-from deep.calibration import CALIBRATORS, NETCAL_CALIBRATORS, expected_calibration_error, log_loss
+from deep.calibration import (
+    CALIBRATORS,
+    NETCAL_CALIBRATORS,
+    expected_calibration_error,
+    log_loss,
+    netcal_expected_calibration_error,
+)
 from deep.datasets import simulate_votes
 from deep.ensembles import LogisticRegression
 from deep.evaluate import hold_out
 from deep.exceptions import InputError
-from deep.integrations.netcal import netcal_expected_calibration_error
 
 Sample = tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]
 

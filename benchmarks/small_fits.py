@@ -23,10 +23,9 @@ from sklearn import ensemble, naive_bayes
 
 from deep.base import BaseEnsembler
 from deep.datasets import read_votes
-from deep.ensembles import ENSEMBLERS
+from deep.ensembles import ENSEMBLERS, MirroredBoosting
 from deep.ensembles._encoding import signed, tokens
 from deep.evaluate import hold_out
-from deep.integrations.boosting import MirroredBoosting
 from deep.model import RECIPES, choose_subsets, training_set
 
 ROUNDS = 100

@@ -9,7 +9,7 @@ from deep._util.checks import Floats, Labels
 from deep.calibration import balanced_accuracy, ece_noise_floor, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.evaluate import HoldOut, Row, hold_out, row_weights
-from deep.experiments.held_out import TestCells, balanced_accuracies, best_threshold, vote_baselines
+from deep.experiments.loo import TestCells, balanced_accuracies, best_threshold, vote_baselines
 from deep.experiments.loo._few_datasets import (
     PAPER_ENSEMBLERS,
     PAPER_SIZES,

@@ -13,10 +13,21 @@ from threading import Timer
 from typing import Any, cast
 
 from deep import console
-from deep._util.entry_points import COMMAND, JUDGE, FoundEntryPoints, find_entry_points, load_entry_point, unusable
+from deep._util.entry_points import (
+    COMMAND,
+    INSTALL,
+    JUDGE,
+    SUBCOMMAND,
+    FoundEntryPoints,
+    find_entry_points,
+    is_missing_part,
+    is_own,
+    load_entry_point,
+    unusable,
+)
 from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError, printable
 
-__all__ = ["COMMANDS", "GROUPS", "PARTS", "RENAMED", "command_parser", "main"]
+__all__ = ["COMMANDS", "GROUPS", "RENAMED", "command_parser", "main"]
 
 GROUPS = {
     "ask and read": {
@@ -31,10 +42,6 @@ GROUPS = {
         "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet) or as a scorer of one Python file"),
         "fit": ("deep.commands.fit", "learn from votes and whatever labels there are, and write the model file"),
         "score": ("deep.commands.score", "P(consistent) by a model, of votes or of text; explain: what each vote adds"),
-        "serve": (
-            "deep.integrations.serve._command",
-            "a model over HTTP: P(consistent) of a source and a claim, on loopback",
-        ),
     },
     "look": {
         "panel": ("deep.commands.panel", "the card of each judge; sequential: calls that asking one by one saves"),
@@ -47,42 +54,20 @@ GROUPS = {
             "can a model be trusted here? by a few labels, or by votes alone; name what moved",
         ),
         "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
-        "label": (
-            "deep.integrations.labeling._command",
-            "label on a page, blind; list: which items first; agreement of people",
-        ),
         "select": ("deep.commands.select", "decide only where confident enough to be right as often as wanted"),
     },
-    "studies and papers": {
-        "cognibench": (
-            "deep.experiments.cognibench",
-            "CogniBench: who finds hallucinated sentences; tables and figures",
-        ),
-        "fect": ("deep.experiments.fect", "FECT: judges of interpretive claims, four prompts, repeated runs"),
-        "finetune": ("deep.experiments.finetune", "teach a small model to judge from chat JSONL: full or LoRA"),
+    "the main job": {
         "loo": (
             "deep.experiments.loo",
             "hold one dataset out; P(consistent) for each of its items, beside every baseline",
         ),
-        "paper": ("deep.experiments.paper", "the DEEP paper's tables and figures, its printed ones beside this run's"),
-        "probe": (
-            "deep.experiments.probe",
-            "PROBE: build the benchmark, measure every step of a detector, training data",
-        ),
     },
 }
-"""By group, as `deep --help` has them: the module of each command, a :class:`deep.console.Command`, and its purpose."""
+"""By group, as `deep --help` has them: the module of each command of the core, a :class:`deep.console.Command`, and its
+purpose. Guests and other packages bring theirs by entry points."""
 
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 """The same rows without their groups."""
-
-PARTS = {
-    "cognibench generate": "deep.experiments.dialogues._command",
-    "data from-inspect": "deep.integrations.from_inspect",
-    "data moments": "deep.integrations.engines._command",
-    "prompts import": "deep.experiments.printed._import",
-}
-"""Sub-commands of guests: command and name, and the module."""
 
 RENAMED = {
     "annotate": "label agreement",
@@ -100,7 +85,9 @@ def help_text() -> str:
     """Return the text of `deep --help`."""
     groups = {title: {name: purpose for name, (_, purpose) in group.items()} for title, group in GROUPS.items()}
     others = _other_commands()
-    groups["other packages"] = {name: _purpose(entry) for name, entry in others.usable.items()}
+    for name, entry in sorted(others.usable.items()):
+        title = "pages, servers and studies" if is_own(entry) else "other packages"
+        groups.setdefault(title, {})[name] = _purpose(entry)
     width = max(len(name) for group in groups.values() for name in group)
     lines = [
         line
@@ -149,6 +136,12 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
         return _failed(str(stop), stop.status)
     except KeyboardInterrupt:
         return _failed("interrupted; nothing was written", ExitStatus.INTERRUPTED)
+    except ImportError as error:
+        if not is_missing_part(error):
+            raise
+        return _failed(
+            f"error: `COMMAND` must be one whose parts are installed. Got: {error}. {INSTALL}", ExitStatus.ERROR
+        )
     except MemoryError:
         return _failed("error: memory must be enough for the input. Got too little. Split it.", ExitStatus.ERROR)
     except BrokenPipeError:
@@ -174,6 +167,8 @@ def _main(words: list[str], command: str | None) -> int:
         return ExitStatus.DONE
     if command in RENAMED:
         raise InputError(f"`COMMAND` must be a name of today. Got {command!r}. Say `deep {RENAMED[command]}` instead.")
+    if words and (part := find_entry_points(SUBCOMMAND).usable.get(f"{command}.{words[0]}")):
+        _load(part)
     asked = command_parser(command).asked(words)
     with console.recorded(asked):
         if getattr(asked.args, "dataset", None) is None:
@@ -237,15 +232,24 @@ def command_parser(name: str) -> console.CommandParser:
     """Return the parser of a command; its docstring is the help."""
     command = _command(name)
     description, examples = console.help_of(command)
-    parts = [
-        console.Subcommand.of(path.partition(" ")[2], import_module(module))
-        for path, module in PARTS.items()
-        if path.partition(" ")[0] == name
-    ]
-    parser = console.CommandParser(prog=f"deep {name}", description=description, epilog=examples, parts=parts)
+    parser = console.CommandParser(
+        prog=f"deep {name}", description=description, epilog=examples, parts=list(_parts(name))
+    )
     command.add_arguments(parser)
     console.add_config(parser)
     return parser
+
+
+def _parts(name: str) -> Iterator[console.Subcommand]:
+    """Yield a command's sub-commands that entry points name: `panel.sequential` is `sequential` of `panel`.
+
+    One that cannot be used is left out here, and says why when it is asked for by name: it costs no other its help.
+    """
+    for path, entry in sorted(find_entry_points(SUBCOMMAND).usable.items()):
+        command, _, part = path.partition(".")
+        if command == name:
+            with suppress(DeepError):
+                yield console.Subcommand.of(part, _load(entry))
 
 
 def _command(name: str) -> console.Command:
@@ -256,7 +260,8 @@ def _command(name: str) -> console.Command:
     if name not in others.usable:
         known = ", ".join(sorted([*COMMANDS, *others.usable]))
         why = others.refused.get(name, repr(name))
-        raise InputError(f"`COMMAND` must be one of {known}. Got {why}.")
+        remedy = "" if any(map(is_own, others.usable.values())) else f" Those of guests are not installed. {INSTALL}"
+        raise InputError(f"`COMMAND` must be one of {known}. Got {why}.{remedy}")
     return _load(others.usable[name])
 
 
@@ -276,7 +281,13 @@ def _refused_judges() -> list[str]:
 
 def _load(entry: EntryPoint) -> console.Command:
     command = load_entry_point(entry)
-    if not (callable(getattr(command, "add_arguments", None)) and callable(getattr(command, "run", None))):
+    try:
+        is_command = all(callable(getattr(command, name, None)) for name in ("add_arguments", "run"))
+    except ImportError as error:  # a lazy package loads its parts only now
+        if not is_missing_part(error):
+            raise
+        raise unusable(entry, str(error)) from error
+    if not is_command:
         raise unusable(entry, "a command has the functions add_arguments and run")
     if not getattr(command, "__doc__", None):
         raise unusable(entry, "a command has a docstring, which is its help")

@@ -88,7 +88,7 @@ def most_jobs() -> Iterator[int]:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let studies write neither figures nor a report, which take longer than a small study; others look at those."""
-    monkeypatch.setattr("deep.experiments.held_out.write_figures", lambda *args, **kwargs: None)
+    monkeypatch.setattr("deep.experiments.loo.write_figures", lambda *args, **kwargs: None)
     monkeypatch.setattr("deep.report.reported_folder", whole_folder)
 
 

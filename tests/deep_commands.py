@@ -2,7 +2,11 @@
 
 from functools import partial
 
-from deep.cli import main
+from deep._util.entry_points import COMMAND, find_entry_points
+from deep.cli import COMMANDS, main
+
+COMMAND_NAMES = sorted({*COMMANDS, *find_entry_points(COMMAND).usable})
+"""Those of the core and those of guests."""
 
 
 def _subcommand(command, name):
@@ -17,7 +21,6 @@ data = partial(main, command="data")
 estimate = partial(main, command="estimate")
 export = partial(main, command="export")
 fect = partial(main, command="fect")
-finetune = partial(main, command="finetune")
 fit = partial(main, command="fit")
 label = partial(main, command="label")
 loo = partial(main, command="loo")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep.cli import COMMANDS
+from tests.deep_commands import COMMAND_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 MANDATORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
@@ -136,10 +136,10 @@ def test_what_is_named_and_not_installed_is_one_line(votes, tmp_path):
 
 def test_every_command_says_its_options(tmp_path):
     """Without any library of an extra, those of servers too."""
-    loop = f"for name in {list(COMMANDS)!r}:\n    with contextlib.suppress(SystemExit):\n        main([name, '--help'])"
+    loop = f"for name in {COMMAND_NAMES!r}:\n    with contextlib.suppress(SystemExit):\n        main([name, '--help'])"
     code = f"{beginning()}\n{loop}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.count("usage: deep ") == len(COMMANDS)
+    assert done.stdout.count("usage: deep ") == len(COMMAND_NAMES)
 
 
 LABELING = """

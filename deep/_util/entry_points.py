@@ -1,6 +1,6 @@
-"""Entry points: where judges, commands and exporters of other packages come in; deep's own guests use the same.
+"""Entry points: where judges, commands, estimators and exporters come in, deep's own guests and other packages' alike.
 
-A package names its own in its ``pyproject.toml``::
+A package names its own in its ``pyproject.toml``, as deep does in its own::
 
     [project.entry-points."deep.judges"]
     mine = "my_package:MyJudge"
@@ -14,59 +14,20 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from deep.exceptions import DeepError, InputError, printable
 
-COMMAND, EVENT, EXPORTER, JUDGE = "deep.commands", "deep.events", "deep.exporters", "deep.judges"
-ADAPTER, CALIBRATOR, ENSEMBLER = "deep.adapters", "deep.calibrators", "deep.ensemblers"
-GATE, NETWORK, WRITER = "deep.gates", "deep.networks", "deep.writers"
-"""Groups of deep's own guests alone: estimators and networks that need an extra, and writers of scores."""
+CALIBRATOR, COMMAND, ENSEMBLER, JUDGE = "deep.calibrators", "deep.commands", "deep.ensemblers", "deep.judges"
+EXPORTER, SUBCOMMAND, WRITER = "deep.exporters", "deep.subcommands", "deep.writers"
+PART = "deep.parts"
+"""What deep's own guests do behind an option of the core, each by a name that the core knows."""
 
-_BOOSTING, _ENCODERS, _NETCAL = (f"deep.integrations.{name}" for name in ("boosting", "encoders", "netcal"))
-_TIERED, _STEPWISE = "deep.experiments.tiered", "deep.experiments.stepwise"
-OWN: dict[str, dict[str, str]] = {
-    ADAPTER: {"moments": "deep.integrations.engines:adapt_by_file"},
-    CALIBRATOR: {
-        "netcal-bbq": f"{_NETCAL}:NetcalBBQ",
-        "netcal-beta": f"{_NETCAL}:NetcalBeta",
-        "netcal-enir": f"{_NETCAL}:NetcalENIR",
-        "netcal-histogram": f"{_NETCAL}:NetcalHistogram",
-        "netcal-isotonic": f"{_NETCAL}:NetcalIsotonic",
-        "netcal-platt": f"{_NETCAL}:NetcalPlatt",
-        "netcal-temperature": f"{_NETCAL}:NetcalTemperature",
-    },
-    ENSEMBLER: {name: f"{_BOOSTING}:{name}" for name in ("CatBoost", "LGBM", "XGB")},
-    EVENT: {"opentelemetry": "deep.integrations.opentelemetry:EvaluationEvents"},
-    EXPORTER: {
-        "langfuse": "deep.integrations.python_program:export_evaluator",
-        "python": "deep.integrations.python_program:export_python",
-    },
-    GATE: {"check": "deep.integrations.gate:run_gate"},
-    NETWORK: {
-        "again": f"{_ENCODERS}:load_again",
-        "embedding": f"{_ENCODERS}:load_named_embedding",
-        "encoder": f"{_ENCODERS}:load_named_encoder",
-    },
-    JUDGE: {
-        "auto": f"{_TIERED}:AutoLabelJudge",
-        "auto:grounded": f"{_TIERED}:AutoLabelJudge",
-        "auto:irrefutable": f"{_TIERED}:auto_irrefutable",
-        "auto:rational": f"{_TIERED}:auto_rational",
-        "direct": f"{_STEPWISE}:DirectJudge",
-        "listed": f"{_TIERED}:ListJudge",
-        "stepwise": f"{_STEPWISE}:StepwiseJudge",
-        "tiered": f"{_TIERED}:TieredJudge",
-        "tiered:grounded": f"{_TIERED}:TieredJudge",
-        "tiered:irrefutable": f"{_TIERED}:tiered_irrefutable",
-        "tiered:rational": f"{_TIERED}:tiered_rational",
-    },
-    WRITER: {"inspect": "deep.integrations.inspect_files:InspectWriter"},
-}
-"""Entry points of deep's own guests, here so that a checkout that is not installed has them; commands are in `cli`."""
-
+DISTRIBUTION = "deep-judges"
+INSTALL = f"Run: pip install --force-reinstall --no-deps {DISTRIBUTION}, or in a checkout: pip install --editable ."
 NAME = re.compile(r"[a-z0-9][a-z0-9._:-]*")
+
+T = TypeVar("T")
 
 
 class FoundEntryPoints(NamedTuple):
@@ -77,13 +38,14 @@ class FoundEntryPoints(NamedTuple):
 
 
 def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryPoints:
-    """Return deep's own entry points and those of installed packages; a name that two have is nobody's but deep's.
+    """Return the entry points of installed packages; a name that two have is nobody's, unless one of them is deep.
 
     Parameters
     ----------
-    group : {'deep.commands', 'deep.events', 'deep.exporters', 'deep.judges'}
+    group : str
+        As ``deep.commands`` or ``deep.judges``.
     reserved : collection of str
-        Names that are deep's own otherwise.
+        Names that the core has taken.
 
     Examples
     --------
@@ -91,12 +53,13 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
     >>> find_entry_points(JUDGE).usable["stepwise"].value
     'deep.experiments.stepwise:StepwiseJudge'
     """
-    own = OWN.get(group, {})
-    usable = {name: EntryPoint(name, value, group) for name, value in own.items()}
+    usable = {entry.name: entry for entry in _installed(group) if is_own(entry)}
+    own = frozenset(usable)
     refused: dict[str, str] = {}
     claims = defaultdict(list)
     for entry in _installed(group):
-        claims[entry.name].append(entry)
+        if not is_own(entry):
+            claims[entry.name].append(entry)
     for name, entries in sorted(claims.items()):
         packages = " and ".join(sorted({package_of(entry) for entry in entries}))
         if name in own or name in reserved:
@@ -116,9 +79,14 @@ def _installed(group: str) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=group))
 
 
+def is_own(entry: EntryPoint) -> bool:
+    """Return whether an entry point is one of deep's own guests."""
+    return entry.dist is not None and entry.dist.name == DISTRIBUTION
+
+
 def package_of(entry: EntryPoint) -> str:
     """Return the package that an entry point is of."""
-    return "deep" if entry.dist is None else printable(f"{entry.dist.name} {entry.dist.version}")
+    return "unknown" if entry.dist is None else printable(f"{entry.dist.name} {entry.dist.version}")
 
 
 def load_entry_point(entry: EntryPoint) -> Any:
@@ -127,26 +95,71 @@ def load_entry_point(entry: EntryPoint) -> Any:
     Raises
     ------
     InputError
-        It cannot be imported, for whatever reason that is another package's.
+        It cannot be imported: a part of deep was removed, or another package is broken.
     """
     try:
         return entry.load()
     except DeepError:
         raise
     except (Exception, SystemExit) as error:
-        if entry.dist is None:
-            raise
+        if is_own(entry) and not is_missing_part(error):
+            raise  # a bug of deep, which keeps its traceback
         raise unusable(entry, f"{type(error).__name__}: {error}") from error
 
 
-def load_own(group: str, name: str) -> Any:
-    """Import the object that an entry point of deep's own guests names."""
-    return resolve_name(OWN[group][name])
+def is_missing_part(error: BaseException) -> bool:
+    """Return whether an error says that a guest of deep was removed: its module, or its name in the guests' room."""
+    if isinstance(error, ModuleNotFoundError):
+        return str(error.name).startswith("deep.")
+    return isinstance(error, ImportError) and error.name in ("deep.experiments", "deep.integrations")
+
+
+def load_part(name: str, group: str = PART) -> Any:
+    """Import the entry point of one name that the core needs for an option.
+
+    Raises
+    ------
+    InputError
+        No installed package has it, or it cannot be imported.
+    """
+    entry = find_entry_points(group).usable.get(name)
+    if entry is None:
+        raise InputError(f"`{group}` must have the entry point {name!r}. No installed package has it. {INSTALL}")
+    return load_entry_point(entry)
 
 
 def unusable(entry: EntryPoint, why: str) -> InputError:
-    """Return the error that another package's entry point is of no use."""
+    """Return the error that an entry point is of no use."""
+    remedy = INSTALL if is_own(entry) else "Mend that package or uninstall it."
     return InputError(
         f"`{entry.group}` must be entry points that can be used. Got {entry.name!r} of {package_of(entry)}: {why}. "
-        "Mend that package or uninstall it."
+        f"{remedy}"
     )
+
+
+class ClassRegistry(dict[str, type[T]]):
+    """Classes by name: those of deep, and those of other packages, which are imported when they are first asked for.
+
+    Parameters
+    ----------
+    own : mapping of str to type
+    group : str
+        The entry points of others.
+    base : type
+        The class that all of them are.
+    """
+
+    def __init__(self, own: Mapping[str, type[T]], group: str, base: type) -> None:
+        super().__init__(own)
+        self._group = group
+        self._base = base
+
+    def __missing__(self, name: str) -> Any:
+        entry = find_entry_points(self._group, tuple(self)).usable.get(name)
+        if entry is None:
+            raise KeyError(name)
+        loaded: Any = load_entry_point(entry)
+        if not (isinstance(loaded, type) and issubclass(loaded, self._base)):
+            raise unusable(entry, f"{loaded!r}, which is no class on {self._base.__name__}")
+        self[name] = cast("type[T]", loaded)
+        return self[name]

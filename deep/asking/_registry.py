@@ -14,11 +14,10 @@ from deep import prompt_pool
 from deep._util.checks import check_choice
 from deep._util.entry_points import (
     JUDGE,
-    NETWORK,
     FoundEntryPoints,
     find_entry_points,
     load_entry_point,
-    load_own,
+    load_part,
     unusable,
 )
 from deep.asking._functions import AnyFunction, Calls, FunctionJudge, takes_nothing
@@ -259,8 +258,8 @@ _LOADERS: Mapping[JudgeKind, Callable[[Sequence[str], Sampling], list[Judge]]] =
     "prompt": lambda names, sampling: _prompts(map(prompt_pool.load_prompt, names), sampling),
     "judge": _judges,
     "lexical": _lexical,
-    "encoder": lambda names, _: list(map(load_own(NETWORK, "encoder"), names)),
-    "embedding": lambda names, _: list(map(load_own(NETWORK, "embedding"), names)),
+    "encoder": lambda names, _: [load_part("encoder")(name) for name in names],
+    "embedding": lambda names, _: [load_part("embedding")(name) for name in names],
 }
 
 
@@ -384,5 +383,5 @@ class Finder:
         wanted = str(voter.model)
         place = next((path for path in self.encoders if Path(path).name == Path(wanted).name), wanted)
         options = {**(voter.details.get("settings") or {}), "model_id": wanted}
-        judge: Judge = load_own(NETWORK, "again")(voter.id, place, options)
+        judge: Judge = load_part("encoder-of-model")(voter.id, place, options)
         return judge

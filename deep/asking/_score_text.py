@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from deep._util.checks import Votes
-from deep._util.entry_points import WRITER, load_own
+from deep._util.entry_points import WRITER, load_part
 from deep._util.files import whole_file
 from deep.asking._plan import Plan, PlannedVoter, unbroken
 from deep.asking._replay import ProgramId, Replay
@@ -239,7 +239,7 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
     with whole_file(out) as scratch, ExitStack() as stack:
         lines = out.suffix.lower() == ".jsonl"
         if to is not None:
-            records = stack.enter_context(load_own(WRITER, to)(scratch))
+            records = stack.enter_context(load_part(to, WRITER)(scratch))
         elif lines:
             file = stack.enter_context(scratch.open("w", encoding="utf-8"))
         else:

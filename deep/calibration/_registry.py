@@ -1,7 +1,7 @@
 """The calibrators by the names that options and results use."""
 
 from deep import calibration
-from deep._util.entry_points import CALIBRATOR, load_own
+from deep._util.entry_points import CALIBRATOR, ClassRegistry
 from deep.base import BaseCalibrator
 from deep.calibration._names import CALIBRATOR_CLASSES, NETCAL_CLASSES
 
@@ -10,7 +10,10 @@ CALIBRATORS: dict[str, type[BaseCalibrator]] = {
 }
 """deep's own by name: those that are tried where none is named."""
 
-NETCAL_CALIBRATORS: dict[str, type[BaseCalibrator]] = {name: load_own(CALIBRATOR, name) for name in NETCAL_CLASSES}
+NETCAL_CALIBRATORS: dict[str, type[BaseCalibrator]] = {
+    name: getattr(calibration, class_name) for name, class_name in NETCAL_CLASSES.items()
+}
 """netcal's by name."""
 
-ALL_CALIBRATORS = CALIBRATORS | NETCAL_CALIBRATORS
+ALL_CALIBRATORS = ClassRegistry(CALIBRATORS | NETCAL_CALIBRATORS, CALIBRATOR, BaseCalibrator)
+"""Both; those of other packages are imported when they are asked for."""

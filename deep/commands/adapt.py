@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deep import console, evaluate, model
-from deep._util.entry_points import ADAPTER, load_own
+from deep._util.entry_points import load_part
 from deep._util.files import check_out
 from deep.exceptions import ExitStatus, InputError
 
@@ -61,7 +61,7 @@ def _check_given(args: argparse.Namespace) -> None:
 
 
 def _by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> int:
-    adapted, n = load_own(ADAPTER, "moments")(fitted, args.moments, args.dataset)
+    adapted, n = load_part("adapt-moments")(fitted, args.moments, args.dataset)
     adapted = adapted if args.decide is None else adapted.deciding(args.decide)
     adapted.save(out)
     found = {"dataset": adapted.target, "n": n, "prior": vars(adapted.prior)}

@@ -21,7 +21,7 @@ import argparse
 from pathlib import Path
 
 from deep import console, datasets, evaluate, model
-from deep._util.entry_points import GATE, load_own
+from deep._util.entry_points import load_part
 from deep.exceptions import ExitStatus, InputError
 
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Test labels, or compare votes, and report."""
     fitted = model.load(args.model)
     if args.gate is not None:
-        return int(load_own(GATE, "check")(fitted, args))
+        return int(load_part("gate")(fitted, args))
     return _by_labels(fitted, args) if args.labels else _by_votes(fitted, args)
 
 

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from deep import model
-from deep._util.entry_points import EXPORTER, find_entry_points, load_entry_point
+from deep._util.entry_points import EXPORTER, find_entry_points, load_part
 from deep._util.files import check_out
 from deep.console import CommandParser, add_model, add_options, load_model
 from deep.exceptions import ExitStatus, InputError, printable
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"`table` must be given with `to` sql. Got it with {args.to}. Leave it out.")
     fitted = load_model(args.model, args.decide)
     if args.to not in TABLES:
-        why = load_entry_point(find_entry_points(EXPORTER, TABLES).usable[args.to])(fitted, out)
+        why = load_part(args.to, EXPORTER)(fitted, out)
         reads = f"votes of {len(fitted.voters)} voters{'' if why else ', or texts'}"
         texts = f"; no texts: {printable(why)}" if why else ""
         sys.stdout.write(f"{reads}, the standard library alone: {out}{texts}\n")

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from deep import console, datasets, evaluate
 from deep._util.files import check_out, to_json, whole_file
-from deep.commands import _sequential
 from deep.exceptions import ExitStatus, InputError
 
 run = console.run_subcommand
@@ -27,7 +26,6 @@ def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
         console.Subcommand("card", "the card of each judge", _add_card, _print_card),
-        console.Subcommand.of("sequential", _sequential),
         standard="card",
     )
 

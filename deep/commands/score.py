@@ -15,13 +15,13 @@ For instance:
 """
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
 from deep import asking, console, model
+from deep._util.entry_points import load_part
 from deep.commands import _explain
-from deep.exceptions import ExitStatus, InputError, StoppedError
+from deep.exceptions import ExitStatus, StoppedError
 
 run = console.run_subcommand
 
@@ -64,13 +64,13 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
     examples = console.texts_to_score(args)
     examples.check()
     if args.sequential:
-        asking.check_sequential(fitted)
+        load_part("sequential").check_sequential(fitted)
     calls = console.calls_of(args, args.out)
     plan = console.finder_of(args, args.input).plan(fitted, examples, lambda: console.endpoint_of(args), calls)
     with tempfile.TemporaryDirectory() as folder:
         ask = console.ask_options(args, args.out or Path(folder, "one")) if plan.asks else None
         if args.sequential:
-            return _one_by_one(fitted, args, plan, ask, options)
+            return int(load_part("sequential").score_one_by_one(fitted, args, plan, ask, options))
         if ask is not None or plan.functions:
             with console.live_progress() as progress:
                 outcome = asking.run_plan(plan, ask, progress)
@@ -79,33 +79,4 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
         scored = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
         more = console.told_of_texts(fitted, options)
         console.print_scored(args, scored, model.score_schema(), more)
-    return ExitStatus.DONE
-
-
-def _one_by_one(
-    fitted: "model.Model",
-    args: argparse.Namespace,
-    plan: "asking.Plan",
-    ask: "asking.AskOptions | None",
-    options: "model.ScoreOptions",
-) -> int:
-    """Score text by asking its judges one by one; print first what that would have done to the training data."""
-    if ask is None:
-        raise InputError("`sequential` must be given with a model of judges that are asked. Got none. Score without.")
-    work = asking.OneByOne.prepare(fitted, plan, ask, options, args.error_cost)
-    with console.progress_bars() as bars:
-        training = work.training(bars("training datasets", len(fitted.cells.groups)))
-    if not args.json:
-        sys.stderr.write("\n".join([*asking.training_lines(training), ""]))
-    if args.dry_run:
-        console.print_result(
-            console.SCHEMA | {"dry_run": True, "training": training}, ["nothing was sent"], as_json=args.json
-        )
-        return ExitStatus.DONE
-    with console.live_progress() as progress:
-        found = work.run(ask, progress)
-    if isinstance(found, str):
-        raise StoppedError(found)
-    more = {"training": training, **console.told_of_texts(fitted, options)}
-    console.print_scored(args, found, asking.sequential_schema(), more)
     return ExitStatus.DONE

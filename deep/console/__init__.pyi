@@ -1,5 +1,7 @@
 from ._lines import card_lines as card_lines
 from ._lines import shown_items as shown_items
+from ._markdown import plain_tables as plain_tables
+from ._markdown import study_lines as study_lines
 from ._options import HELP as HELP
 from ._options import OWN_FITS as OWN_FITS
 from ._options import RECIPES as RECIPES

@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deep._util.entry_points import EVENT, find_entry_points, load_entry_point
+from deep._util.entry_points import load_part
 from deep._util.files import MARKER, to_json
 from deep.exceptions import InputError, printable
 
@@ -185,7 +185,7 @@ def evaluation_events(*, on: bool) -> Iterator[Events | None]:
     if not on:
         yield None
         return
-    with load_entry_point(find_entry_points(EVENT).usable["opentelemetry"])() as events:
+    with load_part("events")() as events:
         yield events
 
 

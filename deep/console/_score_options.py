@@ -11,7 +11,7 @@ import numpy as np
 
 from deep import asking, datasets, evaluate, model
 from deep._util.checks import Floats
-from deep._util.entry_points import OWN, WRITER
+from deep._util.entry_points import WRITER, find_entry_points
 from deep._util.files import check_out
 from deep.console import _options
 from deep.console._output import SCHEMA, Results, percent, print_result
@@ -44,7 +44,7 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--prior", type=float, metavar="P", help=prior)
     _options.add_options(what, "share")
     inspect = "write --out as JSON lines that Inspect's precomputed_scores reads; a row without a vote is left out"
-    what.add_argument("--to", choices=sorted(OWN[WRITER]), help=inspect)
+    what.add_argument("--to", choices=sorted(find_entry_points(WRITER).usable), help=inspect)
     texts = "add the columns claim, source and question; of votes those of the examples that they remember"
     what.add_argument("--with-texts", action="store_true", help=texts)
     _add_judges(parser)

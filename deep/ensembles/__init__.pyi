@@ -1,3 +1,7 @@
+from ._boosting import LGBM as LGBM
+from ._boosting import XGB as XGB
+from ._boosting import CatBoost as CatBoost
+from ._boosting import MirroredBoosting as MirroredBoosting
 from ._classifiers import LDA as LDA
 from ._classifiers import SVC as SVC
 from ._classifiers import BernoulliNB as BernoulliNB

@@ -2,7 +2,9 @@
 
 from importlib.util import find_spec
 
-ENSEMBLER_NAMES = (
+from deep._util.entry_points import ENSEMBLER, find_entry_points
+
+OWN_NAMES = (
     "AdaBoost",
     "BernoulliNB",
     "CatBoost",
@@ -24,8 +26,11 @@ ENSEMBLER_NAMES = (
 )
 """The sixteen of the paper, and MultinomialNB from its calibration tables; then snorkel's own class."""
 
-NAMED_ONLY = ("snorkel-labelmodel",)
-"""Those that are tried only where they are named."""
+NAMED_ONLY = "snorkel-labelmodel"
+"""Tried only where it is named, as are those of other packages."""
+
+ENSEMBLER_NAMES = (*OWN_NAMES, *find_entry_points(ENSEMBLER, OWN_NAMES).usable)
+"""All that can be named: deep's own, and those of other packages."""
 
 BOOSTING = {"CatBoost": "catboost", "LGBM": "lightgbm", "XGB": "xgboost"}
 """The library of each ensembler that ``deep-judges[boosting]`` brings."""
@@ -33,7 +38,7 @@ BOOSTING = {"CatBoost": "catboost", "LGBM": "lightgbm", "XGB": "xgboost"}
 
 def default_ensemblers() -> tuple[str, ...]:
     """Return the ensemblers that are tried where none are named: those whose library is installed."""
-    return tuple(name for name in ENSEMBLER_NAMES if name not in (*NAMED_ONLY, *_lacking()))
+    return tuple(name for name in OWN_NAMES if name not in (NAMED_ONLY, *_lacking()))
 
 
 def left_out_note() -> str | None:

@@ -1,14 +1,13 @@
 """The ensemblers by the names that options and files use."""
 
 from deep import ensembles
-from deep._util.entry_points import ENSEMBLER, OWN, load_own
+from deep._util.entry_points import ENSEMBLER, ClassRegistry
 from deep.base import BaseEnsembler
-from deep.ensembles._names import ENSEMBLER_NAMES, NAMED_ONLY
+from deep.ensembles._names import NAMED_ONLY, OWN_NAMES
 
-_OTHERS = {name: load_own(ENSEMBLER, name) for name in OWN[ENSEMBLER]}
-_OTHERS |= dict.fromkeys(NAMED_ONLY, ensembles.SnorkelLabelModel)
+_CLASSES = {NAMED_ONLY: "SnorkelLabelModel"}
 
-ENSEMBLERS: dict[str, type[BaseEnsembler]] = {
-    name: _OTHERS.get(name) or getattr(ensembles, name) for name in ENSEMBLER_NAMES
-}
-"""The ensemblers by name, in the order of `ENSEMBLER_NAMES`."""
+ENSEMBLERS: ClassRegistry[BaseEnsembler] = ClassRegistry(
+    {name: getattr(ensembles, _CLASSES.get(name, name)) for name in OWN_NAMES}, ENSEMBLER, BaseEnsembler
+)
+"""The ensemblers by name, in the order of `ENSEMBLER_NAMES`; those of other packages are imported when asked for."""

@@ -61,16 +61,13 @@ from .chain import search as search
 from .chain import task_seed as task_seed
 from .chain import training_set as training_set
 from .file import MAX_TABLE_VOTERS as MAX_TABLE_VOTERS
-from .file import STOP as STOP
 from .file import TEXT_COLUMNS as TEXT_COLUMNS
-from .file import AskingPolicy as AskingPolicy
 from .file import ChainScorer as ChainScorer
 from .file import Contribution as Contribution
 from .file import Model as Model
 from .file import ScoredFile as ScoredFile
 from .file import ScoredRows as ScoredRows
 from .file import ScoreOptions as ScoreOptions
-from .file import Simulation as Simulation
 from .file import Voter as Voter
 from .file import VotesLike as VotesLike
 from .file import check_prior as check_prior

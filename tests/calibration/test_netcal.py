@@ -10,9 +10,15 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from deep.calibration import NETCAL_CALIBRATORS, expected_calibration_error
+from deep.calibration import (
+    NETCAL_CALIBRATORS,
+    NetcalBBQ,
+    NetcalHistogram,
+    expected_calibration_error,
+    netcal_expected_calibration_error,
+)
+from deep.calibration._netcal import whole_counts
 from deep.exceptions import InputError
-from deep.integrations.netcal import NetcalBBQ, NetcalHistogram, netcal_expected_calibration_error, whole_counts
 from tests.deep_commands import fit
 
 

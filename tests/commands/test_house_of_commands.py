@@ -12,9 +12,11 @@ import pytest
 
 import deep
 from deep import console
-from deep.cli import COMMANDS, GROUPS, PARTS, RENAMED, main
+from deep._util.entry_points import COMMAND, SUBCOMMAND, find_entry_points
+from deep.cli import COMMANDS, GROUPS, RENAMED, main
 from deep.experiments.loo import __all__ as loo_names
 from deep.model import RECIPES, SELECTOR_NAMES, STRATEGIES, UNCALIBRATED
+from tests.deep_commands import COMMAND_NAMES
 
 ROOT = Path(deep.__file__).parent
 LABELING = [ROOT / "integrations" / "labeling" / f"_{name}.py" for name in ("agreement", "command", "list")]
@@ -24,15 +26,16 @@ GUESTS = {
     "deep.experiments.printed._import",
     "deep.integrations.engines",
     "deep.integrations.from_inspect",
-    "deep.integrations.labeling._command",
-    "deep.integrations.serve._command",
+    "deep.integrations.labeling",
+    "deep.integrations.sequential",
+    "deep.integrations.serve",
 }
 """Commands and parts of commands that are neither of the core nor a study's own command."""
 
 EXPORTS = {"add_arguments", "run"}
 ARRAYS = {"numpy", "pandas", "pyarrow", "scipy", "sklearn"}
 HEAVY = ("catboost", "joblib", "lightgbm", "matplotlib", "pandas", "pyarrow", "rich", "scipy", "sklearn", "torch")
-LIGHT = sorted({*COMMANDS} - {"cognibench", "finetune", "probe"})
+LIGHT = sorted({*COMMAND_NAMES} - {"cognibench", "probe"})
 SET_OPERATIONS = (ast.BitOr, ast.BitAnd)
 
 
@@ -103,10 +106,11 @@ def test_a_command_has_one_shape(path):
     assert {name for name in functions if not name.startswith("_")} <= EXPORTS
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", COMMAND_NAMES)
 def test_every_command_fills_a_parser(name):
     """With options that are documented, under a description, above examples."""
-    command = importlib.import_module(COMMANDS[name][0])
+    entry = find_entry_points(COMMAND).usable.get(name)
+    command = importlib.import_module(COMMANDS[name][0]) if entry is None else entry.load()
     parser = console.CommandParser(prog=name)
     command.add_arguments(parser)
     assert command.__doc__
@@ -116,20 +120,21 @@ def test_every_command_fills_a_parser(name):
 
 def test_no_command_is_left_out():
     """The tables name every module of `deep.commands`, its sub-commands `_NAME` apart, and every command of a study."""
-    modules = {module for module, _ in COMMANDS.values()}
-    parts = {module.removesuffix("._command") for module in PARTS.values()}
+    entries = [*find_entry_points(COMMAND).usable.values(), *find_entry_points(SUBCOMMAND).usable.values()]
+    modules = {module for module, _ in COMMANDS.values()} | {each.value.removesuffix("._command") for each in entries}
     studies = {f"deep.experiments.{path.parent.name}" for path in (ROOT / "experiments").glob("*/_command.py")}
     core = {f"deep.commands.{path.stem}" for path in FILES if not path.stem.startswith("_")}
-    assert modules | parts == core | studies | GUESTS
-    assert {path.partition(" ")[0] for path in PARTS} <= {*COMMANDS}
+    assert modules == core | studies | GUESTS
+    assert {path.partition(".")[0] for path in find_entry_points(SUBCOMMAND).usable} <= {*COMMAND_NAMES}
 
 
 def test_the_commands_are_few_and_in_groups():
     """At most 20 in five groups, sorted in each; none has a name of yesterday."""
     assert len(GROUPS) == 5
     assert all(list(group) == sorted(group) for group in GROUPS.values())
-    assert len(COMMANDS) == sum(map(len, GROUPS.values())) <= 20
-    assert not {*RENAMED} & {*COMMANDS}
+    assert len(COMMANDS) == sum(map(len, GROUPS.values()))
+    assert len(COMMAND_NAMES) <= 20
+    assert not {*RENAMED} & {*COMMAND_NAMES}
 
 
 @pytest.mark.parametrize("name", sorted(RENAMED))
@@ -174,13 +179,13 @@ def test_one_study_alone_runs_as_a_module():
     assert [path.parent.name for path in ROOT.glob("experiments/*/__main__.py")] == ["loo"]
 
 
-@pytest.mark.parametrize("path", sorted(PARTS))
+@pytest.mark.parametrize("path", sorted(find_entry_points(SUBCOMMAND).usable))
 def test_a_part_of_a_guest_stands_with_its_command(path, capsys):
     """In its help, and with a help of its own."""
-    command, name = path.split()
+    command, name = path.split(".")
     with pytest.raises(SystemExit, match="0"):
         main([command, name, "--help"])
-    assert f"usage: deep {path} " in capsys.readouterr().out
+    assert f"usage: deep {command} {name} " in capsys.readouterr().out
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
     assert name in capsys.readouterr().out

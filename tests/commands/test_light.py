@@ -139,7 +139,7 @@ def test_pages_and_panels_load_no_library_that_they_do_not_use(tmp_path):
 def test_what_an_ensembler_needs_is_loaded():
     """What the other tests look for is seen where it is loaded."""
     code = (
-        "import sys, numpy as np\nfrom deep.integrations.boosting import CatBoost\n"
+        "import sys, numpy as np\nfrom deep.ensembles import CatBoost\n"
         "votes = np.random.default_rng(0).integers(0, 2, (50, 3))\nCatBoost().fit(votes, votes[:, 0])\n"
         "assert 'catboost' in sys.modules"
     )

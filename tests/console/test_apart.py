@@ -47,7 +47,6 @@ def test_an_input_is_never_the_output(name, tmp_path, monkeypatch, capsys):
 
 OWN = {
     "cognibench curve": (["1=run/mine", "--method", "m", "--out", "run/mine"], "points"),
-    "finetune": (["--data", "chats.jsonl", "--base", "run/base", "--out", "run"], "base"),
     "loo": (["--test", "a", "--votes", "runs/loo-a/mine.csv"], "votes"),
     "probe eval": (["--data", "run/mine", "--llm", "m", "--out", "run/mine"], "data"),
 }

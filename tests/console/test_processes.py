@@ -12,8 +12,8 @@ import pytest
 
 from deep.console import add_options
 from deep.console._processes import check_jobs, in_processes, parallel_map
+from deep.ensembles import CatBoost
 from deep.exceptions import InputError
-from deep.integrations.boosting import CatBoost
 
 
 def slow_square(number):

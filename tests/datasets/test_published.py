@@ -15,7 +15,7 @@ from deep.datasets import (
     published_source,
     recover_counts,
 )
-from deep.experiments.held_out import published_baselines
+from deep.experiments.loo import published_baselines
 from deep.experiments.paper import published_table
 from tests.datasets.tables import fault
 

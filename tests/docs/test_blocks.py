@@ -16,7 +16,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep.cli import COMMANDS, command_parser, main
+from deep.cli import command_parser, main
+from tests.deep_commands import COMMAND_NAMES
 from tests.fault_server import FaultServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,7 +124,7 @@ def test_commands_that_printed_a_figure_have_these_options(page):
 def check_command(words):
     """Parse the options of a command of deep; of another program see that the file is there."""
     match words:
-        case ["deep", name, *rest] if name in COMMANDS:
+        case ["deep", name, *rest] if name in COMMAND_NAMES:
             command_parser(name).parse(rest)
         case ["python", "-m", module, *rest] if module.startswith("deep.experiments."):
             command_parser(module.rpartition(".")[2]).parse(rest)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from deep.ensembles import LGBM, XGB, CatBoost
 from deep.ensembles._encoding import signed
 from deep.exceptions import InputError
-from deep.integrations.boosting import LGBM, XGB, CatBoost
 
 ALL = pytest.mark.parametrize("cls", [XGB, LGBM, CatBoost])
 DEEPEST = {XGB: {"max_depth": 3}, LGBM: {"num_leaves": 6}, CatBoost: {"max_depth": 4}}
@@ -247,7 +247,7 @@ def test_grid_is_small_and_staged(cls):
 def test_no_library_is_imported_before_a_fit():
     """Importing the modules loads none of the heavy libraries."""
     code = (
-        "import sys, deep.integrations.boosting, "
+        "import sys, deep.ensembles, "
         "deep.ensembles._label_models, deep.ensembles._label_models\n"
         "print({'xgboost', 'lightgbm', 'catboost', 'snorkel', 'torch', 'crowdkit'} & set(sys.modules))"
     )

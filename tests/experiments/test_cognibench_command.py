@@ -452,9 +452,9 @@ def test_the_budget_stops_it(tmp_path, capsys):
             "`sizes` must be whole numbers from 1 to 2",
         ),
         (["export-sft", "--labels", "EMPTY", "--out", "x.jsonl"], "labels.jsonl"),
-        (["curve", "FOREIGN=FOREIGN"], "`points` must name a number of chats or what `deep finetune` wrote. Got"),
+        (["curve", "FOREIGN=FOREIGN"], "`points` must be SIZE=RUN, SIZE a number of training chats. Got"),
         (["curve", "10=FOREIGN"], "`points` must be runs of `deep cognibench`. Got another kind in"),
-        (["curve", "10"], "`points` must be SIZE=RUN or TUNED=RUN. Got '10'."),
+        (["curve", "10"], "`points` must be SIZE=RUN, SIZE a number of training chats. Got '10'."),
         (["curve", "10=EMPTY"], "`points` must be folders of runs. Got 'EMPTY'"),
         (
             ["--data", "DATA", "--llm", "a", "--examples", "absent.toml"],

@@ -1,7 +1,11 @@
 """From labels of a judge to training data and a tuned detector; spans of others; Figures 8 and 12."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -22,13 +26,14 @@ from deep.experiments.cognibench._turns import (
 from deep.experiments.tiered import TIERS, AutoLabelJudge
 from deep.judges import run_program
 from tests.deep_commands import cognibench as main
-from tests.deep_commands import finetune
 from tests.deep_commands import votes as votes_main
 from tests.experiments.cognibench_case import COAL, CORN, LOVED, MATTERED, MILL, NOBODY, VERDICTS, write_case
 from tests.experiments.tiny_models import save_causal
 from tests.model_server import serving
 from tests.prompt_pool.tiered_script import answer, asker, marked_in, task_of
 from tests.scripted_llm import Fault, ScriptedLLM
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -345,11 +350,9 @@ PARTS = ("overall", "factual", "cognitive")
 
 @pytest.mark.figures
 def test_figure_12(tmp_path, capsys):
-    """F1 by training size, the size given or read from the tuned model; points a tenfold by least squares."""
-    (tmp_path / "tuned").mkdir()
-    (tmp_path / "tuned" / "results.json").write_text(json.dumps({"replies": {"used": 100}}))
+    """F1 by training size; points a tenfold by least squares."""
     runs = [run_folder(tmp_path / f"r{i}", f1) for i, f1 in enumerate((0.2, 0.3, 0.4))]
-    points = [f"{tmp_path / 'tuned'}={runs[1]}", f"10={runs[0]}", f"1000={runs[2]}"]
+    points = [f"100={runs[1]}", f"10={runs[0]}", f"1000={runs[2]}"]
     assert main(["curve", *points, "--out", str(tmp_path / "curve")]) == 0
     assert "overall: +10.00 points a tenfold of chats" in capsys.readouterr().out
     table = pd.read_csv(tmp_path / "curve" / "figure12-training-size.csv")
@@ -414,17 +417,12 @@ def test_label_train_detect(tmp_path, capsys):
     prompt = json.loads(chats.read_text().splitlines()[0])["messages"][:2]
     words = {word for message in prompt for word in message["content"].split() if len(word) > 3 and word.isalpha()}
     save_causal(tmp_path / "base", words=[SNOW, RAIN, *answers, *sorted(words)])
-    train = [
-        "--base",
-        str(tmp_path / "base"),
-        "--out",
-        str(tmp_path / "tuned"),
-        "--epochs",
-        "10",
-        "--learning-rate",
-        "0.01",
-    ]
-    assert finetune(["--data", str(chats), *train]) == 0
+    script = (ROOT / "examples" / "training" / "train.py").read_text(encoding="utf-8")
+    # A model of one layer needs more and larger steps than the script's.
+    script = script.replace("5e-5", "0.01").replace("num_train_epochs=3", "num_train_epochs=10")
+    (tmp_path / "train.py").write_text(script)
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub"), "CUDA_VISIBLE_DEVICES": ""}
+    subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=environment, check=True)
     capsys.readouterr()
     f1 = {}
     for name in ("base", "tuned"):
@@ -435,7 +433,6 @@ def test_label_train_detect(tmp_path, capsys):
         f1[name] = (found["parts"]["overall"]["f1"], found["parts"]["overall"]["coverage"])
     assert f1["tuned"] == (1, 1)
     assert f1["base"] == (None, 0)
-    points = [f"{tmp_path / 'tuned'}={tmp_path / 'run-tuned'}", "--out", str(tmp_path / "curve")]
-    assert main(["curve", *points]) == 0
     trained = len(chats.read_text().splitlines())
+    assert main(["curve", f"{trained}={tmp_path / 'run-tuned'}", "--out", str(tmp_path / "curve")]) == 0
     assert pd.read_csv(tmp_path / "curve" / "figure12-training-size.csv")["training chats"].tolist() == [trained]

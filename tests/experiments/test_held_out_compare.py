@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from deep import calibration
-from deep.experiments.held_out import _rivals
-from deep.experiments.held_out._rivals import Baseline
+from deep.experiments.loo import _rivals
+from deep.experiments.loo._rivals import Baseline
 
 
 def baseline(kind, decisions, threshold_from=None):

@@ -9,7 +9,8 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 
 from deep.datasets import ScoreTable
 from deep.evaluate import METRICS, decision_metrics, hold_out, row_weights
-from deep.experiments.held_out._rivals import (
+from deep.experiments.loo import part_lines
+from deep.experiments.loo._rivals import (
     Baseline,
     balanced_accuracies,
     compare,
@@ -17,13 +18,12 @@ from deep.experiments.held_out._rivals import (
     context_baseline,
     vote_baselines,
 )
-from deep.experiments.held_out._thresholds import (
+from deep.experiments.loo._thresholds import (
     best_threshold,
     encoder_baselines,
     optimal_thresholds,
     threshold_moves,
 )
-from deep.experiments.loo import part_lines
 from deep.model import Stack
 from deep.records import VoteMatrix
 from tests.model.fitted import small_votes

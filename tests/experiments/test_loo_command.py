@@ -114,7 +114,7 @@ def xsum(tmp_path_factory):
     """Return the folder of a run on the simulated votes, without figures; to be read only."""
     folder = tmp_path_factory.mktemp("xsum") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deep.experiments.held_out.write_figures", lambda *args, **kwargs: None)
+        patch.setattr("deep.experiments.loo.write_figures", lambda *args, **kwargs: None)
         assert main(["--test", "aggrefact", *QUICK, "--out", str(folder)]) == 0
     return folder
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep._util.entry_points import JUDGE, OWN
+from deep._util.entry_points import JUDGE, find_entry_points
 from deep.asking import load_judge
 from deep.exceptions import InputError
 from deep.experiments.tiered import CRITERIA, Contrast, ListJudge, TieredJudge, load_contrasts
@@ -281,8 +281,13 @@ def test_registered_under_every_level():
         assert load_judge(judge.name) == judge
     assert load_judge("tiered") == TieredJudge()
     assert load_judge("listed") == ListJudge()
-    assert {name for name in OWN[JUDGE] if name.startswith("tiered")} >= {"tiered", "tiered:grounded"}
-    assert {name for name in OWN[JUDGE] if name.startswith("tiered:")} == {f"tiered:{level}" for level in CRITERIA}
+    assert {name for name in find_entry_points(JUDGE).usable if name.startswith("tiered")} >= {
+        "tiered",
+        "tiered:grounded",
+    }
+    assert {name for name in find_entry_points(JUDGE).usable if name.startswith("tiered:")} == {
+        f"tiered:{level}" for level in CRITERIA
+    }
 
 
 def test_the_version_tells_judges_apart():

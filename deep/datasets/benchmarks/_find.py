@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
+from deep._util.entry_points import load_part
 from deep._util.files import JsonObject, read_bytes, whole_file
 from deep._util.names import resolve_dataset
 from deep.datasets._examples import Examples
@@ -166,9 +166,14 @@ def _benchmark(name: str, entry: JsonObject) -> Benchmark:
     raw = entry.pop("raw", "")
     entry["files"] = tuple(_file(file, raw) for file in entry["files"])
     entry["datasets"] = tuple(entry.get("datasets", ()))
-    entry["read"] = partial(resolve_name(entry["read"]), **entry.pop("options", {}))
-    entry["count"] = resolve_name(entry["count"]) if "count" in entry else None
+    entry["read"] = partial(_call_part, entry["read"], **entry.pop("options", {}))
+    entry["count"] = partial(_call_part, entry["count"]) if "count" in entry else None
     return Benchmark(name=name, **entry)
+
+
+def _call_part(part: str, /, *args: Any, **options: Any) -> Any:
+    """Call the reader of a guest, which is imported only now: `deep data list` works without it."""
+    return load_part(part)(*args, **options)
 
 
 _TOML = files("deep.datasets.benchmarks").joinpath("benchmarks.toml").read_text(encoding="utf-8")

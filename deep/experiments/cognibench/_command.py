@@ -182,7 +182,12 @@ def _sentences(args: argparse.Namespace) -> int:
 
 def _add_curve(parser: console.CommandParser) -> None:
     add = parser.add_argument
-    add("points", nargs="+", metavar="SIZE|TUNED=RUN", help="training chats, or a tuned model, and its evaluation")
+    add(
+        "points",
+        nargs="+",
+        metavar="SIZE=RUN",
+        help="the number of training chats, and the evaluation of the model that learned from them",
+    )
     add("--method", metavar="TITLE", help="the row of the evaluations, where several ask a list")
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier run")
     console.add_options(parser, "json")

@@ -12,14 +12,14 @@ import pandas as pd
 from deep._util.figures import save_figures
 from deep._util.files import JsonObject, check_replaceable, read_bytes, write_results
 from deep._util.plain_cells import plain_frame
-from deep.console import check_draws, check_models, check_not_in, print_result
+from deep.console import check_draws, check_models, check_not_in, print_result, study_lines
 from deep.evaluate import DatasetVerdict, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.cognibench import _methods
 from deep.experiments.cognibench import _tables as build
 from deep.experiments.cognibench._measures import PARTS
 from deep.experiments.cognibench._turns import JUDGES, LabeledTurn, accuracy_of, classified, read_turns, turns_of_split
-from deep.experiments.printed import study_lines, write_printed
+from deep.experiments.printed import write_printed
 from deep.experiments.tiered import load_contrasts
 from deep.records import Example
 from deep.report import report_line, reported_folder
@@ -157,14 +157,11 @@ def _curve_verdict(points: Sequence[JsonObject], fits: Mapping[str, tuple[float,
 
 
 def _point(given: str, method: str | None) -> JsonObject:
-    """Return a row of the curve from SIZE=RUN or TUNED=RUN."""
+    """Return a row of the curve from SIZE=RUN."""
     left, equals, right = given.partition("=")
-    if not equals:
-        raise InputError(f"`points` must be SIZE=RUN or TUNED=RUN. Got {given!r}.")
-    replies = {"used": int(left)} if left.isdecimal() else _results(Path(left)).get("replies")
-    size = replies.get("used") if isinstance(replies, dict) else None
-    if type(size) is not int or size < 1:
-        raise InputError(f"`points` must name a number of chats or what `deep finetune` wrote. Got {left!r}.")
+    if not (equals and left.isdecimal() and int(left)):
+        raise InputError(f"`points` must be SIZE=RUN, SIZE a number of training chats. Got {given!r}.")
+    size = int(left)
     try:
         return {"training chats": size, **_measured(right, method)}
     except (KeyError, TypeError):

@@ -31,7 +31,7 @@ from deep.experiments.cognibench._turns import (
     read_voted,
     turns_of_split,
 )
-from deep.experiments.printed import load_tag_judge, plain_tables
+from deep.experiments.printed import load_tag_judge
 from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
 from deep.records import Example
 from deep.report import report_line, reported_folder
@@ -149,7 +149,7 @@ def _text(results: JsonObject, out: Path) -> str:
 
     table = markdown(build.percentages(pd.DataFrame(results["shares"]["rows"])))
     lines = [results["verdict"][name] for name in ("judged", "suspect", "trust")]
-    lines += ["", build.TITLES[results["shares"]["table"]], "", *plain_tables("\n".join([*table, ""]))]
+    lines += ["", build.TITLES[results["shares"]["table"]], "", *console.plain_tables("\n".join([*table, ""]))]
     lines.append(", ".join(f"{n:,} {verdict}" for verdict, n in results["sentences"].items()))
     typed = results["types_by"] or "nobody"
     lines.append(f"{results['turns']:,} turns labeled by {results['judge']}, types by {typed}")

@@ -220,7 +220,6 @@ def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
     from deep.evaluate import records
     from deep.experiments.fect import _report
-    from deep.experiments.printed import study_lines
     from deep.report import report_line, reported_folder
 
     runs, repeats = _report.score_runs(verdicts), _report.consistency(verdicts)
@@ -249,5 +248,5 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
         if printed is not None:
             _report.draw(printed, folder, reasoning=REASONING, suffix="-printed")
         write_results(folder, results)
-    lines = [*study_lines(verdict, text), f"written to {args.out}", report_line(args.out)]
+    lines = [*console.study_lines(verdict, text), f"written to {args.out}", report_line(args.out)]
     console.print_result(results, lines, as_json=args.json)

@@ -11,7 +11,7 @@ from deep.asking import Finder, ask
 from deep.datasets import read_votes
 from deep.evaluate import model_votes
 from deep.exceptions import InputError
-from deep.experiments.held_out import ensemble_votes
+from deep.experiments.loo import ensemble_votes
 from deep.judges import Judge, parse_voter
 from deep.model import load
 from deep.records import ABSTAIN, Example, VoteMatrix

@@ -10,10 +10,10 @@ import deep.report as report
 from deep import console, datasets, evaluate
 from deep._util.files import check_replaceable, write_results
 from deep._util.names import file_name, resolve_dataset
-from deep.calibration import CALIBRATOR_CLASSES, DEFAULT_BINS, NETCAL_CLASSES
+from deep.calibration import CALIBRATOR_NAMES, DEFAULT_BINS
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments import held_out, printed
+from deep.experiments import loo
 
 if TYPE_CHECKING:
     from deep.experiments.loo._few_datasets import StudyPanel
@@ -31,7 +31,7 @@ ASKED: dict[str, dict[str, object]] = {
     "ensembler": {"default": [], "help": f"of: {', '.join((*console.OWN_FITS, *ENSEMBLER_NAMES))}"},
     "calibrator": {
         "default": [],
-        "help": f"of: {', '.join((*CALIBRATOR_CLASSES, console.UNCALIBRATED, *NETCAL_CLASSES))}",
+        "help": f"of: {', '.join((console.UNCALIBRATED, *CALIBRATOR_NAMES))}",
     },
     "recipe": {"default": None},
 }
@@ -85,7 +85,7 @@ def _settings(args: argparse.Namespace) -> "LooOptions":
     )
 
 
-def _whole(args: argparse.Namespace, found: "Sequence[held_out.LooResult]", seconds: float) -> "evaluate.Run":
+def _whole(args: argparse.Namespace, found: "Sequence[loo.LooResult]", seconds: float) -> "evaluate.Run":
     """Return the contents of `results.json`: one run, or all of them with their means."""
     from deep.experiments.loo._run import SCHEMA_VERSION
     from deep.experiments.loo._show import mean_of_runs
@@ -116,7 +116,7 @@ def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[st
     if "few" in results:
         from deep.experiments.loo._few_datasets import few_lines, few_verdict
 
-        yield from printed.study_lines(few_verdict(results["few"]), "\n".join(few_lines(results["few"])))
+        yield from console.study_lines(few_verdict(results["few"]), "\n".join(few_lines(results["few"])))
     if results["votes"] == console.SIMULATED:
         yield console.NOTICE
     written = ", ".join(sorted(path.name + "/" * path.is_dir() for path in folder.iterdir()))
@@ -155,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
 
     console.prepare_processes(args.jobs)
     settings, origin = _settings(args), console.origin_of(args)
-    votes, scores = held_out.read_votes_and_encoders(args)
+    votes, scores = loo.read_votes_and_encoders(args)
     few = _few_panel(args, votes, scores)
     names = votes.dataset_names
     tests = list(names) if args.test == "all" else [resolve_dataset(args.test, names, param="test")]
@@ -182,8 +182,8 @@ def run(args: argparse.Namespace) -> int:
         if settings.all_chains:
             write_chains(found, scratch / "chains.parquet", origin)
         runs = [result.results for result in found]
-        held_out.write_tables(runs, scratch / "tables", votes=origin)
-        drawn = held_out.write_encoders(args, votes, scores, runs, scratch / "tables")
-        held_out.write_figures(found, scratch / "figures", encoders=drawn, simulated=origin == console.SIMULATED)
+        loo.write_tables(runs, scratch / "tables", votes=origin)
+        drawn = loo.write_encoders(args, votes, scores, runs, scratch / "tables")
+        loo.write_figures(found, scratch / "figures", encoders=drawn, simulated=origin == console.SIMULATED)
     console.print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)
     return ExitStatus.DONE

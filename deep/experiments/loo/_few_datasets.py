@@ -20,8 +20,8 @@ from deep.datasets import ScoreTable
 from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
 from deep.evaluate import DatasetVerdict, HoldOut, IntervalRow, Row, draw_intervals, hold_out, in_percent
 from deep.exceptions import InputError
-from deep.experiments.held_out import TestCells
 from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
+from deep.experiments.loo._rivals import TestCells
 from deep.records import VoteMatrix
 
 CONSTANT = "training prior"

@@ -12,7 +12,7 @@ from deep._util.checks import Texts, numbered
 from deep.console import in_processes
 from deep.datasets import ScoreTable
 from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out
-from deep.experiments.held_out import context_member
+from deep.experiments.loo._rivals import context_member
 from deep.experiments.loo._tasks import LooOptions
 from deep.model import (
     MIN_DATASETS,

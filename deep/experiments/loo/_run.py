@@ -17,9 +17,9 @@ from deep.console import SIMULATED
 from deep.datasets import ScoreTable
 from deep.ensembles import draws_note, left_out_note
 from deep.evaluate import HoldOut, Row, hold_out, null_if_nan
-from deep.experiments import held_out
-from deep.experiments.held_out import LooResult, published_rows
-from deep.experiments.loo import _model
+from deep.experiments.loo import _model, _rivals, _thresholds
+from deep.experiments.loo._rivals import published_rows
+from deep.experiments.loo._run_tables import LooResult
 from deep.experiments.loo._tasks import LooOptions, LooOutcome, ScoredChain, Step, chain_table, run_tasks
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model import (
@@ -85,7 +85,7 @@ def leave_one_dataset_out(
     fits: Fits | None = None,
     n_datasets: int = 1,
     progress: StepOf = _silent,
-) -> held_out.LooResult:
+) -> LooResult:
     """Hold one dataset out, learn everything on the others, and measure on it.
 
     The recommendation is :func:`deep.model.fit` on the other datasets, and what its model says of the one held out.
@@ -148,7 +148,7 @@ def leave_datasets_out(
     prompt_fits: Fits | None = None,
     n_datasets: int,
     progress: StepOf,
-) -> list[held_out.LooResult]:
+) -> list[LooResult]:
     """Hold datasets out together, learn everything on the others, and measure on each of them.
 
     Parameters
@@ -166,7 +166,7 @@ def leave_datasets_out(
     """
     clock = _Clock()
     splits = [hold_out(votes, test, unit=settings.unit, besides=tests) for test in tests]
-    split, targets = splits[0], [held_out.TestCells.from_votes(one.test) for one in splits]
+    split, targets = splits[0], [_rivals.TestCells.from_votes(one.test) for one in splits]
     groups, run = _model.groups_of(split, settings), _model.run_over(settings)
     clock.lap("split")
     tasks = [task for recipe in settings.shown for task in _tasks(split, recipe, settings)]
@@ -187,12 +187,12 @@ def leave_datasets_out(
         results = _results(one, fitted, scored, settings, _baselines(one, scores, settings, groups, fits), n_datasets)
         results["baselines"] += published.get(one.name, ())
         if scores is not None:
-            results["parts"] = held_out.compare_parts(
+            results["parts"] = _rivals.compare_parts(
                 one, scores, groups=groups, fits=fits, prompt_fits=prompt_fits, **_resampling(settings)
             )
         results["notes"] = _notes(results, one, settings, len(tests) - 1)
         chains = chain_table(one, target, scored) if settings.all_chains else None
-        found.append(held_out.LooResult(results, _score_table(one, fitted), chains))
+        found.append(LooResult(results, _score_table(one, fitted), chains))
     clock.lap("baselines")
     return [replace(one, results=one.results | {"seconds": clock.seconds(len(tests))}) for one in found]
 
@@ -202,7 +202,7 @@ def _results(
     fitted: _model.Fitted,
     scored: dict[str, list[ScoredChain]],
     settings: LooOptions,
-    baselines: Sequence[held_out.Baseline],
+    baselines: Sequence[_rivals.Baseline],
     n_datasets: int,
 ) -> Row:
     """Return the entry of `results.json` but for its notes and seconds."""
@@ -210,7 +210,7 @@ def _results(
         **_header(split, settings),
         **_table(scored, fitted.row(settings), settings),
         "baselines": _baseline_rows(baselines, split, settings),
-        "comparisons": held_out.compare(
+        "comparisons": _rivals.compare(
             fitted.scores.decisions,
             split.test.labels,
             baselines,
@@ -253,11 +253,11 @@ def _with_netcal(tasks: list[ChainTask]) -> list[ChainTask]:
 
 def _baselines(
     split: HoldOut, scores: ScoreTable | None, settings: LooOptions, groups: Texts, fits: Fits | None
-) -> list[held_out.Baseline]:
+) -> list[_rivals.Baseline]:
     """Return the rivals, the best judge with its context where it can be fitted."""
-    context = held_out.context_baseline(split, scores, groups=groups, fits=fits)
+    context = _rivals.context_baseline(split, scores, groups=groups, fits=fits)
     own, weighting = [] if context is None else [context], settings.rivals_weighting
-    return [*held_out.vote_baselines(split, weighting), *own, *held_out.encoder_baselines(split, scores, weighting)]
+    return [*_rivals.vote_baselines(split, weighting), *own, *_thresholds.encoder_baselines(split, scores, weighting)]
 
 
 def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[ScoredChain]:
@@ -349,7 +349,7 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, list | tuple) else value
 
 
-def _baseline_rows(baselines: Iterable[held_out.Baseline], split: HoldOut, settings: LooOptions) -> list[Row]:
+def _baseline_rows(baselines: Iterable[_rivals.Baseline], split: HoldOut, settings: LooOptions) -> list[Row]:
     return [baseline.row(split.test.labels, **_resampling(settings)) for baseline in baselines]
 
 

@@ -12,12 +12,12 @@ import pandas as pd
 from deep import model
 from deep._util.checks import Votes, check_choice
 from deep._util.odds import expit, logit
-from deep.calibration import ALL_CALIBRATORS, CALIBRATORS, DEFAULT_BINS
+from deep.calibration import CALIBRATOR_NAMES, CALIBRATORS, DEFAULT_BINS
 from deep.console import in_processes
-from deep.ensembles import ENSEMBLERS, default_ensemblers
+from deep.ensembles import ENSEMBLER_NAMES, default_ensemblers
 from deep.evaluate import HoldOut, HoldOutUnit, Row
 from deep.exceptions import InputError
-from deep.experiments.held_out import TestCells
+from deep.experiments.loo._rivals import TestCells
 from deep.features import distinct_patterns
 
 
@@ -35,9 +35,9 @@ class LooOptions:
         Numbers of voters to ensemble; one above the number of voters counts as 'all'.
     selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
     ensemblers : sequence of str, optional
-        Keys of `ENSEMBLERS`, or 'Stack' or 'Average' alone.
+        Of `ENSEMBLER_NAMES`, or 'Stack' or 'Average' alone.
     calibrators : sequence of str, optional
-        Keys of `ALL_CALIBRATORS`, or 'none'. The table shows uncalibrated probabilities in any case.
+        Of `CALIBRATOR_NAMES`, or 'none'. The table shows uncalibrated probabilities in any case.
     weighting : {'dataset', 'dataset-class', 'uniform'}, optional
         What weighs the same.
     recipe : {'deep', 'paper'}, optional
@@ -102,9 +102,9 @@ class LooOptions:
             check_choice(name, model.RECIPES, "recipe")
         check_choice(self.unit, ("dataset", "family"), "hold_out")
         for name in self.ensemblers or ():
-            check_choice(name, (*ENSEMBLERS, model.AVERAGE, model.STACK), "ensembler")
+            check_choice(name, (*ENSEMBLER_NAMES, model.AVERAGE, model.STACK), "ensembler")
         for name in self.calibrators or ():
-            check_choice(name, (*ALL_CALIBRATORS, model.UNCALIBRATED), "calibrator")
+            check_choice(name, (*CALIBRATOR_NAMES, model.UNCALIBRATED), "calibrator")
         _ = asked.own
 
     @property

@@ -9,7 +9,7 @@ import deep.report as report
 from deep import console
 from deep._util.files import check_replaceable, write_results
 from deep.exceptions import ExitStatus
-from deep.experiments import held_out, printed
+from deep.experiments import loo
 
 NO_NETCAL = "netcal is not installed: its calibrators and ECE are left out. Run: pip install 'deep-judges[netcal]'."
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from deep.experiments.paper import _show, _tables
 
     check_replaceable(args.out)
-    given, scores = held_out.read_votes_and_encoders(args)
+    given, scores = loo.read_votes_and_encoders(args)
     votes, rivals = _tables.ours_and_rivals(given)
     origin = console.origin_of(args)
     _tables.check_labeled(votes)
@@ -57,13 +57,13 @@ def run(args: argparse.Namespace) -> int:
     verdict = _show.verdict_of(figures, origin)
     with report.reported_folder(args.out) as scratch:
         write_results(scratch, {"verdict": verdict.as_dict(), "votes": origin, "runs": runs})
-        drawn = _show.paper_figures(held_out.write_encoders(args, votes, scores, runs, scratch), found, example)
+        drawn = _show.paper_figures(loo.write_encoders(args, votes, scores, runs, scratch), found, example)
         _show.write(scratch, figures, drawn | {_show.ANSWER: _show.draw_distance(figures)}, origin)
-        held_out.write_named(held_out.PARTS, runs, scratch, votes=origin)
+        loo.write_named(loo.PARTS, runs, scratch, votes=origin)
     names = ", ".join([*(f"table{table}.md" for table in _tables.TABLES), *(f"{name}.png" for name in drawn)])
     notice = (f"{console.NOTICE}\n" if origin == console.SIMULATED else "") + (f"{NO_NETCAL}\n" if lacks_netcal else "")
     lines = (
-        *printed.study_lines(verdict, ""),
+        *console.study_lines(verdict, ""),
         *_show.table_lines(figures),
         *part_lines(runs),
         *_show.summary_lines(figures),

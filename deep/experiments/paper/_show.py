@@ -13,7 +13,7 @@ from deep.calibration import NETCAL_CLASSES, plot_reliability
 from deep.console import SIMULATED
 from deep.datasets import published_source
 from deep.evaluate import DatasetVerdict, IntervalRow, Row, draw_intervals, markdown
-from deep.experiments import held_out
+from deep.experiments import loo
 from deep.experiments.loo import aligned
 from deep.experiments.paper._tables import (
     NETCAL_ECE,
@@ -79,7 +79,7 @@ def _verdict(row: Row, *, simulated: bool, there: bool) -> str:
 def _missing(row: Row) -> str:
     if row["table"] != "3":
         return "no such judge, ensembler, calibrator or number of judges was run"
-    kind = {cell.method: cell.kind for cell in held_out.published_baselines()}[row["method"]]
+    kind = {cell.method: cell.kind for cell in loo.published_baselines()}[row["method"]]
     missing = {
         "encoder": "no --scores were given",
         "llm": "no votes of this prompt were given",
@@ -218,7 +218,7 @@ ENCODER_FIGURES = {"thresholds": "figure1-optimal-thresholds", "threshold-transf
 
 
 def paper_figures(
-    encoders: Mapping[str, "Figure"], found: Sequence[held_out.LooResult], dataset: str
+    encoders: Mapping[str, "Figure"], found: Sequence[loo.LooResult], dataset: str
 ) -> dict[str, "Figure"]:
     """Return Figure 4, and those of encoders, of which the paper has the first two, by their file names.
 
@@ -235,7 +235,7 @@ def paper_figures(
     return figures
 
 
-def _reliability(learned: pd.DataFrame, example: held_out.LooResult) -> "Figure":
+def _reliability(learned: pd.DataFrame, example: loo.LooResult) -> "Figure":
     before, after = (learned.loc[learned["calibrator"] == name, "p"].to_numpy() for name in (UNCALIBRATED, "platt"))
     run, labels = example.results, example.scores["label"].to_numpy(dtype=np.int8)
     title = f"{run['test']}: LabelModel on {learned['size'].iloc[0]} prompts, before and after Platt scaling"
@@ -251,4 +251,4 @@ def write(folder: Path, figures: pd.DataFrame, drawn: dict[str, Figure], origin:
         lines = [f"# Table {table}. {title}", "", *markdown(side_by_side(figures, table)), ""]
         lines += [f"In percent. Published: {published_source()}. This run: {votes} votes, the paper's recipe.", ""]
         (folder / f"table{table}.md").write_text("\n".join(lines), encoding="utf-8")
-    save_figures(drawn, folder, caption=held_out.CAPTION if origin == SIMULATED else "", phone=True)
+    save_figures(drawn, folder, caption=loo.CAPTION if origin == SIMULATED else "", phone=True)

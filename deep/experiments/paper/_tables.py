@@ -16,8 +16,7 @@ from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_points
 from deep.evaluate import Row, Run, hold_out
 from deep.exceptions import InputError
-from deep.experiments.held_out import published_baselines, vote_baselines
-from deep.experiments.loo import LooOptions
+from deep.experiments.loo import LooOptions, published_baselines, vote_baselines
 from deep.judges import parse_voter
 from deep.records import VoteMatrix
 

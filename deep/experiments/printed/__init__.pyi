@@ -11,9 +11,7 @@ from ._judges import load_steps as load_steps
 from ._judges import load_tag_judge as load_tag_judge
 from ._judges import reworded as reworded
 from ._tables import PrintedTable as PrintedTable
-from ._tables import plain_tables as plain_tables
 from ._tables import printed_beside as printed_beside
 from ._tables import printed_tables as printed_tables
 from ._tables import printed_text as printed_text
-from ._tables import study_lines as study_lines
 from ._tables import write_printed as write_printed

@@ -10,11 +10,11 @@ import pandas as pd
 
 from deep._util.figures import AMBER, BLUE, RED, new_figure, save_figures
 from deep._util.files import check_replaceable, write_results
-from deep.console import print_result
+from deep.console import print_result, study_lines
 from deep.datasets import read_votes
 from deep.evaluate import DatasetVerdict, Row, framed, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.printed import study_lines, write_printed
+from deep.experiments.printed import write_printed
 from deep.experiments.probe._measures import Measure
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
 from deep.records import ABSTAIN, VoteMatrix

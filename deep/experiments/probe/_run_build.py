@@ -13,10 +13,10 @@ from typing import TypeVar
 from deep._util.files import JsonObject, check_replaceable, parse_toml, read_bytes, write_results
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId
-from deep.console import ask_programs, check_least, check_models, named, print_result
+from deep.console import ask_programs, check_least, check_models, named, plain_tables, print_result
 from deep.evaluate import DatasetVerdict, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.printed import PrintedSteps, load_steps, plain_tables, printed_text, reworded, write_printed
+from deep.experiments.printed import PrintedSteps, load_steps, printed_text, reworded, write_printed
 from deep.experiments.probe import _content, _records
 from deep.judges import Program
 from deep.report import report_line, reported_folder

@@ -11,10 +11,10 @@ import pandas as pd
 
 from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines, write_results
 from deep.asking import Entry, ProgramId
-from deep.console import ask_programs, check_models, check_not_in, named, print_result
+from deep.console import ask_programs, check_models, check_not_in, named, print_result, study_lines
 from deep.evaluate import markdown
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.printed import printed_text, study_lines
+from deep.experiments.printed import printed_text
 from deep.experiments.probe import _measures
 from deep.experiments.probe._content import SPLITS
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample, read_samples

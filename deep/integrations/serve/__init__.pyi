@@ -1,3 +1,5 @@
+from ._command import add_arguments as add_arguments
+from ._command import run as run
 from .check import CheckOptions as CheckOptions
 from .check import create_app as create_app
 from .web import GuardOptions as GuardOptions

@@ -27,9 +27,6 @@ from ._score_votes import score_file as score_file
 from ._score_votes import score_rows as score_rows
 from ._score_votes import score_schema as score_schema
 from ._score_votes import writer as writer
-from ._sequential import STOP as STOP
-from ._sequential import AskingPolicy as AskingPolicy
-from ._sequential import Simulation as Simulation
 from ._table import MAX_TABLE_VOTERS as MAX_TABLE_VOTERS
 from ._table import ChainScorer as ChainScorer
 from ._table import Table as Table

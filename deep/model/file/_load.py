@@ -17,7 +17,7 @@ from deep._util.checks import Floats, check_kind
 from deep._util.files import LARGEST_MODEL, read_bytes
 from deep._util.names import check_name
 from deep._util.odds import P_MIN
-from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
+from deep.calibration import CALIBRATOR_NAMES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
 from deep.features import Cells
@@ -140,7 +140,7 @@ def _chain(values: FileObject, names: tuple[str, ...]) -> ChainScorer:
         recipe=_one_of(values["recipe"], RECIPES, "recipe"),
         ensembler=_one_of(made["name"], ENSEMBLER_NAMES, "ensembler"),
         params=dict(made["params"]),
-        calibrator=_one_of(values["calibrator"], (None, *CALIBRATOR_CLASSES, *NETCAL_CLASSES), "calibrator"),
+        calibrator=_one_of(values["calibrator"], (None, *CALIBRATOR_NAMES), "calibrator"),
         random_state=_count(made["random_state"], "ensembler.random_state"),
     )
     joint = _cells(cells, names)

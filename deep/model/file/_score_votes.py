@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Votes
-from deep._util.entry_points import WRITER, load_own
+from deep._util.entry_points import WRITER, load_part
 from deep._util.files import JsonObject, whole_file
 from deep._util.frames import frame_of_table
 from deep._util.odds import logit
@@ -420,7 +420,7 @@ def writer(
     `dense` says that hardly a probability comes twice, so that Parquet need not look for those that do.
     """
     if to is not None:
-        guest: PlainCsvWriter = load_own(WRITER, to)(path)  # with the same methods
+        guest: PlainCsvWriter = load_part(to, WRITER)(path)  # with the same methods
         return guest
     if suffix == ".parquet":
         import pyarrow as pa

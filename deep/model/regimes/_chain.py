@@ -204,8 +204,8 @@ def fit_chosen_chain(
     name = check_choice(options.recipe or "deep", chain.RECIPES, "recipe")
     recipe = chain.RECIPES[name]
     tried = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, chain.UNCALIBRATED)
-    calibrators = _named(options.calibrator or tried, (*calibration.ALL_CALIBRATORS, chain.UNCALIBRATED), "calibrator")
-    ensemblers = _named(options.ensembler or ensembles.default_ensemblers(), ensembles.ENSEMBLERS, "ensembler")
+    calibrators = _named(options.calibrator or tried, (*calibration.CALIBRATOR_NAMES, chain.UNCALIBRATED), "calibrator")
+    ensemblers = _named(options.ensembler or ensembles.default_ensemblers(), ensembles.ENSEMBLER_NAMES, "ensembler")
     folds = _folds(votes, recipe, groups, random_state)
     training = chain.collapse_folds(votes, folds, options.weighting or recipe.weighting)
     if searched is None:

@@ -16,8 +16,8 @@ from deep.console import SIMULATED, read_votes_and_scores
 from deep.datasets import ScoreTable
 from deep.evaluate import COLORS, IntervalRow, Row, Run, draw_intervals, framed, method_rows, write_table
 from deep.exceptions import InputError
-from deep.experiments.held_out._rivals import simulated_scores
-from deep.experiments.held_out._thresholds import encoder_figures, source_lengths, threshold_transfer
+from deep.experiments.loo._rivals import simulated_scores
+from deep.experiments.loo._thresholds import encoder_figures, source_lengths, threshold_transfer
 from deep.records import VoteMatrix
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from deep.ensembles import ENSEMBLERS, MajorityLabelVoter
 from deep.evaluate import CONTEXT, METRICS, HoldOut, Row, decision_metrics, null_if_nan, row_weights
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.integrations.netcal import netcal_expected_calibration_error
 from deep.model import MIN_DATASETS, Fits, Stack, Weighting, leading_column
 from deep.model.stack import members_for
 from deep.records import ABSTAIN, VoteMatrix
@@ -306,7 +305,7 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
     Examples
     --------
     >>> from deep import VoteMatrix
-    >>> from deep.experiments.held_out import ensemble_votes
+    >>> from deep.experiments.loo import ensemble_votes
     >>> votes = VoteMatrix([[1, 1, 0], [0, -1, 0], [1, 0, -1]], "abc", ["x", "y", "z"], ["d"] * 3, [-1] * 3)
     >>> made = ensemble_votes(votes, ["MajorityLabelVoter"])
     >>> made.voter_names, made.votes.ravel().tolist()
@@ -378,7 +377,7 @@ class TestCells:
         """Return netcal's calibration error of P(consistent) by pattern."""
         pattern, label = np.nonzero(self.counts)
         weight = self.counts[pattern, label]
-        return netcal_expected_calibration_error(label, p[pattern], n_bins=n_bins, sample_weight=weight)
+        return calibration.netcal_expected_calibration_error(label, p[pattern], n_bins=n_bins, sample_weight=weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +410,7 @@ def published_baselines() -> tuple[PublishedBaseline, ...]:
 
     Examples
     --------
-    >>> from deep.experiments.held_out import published_baselines
+    >>> from deep.experiments.loo import published_baselines
     >>> best = published_baselines()[0]
     >>> best.method, best.dataset, best.balanced_accuracy, best.margin
     ('AlignScore', 'aggrefact-xsum', 0.702, 0.038)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from deep.exceptions import InputError
-from deep.model import STOP, AskingPolicy, pattern_grid
+from deep.integrations.sequential import STOP, AskingPolicy
+from deep.model import pattern_grid
 
 
 @st.composite
@@ -67,7 +68,7 @@ def cheapest(table, chance, prices, error_cost):
 @given(problems(3), st.one_of(st.none(), st.floats(0.5, 50)))
 def test_no_policy_is_cheaper(problem, error_cost):
     """The expected cost is that of an exhaustive search over all orders."""
-    from deep.model.file._sequential import _distribution
+    from deep.integrations.sequential._policy import _distribution
 
     table, patterns, weights, prices = problem
     policy = AskingPolicy.learn(table, patterns, weights, prices=prices, error_cost=error_cost)

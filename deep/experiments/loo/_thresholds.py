@@ -10,7 +10,7 @@ from deep._util.checks import Floats, Labels, Mask
 from deep._util.figures import BLUE, GRAY, new_figure
 from deep.datasets import ScoreTable, read_examples
 from deep.evaluate import COLORS, HoldOut, Run, row_weights
-from deep.experiments.held_out._rivals import Baseline
+from deep.experiments.loo._rivals import Baseline
 from deep.model import Weighting
 from deep.records import VoteMatrix
 

@@ -12,9 +12,9 @@ import pytest
 
 from deep._util.odds import at_prior
 from deep.asking import load_judge
-from deep.asking._sequential import COLUMNS, check_sequential, training_patterns
 from deep.features.lexical import LEXICAL
-from deep.model import AskingPolicy, load, pattern_grid
+from deep.integrations.sequential import AskingPolicy, check_sequential, sequential_schema, training_patterns
+from deep.model import load, pattern_grid
 from deep.prompt_pool import PromptJudge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused
 from tests.deep_commands import fit, score, votes
@@ -157,7 +157,7 @@ def test_a_full_run_later_buys_the_rest_only(tmp_path):
     found = pd.read_parquet(table)[VOTERS].fillna(-1).to_numpy(dtype=int)
     assert found.tolist() == panel.matrix("whole.jsonl").tolist()
     few = pd.read_csv(tmp_path / "few.csv")
-    assert list(few) == list(COLUMNS)
+    assert list(few) == list(sequential_schema().names)
     assert few["p_low"].isna().tolist() == (few["n_asked"] < 4).tolist()
 
 

@@ -9,10 +9,12 @@ For instance:
 """
 
 import argparse
+import sys
 from collections.abc import Iterator
 
-from deep import asking, console
-from deep.exceptions import ExitStatus
+from deep import asking, console, model
+from deep.exceptions import ExitStatus, InputError, StoppedError
+from deep.integrations import sequential
 
 
 def add_arguments(parser: console.CommandParser) -> None:
@@ -34,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
     sizes = console.numbers_of_voters(args.sizes, votes.shape[1])
     options = {"error_cost": args.error_cost, "random_state": args.seed}
     with console.progress_bars() as progress:
-        rows = asking.sequential_savings(votes, sizes, args.ensembler, **options, progress=progress)
-    results = console.SCHEMA | {"votes": console.origin_of(args), "rows": rows, "means": asking.mean_savings(rows)}
+        rows = sequential.sequential_savings(votes, sizes, args.ensembler, **options, progress=progress)
+    results = console.SCHEMA | {"votes": console.origin_of(args), "rows": rows, "means": sequential.mean_savings(rows)}
     console.print_result(results, [*_lines(results), *([] if args.votes else [console.NOTICE])], as_json=args.json)
     return ExitStatus.DONE
 
@@ -49,3 +51,32 @@ def _lines(found: console.Results) -> Iterator[str]:
             f"{row['test']:<26} {row['judges']:>6} {row['calls']:>6.2f} {console.percent(row['saved']):>7} "
             f"{row['changed']:>5}/{row['n']:<6} {accuracy}"
         )
+
+
+def score_one_by_one(
+    fitted: "model.Model",
+    args: argparse.Namespace,
+    plan: "asking.Plan",
+    ask: "asking.AskOptions | None",
+    options: "model.ScoreOptions",
+) -> int:
+    """Score text by asking its judges one by one; print first what that would have done to the training data."""
+    if ask is None:
+        raise InputError("`sequential` must be given with a model of judges that are asked. Got none. Score without.")
+    work = sequential.OneByOne.prepare(fitted, plan, ask, options, args.error_cost)
+    with console.progress_bars() as bars:
+        training = work.training(bars("training datasets", len(fitted.cells.groups)))
+    if not args.json:
+        sys.stderr.write("\n".join([*sequential.training_lines(training), ""]))
+    if args.dry_run:
+        console.print_result(
+            console.SCHEMA | {"dry_run": True, "training": training}, ["nothing was sent"], as_json=args.json
+        )
+        return ExitStatus.DONE
+    with console.live_progress() as progress:
+        found = work.run(ask, progress)
+    if isinstance(found, str):
+        raise StoppedError(found)
+    more = {"training": training, **console.told_of_texts(fitted, options)}
+    console.print_scored(args, found, sequential.sequential_schema(), more)
+    return ExitStatus.DONE

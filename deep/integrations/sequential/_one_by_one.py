@@ -12,25 +12,31 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit, logit
-from deep.asking._options import AskOptions, ProgressCallback
-from deep.asking._plan import Plan, PlannedVoter
-from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram
-from deep.asking._run import ask_requests
-from deep.asking._score_text import Scored, judge_offline
-from deep.asking._summary import Estimate
-from deep.asking._vote_files import chunks
+from deep.asking import (
+    AskOptions,
+    Entry,
+    Estimate,
+    Plan,
+    PlannedVoter,
+    ProgramId,
+    ProgressCallback,
+    Replay,
+    RequestProgram,
+    Scored,
+    ask_requests,
+    chunks,
+    judge_offline,
+)
 from deep.ensembles import ENSEMBLERS
 from deep.evaluate import hold_out
 from deep.exceptions import InputError
+from deep.integrations.sequential._policy import STOP, AskingPolicy, Simulation
 from deep.judges import LLMJudge
 from deep.llm import History
 from deep.model import (
     MAX_TABLE_VOTERS,
-    STOP,
-    AskingPolicy,
     Model,
     ScoreOptions,
-    Simulation,
     fit,
     match_columns,
     pattern_grid,

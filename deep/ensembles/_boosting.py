@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from deep import ensembles
 from deep._util.checks import Floats, Labels, Votes
 from deep.base import StagedEnsembler
+from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 from deep.exceptions import InputError, needs_extra
 from deep.records import ABSTAIN
 
@@ -71,7 +71,7 @@ class MirroredBoosting(StagedEnsembler):
         self.boosters_: tuple[Booster, ...] = ()
         if not np.ptp(X, axis=0).any():
             return
-        plain, turned = ensembles.merge_repeats(X, y, w), ensembles.merge_repeats(_turned(X), 1 - y, w)
+        plain, turned = merge_repeats(X, y, w), merge_repeats(_turned(X), 1 - y, w)
         order = _compared(plain, turned)
         self.turned_ = order < 0
         first, self._other = (turned, plain) if self.turned_ else (plain, turned)
@@ -80,7 +80,7 @@ class MirroredBoosting(StagedEnsembler):
 
     def _boost_cells(self, cells: MergedCells) -> Booster:
         votes, labels, weights = cells
-        return self._boost(ensembles.signed(votes), labels, weights)
+        return self._boost(signed(votes), labels, weights)
 
     def _both(self) -> tuple[Booster, ...]:
         """Return both boosters; two threads that fit the second at once fit the same one."""
@@ -89,7 +89,7 @@ class MirroredBoosting(StagedEnsembler):
         return self.boosters_
 
     def _check_params(self) -> None:
-        ensembles.check_above(self.learning_rate, 0, "learning_rate")
+        check_above(self.learning_rate, 0, "learning_rate")
         for name, value in self.get_params().items():
             if name in LEAST and not value >= LEAST[name]:
                 raise InputError(f"`{name}` must be at least {LEAST[name]}. Got {value!r}.")
@@ -101,7 +101,7 @@ class MirroredBoosting(StagedEnsembler):
         if not self.boosters_:
             return np.full((len(stages), len(X)), self.prior_)
         sign = -1.0 if self.turned_ else 1.0
-        votes = sign * ensembles.signed(X)
+        votes = sign * signed(X)
         log_odds = np.array([self._log_odds(self.boosters_[0], votes, stage) for stage in stages])
         open_rows = np.flatnonzero((X == ABSTAIN).any(axis=1)) if self._one_is_enough else np.arange(len(X))
         if len(open_rows):
@@ -158,7 +158,7 @@ class XGB(MirroredBoosting):
     min_child_weight: float = 1.0
     reg_lambda: float = 1.0
 
-    param_grid: ClassVar[ensembles.Grid] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
+    param_grid: ClassVar[Grid] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
 
     def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
         with needs_extra("boosting", what="`ensembler` 'XGB'"):
@@ -234,7 +234,7 @@ class LGBM(MirroredBoosting):
     min_child_weight: float = 1.0
     reg_lambda: float = 0.0
 
-    param_grid: ClassVar[ensembles.Grid] = {"num_leaves": (2, 6), "n_estimators": (25, 50, 100)}
+    param_grid: ClassVar[Grid] = {"num_leaves": (2, 6), "n_estimators": (25, 50, 100)}
 
     def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
         with needs_extra("boosting", what="`ensembler` 'LGBM'"):
@@ -308,7 +308,7 @@ class CatBoost(MirroredBoosting):
     max_depth: int = 3
     reg_lambda: float = 3.0
 
-    param_grid: ClassVar[ensembles.Grid] = {"max_depth": (2, 4), "n_estimators": (25, 50, 100)}
+    param_grid: ClassVar[Grid] = {"max_depth": (2, 4), "n_estimators": (25, 50, 100)}
 
     def _boost(self, votes: Floats, y: Labels, w: Floats) -> Booster:
         with needs_extra("boosting", what="`ensembler` 'CatBoost'"):

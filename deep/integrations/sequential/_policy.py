@@ -10,7 +10,7 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_votes
 from deep._util.odds import DECISION
 from deep.exceptions import InputError
-from deep.model.file._table import MAX_TABLE_VOTERS
+from deep.model import MAX_TABLE_VOTERS
 
 STOP = -1
 """What a policy says where no further judge is to be asked."""
@@ -66,7 +66,8 @@ class AskingPolicy:
     --------
     Of three judges that vote like coins, the third is asked only where the first two disagree:
 
-    >>> from deep.model import AskingPolicy, pattern_grid
+    >>> from deep.integrations.sequential import AskingPolicy
+    >>> from deep.model import pattern_grid
     >>> grid = pattern_grid(3)
     >>> majority = 0.5 + 0.1 * np.where(grid < 0, 0, 2 * grid - 1).sum(axis=1)
     >>> coins = grid[(grid >= 0).all(axis=1)]

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 
 from deep._util.checks import Floats, Labels, Weights
 from deep.base import BaseCalibrator
-from deep.calibration import DEFAULT_BINS, check_bins, checked_rows, collapse
+from deep.calibration._ece import check_bins, checked_rows, collapse
+from deep.calibration._names import DEFAULT_BINS
 from deep.exceptions import InputError, needs_extra
 
 MAX_ROWS = 1_000_000
@@ -149,7 +150,7 @@ def netcal_expected_calibration_error(
 
     Examples
     --------
-    >>> from deep.integrations.netcal import netcal_expected_calibration_error
+    >>> from deep.calibration import netcal_expected_calibration_error
     >>> round(netcal_expected_calibration_error([1, 0, 1, 1], [0.9, 0.2, 0.3, 0.8]), 3)
     0.3
     """

@@ -1,0 +1,108 @@
+"""The core works without its guests: each folder of them deleted in turn, then all together."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deep
+from tests.deep_commands import COMMAND_NAMES
+
+PACKAGE = Path(deep.__file__).parent
+ROOT = PACKAGE.parent
+GUESTS = sorted(
+    folder.relative_to(PACKAGE).as_posix()
+    for room in ("experiments", "integrations")
+    for folder in (PACKAGE / room).iterdir()
+    if folder.is_dir() and folder.name not in ("loo", "__pycache__")
+)
+
+# What a newcomer does first, in one process: twelve judges vote, a model is fitted, a text is scored, each command
+# says its options.
+FLOW = """
+import sys
+from deep.cli import main
+assert main(["votes", sys.argv[1], "--lexical", "all", "--out", "v.parquet"]) == 0
+assert main(["fit", "v.parquet", "--exclude", "weather", "--out", "m.json"]) == 0
+assert main(["score", "m.json", "--source-text", "The river rose by 14 cm.", "--claim-text", "It rose by 41 cm."]) == 0
+assert main(["data", "list"]) == 0
+assert main(["prompts", "list"]) == 0
+for name in sys.argv[2].split():
+    try:
+        print(name, int(main([name, "--help"])))
+    except SystemExit as stop:
+        print(name, stop.code)
+"""
+LOO = """
+words = ["--test", "aggrefact", "--sizes", "3", "--ensembler", "BernoulliNB", "--calibrator", "platt", "--brief"]
+assert main(["loo", *words, "--jobs", "1", "--n-boot", "100", "--out", "loo"]) == 0
+"""
+
+
+def run_without(guests, folder, code):
+    """Copy the package without some of its folders, with its entry points as installed, and run code in the copy."""
+    shutil.copytree(PACKAGE, folder / "deep", ignore=shutil.ignore_patterns("__pycache__"))
+    for guest in guests:
+        shutil.rmtree(folder / "deep" / guest)
+    # The metadata names the guests as before: a removed folder leaves entry points that lead nowhere.
+    names = "\n".join(f"[{group}]\n{rows}" for group, rows in _entry_points())
+    metadata = folder / "deep_judges-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: deep-judges\nVersion: 1.0\n", encoding="utf-8")
+    (metadata / "entry_points.txt").write_text(names, encoding="utf-8")
+    words = [sys.executable, "-c", code, str(ROOT / "examples" / "claims.csv"), " ".join(COMMAND_NAMES)]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), "HOME": str(folder), "MPLBACKEND": "Agg"}
+    return subprocess.run(words, capture_output=True, text=True, cwd=folder, env=environment)
+
+
+def _entry_points():
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for group, rows in project["entry-points"].items():
+        yield group, "".join(f"{name} = {value}\n" for name, value in rows.items())
+
+
+def statuses(done):
+    """Return the exit status of each command's help."""
+    lines = (line.split() for line in done.stdout.splitlines())
+    return {words[0]: words[1] for words in lines if len(words) == 2 and words[0] in COMMAND_NAMES}
+
+
+@pytest.mark.parametrize("guest", GUESTS)
+def test_a_guest_is_missed_by_itself_alone(guest, tmp_path):
+    """Its own command is one line that says what to install; the others are as ever."""
+    done = run_without([guest], tmp_path, FLOW)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    found = statuses(done)
+    assert set(found) == set(COMMAND_NAMES)
+    lost = {name for name, status in found.items() if status != "0"}
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == len(lost)
+    assert all(guest.rpartition("/")[2] in line and "pip install" in line for line in errors)
+
+
+def test_the_core_alone_does_the_main_job(tmp_path):
+    """Without any guest: the first flow, every help of the core, and a dataset held out."""
+    done = run_without(GUESTS, tmp_path, FLOW + LOO)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "loo" / "results.json").exists()
+
+
+def test_a_checkout_that_is_not_installed_says_so(tmp_path):
+    """Its core works; a command of a guest is one line that says what to run."""
+    shutil.copytree(PACKAGE, tmp_path / "deep", ignore=shutil.ignore_patterns("__pycache__"))
+    # No site packages of deep: `-S` would take the dependencies too, so the metadata alone are hidden.
+    code = (
+        "import sys\nfrom deep._util import entry_points\nentry_points.entry_points = lambda group: ()\n"
+        "from deep.cli import main\nassert main(['data', 'list']) == 0\nsys.exit(main(['serve', 'model.json']))"
+    )
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "pip install" in done.stderr
