@@ -545,8 +545,13 @@ class ModelGate:
         return found
 
     def learn(self, endpoint: str, body: Body, error: CallError) -> list[Quirk]:
-        """Write down why `body` was refused, where no request with that field was answered; return what is new."""
-        return self._add(quirk for quirk in self.explain(endpoint, body, error) if quirk.field not in self._taken)
+        """Write down why `body` was refused, in a batch, whose requests cannot be tried without the field at once.
+
+        A field that the endpoint names in its own place for it is believed; one in the words only where no request
+        with it was answered. Return what is new.
+        """
+        found = self.explain(endpoint, body, error)
+        return self._add(quirk for quirk in found if quirk.field in self._named or quirk.field not in self._taken)
 
     def take(self, endpoint: str, body: Body, tried: Sequence[Quirk] = ()) -> list[Quirk]:
         """Note the fields of a request that was answered; return new quirks out of those that were `tried` for it.
