@@ -28,6 +28,7 @@ from ._registry import load_judge as load_judge
 from ._replay import Entry as Entry
 from ._replay import ProgramId as ProgramId
 from ._run import RunOutcome as RunOutcome
+from ._run import read_plan as read_plan
 from ._run import run_plan as run_plan
 from ._score_text import PatternScores as PatternScores
 from ._score_text import Scored as Scored
@@ -50,9 +51,11 @@ from ._summary import summary as summary
 from ._summary import summary_text as summary_text
 from ._text_scorer import TextScorer as TextScorer
 from ._vote_files import Places as Places
+from ._vote_files import check_outputs as check_outputs
 from ._vote_files import chunks as chunks
 from ._vote_files import located as located
 from ._write import Reread as Reread
+from ._write import WrittenVotes as WrittenVotes
 from ._write import reread as reread
 from ._write import run_programs as run_programs
 from ._write import write_judged as write_judged

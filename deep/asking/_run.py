@@ -145,7 +145,7 @@ class RunOutcome:
     ----------
     tally : Tally
     stopped : str or None
-        ``budget`` or ``interrupted``; None where the run came to its end.
+        ``budget``, ``interrupted`` or `FROM_LEDGER`; None where the run came to its end.
     unknown : int
         Requests that were in flight when an earlier run died.
     in_doubt_twice : int
@@ -159,6 +159,17 @@ class RunOutcome:
     unknown: int = 0
     in_doubt_twice: int = 0
     quirks: "tuple[Quirk, ...]" = ()
+
+
+FROM_LEDGER = "ledger"
+"""Why a run that only reads its ledger has not asked what is missing there."""
+
+
+def read_plan(options: AskOptions | None) -> RunOutcome:
+    """Return the outcome of a run that asks nothing; its votes are then written from the ledger alone."""
+    if options is None:
+        raise InputError("`from_ledger` must be given with judges that ask an LLM. Got none of them. Leave it out.")
+    return RunOutcome(llm.Tally(0), FROM_LEDGER)
 
 
 def run_plan(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None) -> RunOutcome:

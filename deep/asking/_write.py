@@ -11,12 +11,12 @@ from deep import llm
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, ProgramId, Replay
-from deep.asking._run import RunOutcome, ask_requests
+from deep.asking._run import FROM_LEDGER, RunOutcome, ask_requests
 from deep.asking._score_text import judgments_of_plan
-from deep.asking._vote_files import Outputs, Row, chunks
-from deep.datasets import origin_record
+from deep.asking._vote_files import Outputs, Row, chunks, place_of_votes
+from deep.datasets import Failures, origin_record
 from deep.exceptions import InputError
-from deep.records import Example, Judgment
+from deep.records import UNASKED_REASONS, Example, Judgment
 
 if TYPE_CHECKING:
     from deep.llm import Tally
@@ -73,6 +73,21 @@ OnJudged = Callable[[Example, Mapping[str, Judgment]], object]
 """What is called with each example and its judgments by voter."""
 
 
+@dataclass(frozen=True)
+class WrittenVotes:
+    """A table of votes that was written.
+
+    Parameters
+    ----------
+    out : Path
+    failure_rates : mapping of str to float
+        By voter, on the dataset where it is largest: what ``deep fit`` leaves a voter out by.
+    """
+
+    out: Path
+    failure_rates: Mapping[str, float]
+
+
 def write_votes(
     plan: Plan,
     options: AskOptions | None,
@@ -80,15 +95,19 @@ def write_votes(
     tally: "Tally",
     progress: ProgressCallback | None = None,
     on_judged: OnJudged | None = None,
-) -> None:
+    stopped: str | None = None,
+) -> WrittenVotes:
     """Write the votes of a plan: those that were asked for from the ledger alone, the others as they are made.
 
     Counts those of staged judges and of judges that need no LLM. `on_judged` is called with each example as it is
-    written.
+    written. What a run that was `stopped` by its ``budget``, ``interrupted``, or that only reads the ``ledger``, has
+    not asked is ``not_asked``. Votes of a stopped run do not take the place of a whole table: they lie beside it.
     """
     plan.check_unchanged()
     documents = any(example.document_id is not None for example in plan.examples)
-    asked = {} if options is None else {"max_failure_rate": options.max_failure_rate}
+    out = out if stopped == FROM_LEDGER else place_of_votes(out, stopped)
+    asked: dict[str, object] = {} if options is None else {"max_failure_rate": options.max_failure_rate}
+    asked |= {} if stopped is None else {"stopped": stopped}
     outputs = Outputs(
         out,
         plan.voters,
@@ -102,15 +121,24 @@ def write_votes(
         claim_first=plan.claim_first,
         free=[column.name for column in plan.offline],
     )
-    outputs.write(_told(judged_rows(plan, options, tally, progress), on_judged))
+    missing: dict[tuple[str, str], Counter[str]] = {}
+    sizes: Counter[str] = Counter()
 
+    def told() -> Iterator[Row]:
+        for row in judged_rows(plan, options, tally, progress, stopped):
+            dataset = str(row.example.dataset)
+            sizes[dataset] += 1
+            for voter, judgment in row.judgments.items():
+                missing.setdefault((voter, dataset), Counter())[judgment.reason or "votes"] += 1
+            if on_judged is not None:
+                on_judged(row.example, row.judgments)
+            yield row
 
-def _told(rows: Iterator[Row], on_judged: OnJudged | None) -> Iterator[Row]:
-    """Yield rows, each once it has been told of."""
-    for row in rows:
-        if on_judged is not None:
-            on_judged(row.example, row.judgments)
-        yield row
+    outputs.write(told())
+    rates = dict.fromkeys(plan.voters, 0.0)
+    for (voter, dataset), reasons in missing.items():
+        rates[voter] = max(rates[voter], Failures(voter, dataset, sizes[dataset], reasons).rate)
+    return WrittenVotes(out, rates)
 
 
 def write_judged(
@@ -136,21 +164,36 @@ def write_judged(
 
 
 def judged_rows(
-    plan: Plan, options: AskOptions | None, tally: "Tally", progress: ProgressCallback | None = None
+    plan: Plan,
+    options: AskOptions | None,
+    tally: "Tally",
+    progress: ProgressCallback | None = None,
+    stopped: str | None = None,
 ) -> Iterator[Row]:
     """Yield every example of a plan with its judgments; counts those that no answer in the ledger is alone."""
-    counted = [column.name for column in (*plan.staged, *plan.offline)]
+    counted = {column.name for column in (plan.columns if stopped == FROM_LEDGER else (*plan.staged, *plan.offline))}
+    # Whoever presses Ctrl-C waits for no encoder.
+    more = {"call": stopped is None, "offline": stopped != "interrupted"}
     state = AskProgress(tally, 0, plan.n_examples)
     with ExitStack() as stack:
         history = None if options is None else stack.enter_context(llm.History(options.ledger))
         for examples in chunks(plan.examples):
-            for example, judgments in zip(examples, judgments_of_plan(plan, examples, history), strict=True):
-                for voter in counted:
-                    tally.judge(voter, judgments[voter])
+            for example, judgments in zip(examples, judgments_of_plan(plan, examples, history, **more), strict=True):
+                for voter, judgment in judgments.items():
+                    if judgment.reason in UNASKED_REASONS:
+                        tally.by_voter.setdefault(voter, Counter())[judgment.reason] += 1
+                    elif voter in counted:
+                        tally.judge(voter, judgment)
                 state.judged += 1
                 if progress is not None and plan.offline:
                     progress(state)
                 yield Row(example, judgments)
+    asked = [column.name for column in plan.columns if column.judge.needs_llm]
+    if options is not None and stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asked):
+        raise InputError(
+            f"`from_ledger` must hold answers to these questions. Got none in {llm.describe_ledger(options.ledger)!r}. "
+            "Give the examples, judges, --llm and --base-url of the run that asked them."
+        )
 
 
 KEYS = ["dataset", "item_id"]

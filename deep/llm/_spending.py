@@ -14,7 +14,7 @@ from deep._util.files import parse_toml, read_bytes
 from deep.exceptions import InputError
 from deep.judges import REPAIR
 from deep.llm._messages import Body
-from deep.records import ABSTAIN, Judgment
+from deep.records import ABSTAIN, FAILURE_REASONS, Judgment
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -452,5 +452,4 @@ class Tally:
     def failure_rate(self, voter: str) -> float:
         """Return the share of a voter's requests without a usable answer; an abstention is usable."""
         counts = self.by_voter[voter]
-        lost = sum(counts[kind] for kind in ("failed", "refused", "truncated", "unparsable"))
-        return lost / counts["done"]
+        return sum(counts[kind] for kind in FAILURE_REASONS) / max(counts["done"], 1)
