@@ -28,7 +28,6 @@ from ._registry import load_judge as load_judge
 from ._replay import Entry as Entry
 from ._replay import ProgramId as ProgramId
 from ._run import RunOutcome as RunOutcome
-from ._run import read_plan as read_plan
 from ._run import run_plan as run_plan
 from ._score_text import PatternScores as PatternScores
 from ._score_text import Scored as Scored

@@ -165,15 +165,12 @@ FROM_LEDGER = "ledger"
 """Why a run that only reads its ledger has not asked what is missing there."""
 
 
-def read_plan(options: AskOptions | None) -> RunOutcome:
-    """Return the outcome of a run that asks nothing; its votes are then written from the ledger alone."""
-    if options is None:
-        raise InputError("`from_ledger` must be given with judges that ask an LLM. Got none of them. Leave it out.")
-    return RunOutcome(llm.Tally(0), FROM_LEDGER)
-
-
-def run_plan(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None) -> RunOutcome:
-    """Call the functions of a plan, and ask what the ledger lacks; without options no LLM is asked."""
+def run_plan(
+    plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None, *, ask: bool = True
+) -> RunOutcome:
+    """Call the functions of a plan, and ask what the ledger lacks; without options, or not to `ask`, no LLM is asked."""
+    if not ask:
+        return RunOutcome(llm.Tally(0), FROM_LEDGER)
     tally = llm.Tally(plan.n_examples * len(plan.functions))
     if plan.functions:
         alone = len(plan.functions) == len(plan.columns)

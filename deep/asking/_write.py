@@ -188,11 +188,11 @@ def judged_rows(
                 if progress is not None and plan.offline:
                     progress(state)
                 yield Row(example, judgments)
-    asked = [column.name for column in plan.columns if column.judge.needs_llm]
-    if options is not None and stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asked):
+    asked = {column.name for column in plan.columns} - {column.name for column in plan.offline}
+    if stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asked):
         raise InputError(
-            f"`from_ledger` must hold answers to these questions. Got none in {llm.describe_ledger(options.ledger)!r}. "
-            "Give the examples, judges, --llm and --base-url of the run that asked them."
+            "`from_ledger` must hold answers to these questions. Got none. Give the examples, judges, --llm and "
+            "--base-url of the run that asked them."
         )
 
 

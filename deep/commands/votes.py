@@ -86,7 +86,7 @@ def _ask(args: argparse.Namespace) -> int:
         console.print_result(*asking.reread(plan, options, out).told(), as_json=args.json)
         return ExitStatus.DONE
     with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:
-        outcome = asking.read_plan(options) if args.from_ledger else asking.run_plan(plan, options, progress)
+        outcome = asking.run_plan(plan, options, progress, ask=not args.from_ledger)
         on_judged = events.judged if events and outcome.stopped is None else None  # told once, when they are whole
         written = asking.write_votes(plan, options, out, outcome.tally, progress, on_judged, outcome.stopped)
     failing = {voter: rate for voter, rate in written.failure_rates.items() if rate > args.max_failure_rate}
@@ -112,6 +112,8 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
     if not (judges or args.lexical or args.encoder or args.embedding):
         raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
     asked, called = any(one.needs_llm for one in judges), any(isinstance(one, asking.FunctionJudge) for one in judges)
+    if args.from_ledger and not (asked or called):
+        raise InputError("`from_ledger` must be given with judges that are asked. Got none of them. Leave it out.")
     if not (asked or called):
         console.check_nothing_asked(args, "with judges that need no LLM", console.add_answer_options)
     models = console.check_models(args) if asked else ()
