@@ -232,7 +232,8 @@ def whole_files(outs: Mapping[str, Path], gone: Iterable[Path] = ()) -> Iterator
     places, gone = {name: _real(out) for name, out in outs.items()}, [_real(out) for out in gone]
     before = {place: _found.pop(place) if place in _found else _marks(place) for place in (*places.values(), *gone)}
     with ExitStack() as stack:
-        parts = {folder: stack.enter_context(_scratch(place)) for folder, place in _by_folder(places).items()}
+        folders = {place.parent: place for place in places.values()}  # links may lead to several
+        parts = {folder: stack.enter_context(_scratch(place)) for folder, place in folders.items()}
         for place in places.values():
             _check_no_device(place)
         for scratch in parts.values():
@@ -249,11 +250,6 @@ def whole_files(outs: Mapping[str, Path], gone: Iterable[Path] = ()) -> Iterator
         _move(fresh)
         for path in gone:
             path.unlink(missing_ok=True)
-
-
-def _by_folder(places: Mapping[str, Path]) -> dict[Path, Path]:
-    """Return a place of each folder: links may lead to several."""
-    return {place.parent: place for place in places.values()}
 
 
 def _move(fresh: Mapping[Path, Path]) -> None:

@@ -54,7 +54,6 @@ from ._vote_files import check_outputs as check_outputs
 from ._vote_files import chunks as chunks
 from ._vote_files import located as located
 from ._write import Reread as Reread
-from ._write import WrittenVotes as WrittenVotes
 from ._write import reread as reread
 from ._write import run_programs as run_programs
 from ._write import write_judged as write_judged

@@ -286,8 +286,7 @@ def judge(function: Any = None, /, **options: Any) -> Any:
 
 
 SECONDS_BETWEEN_LOOKS = 0.5
-FAILED = Judgment(-1, "failed")
-NOT_ASKED = Judgment(-1, "not_asked")
+FAILED, NOT_ASKED = Judgment(-1, "failed"), Judgment(-1, "not_asked")
 RECENT = 100_000
 """Judgments that are kept in memory as well."""
 
@@ -380,9 +379,9 @@ class Calls:
         return run_in_loop(_Round(self, Tally()).all(columns, examples))
 
     def judgments(
-        self, columns: "Sequence[PlannedVoter]", examples: Sequence[Example], *, call: bool = True
+        self, columns: "Sequence[PlannedVoter]", examples: Sequence[Example], *, call: bool
     ) -> list[dict[str, Judgment]]:
-        """Return the judgments of each example by voter, after the calls that were never made unless not to `call`."""
+        """Return the judgments of each example by voter, with `call` after the calls that were never made."""
         if not columns:
             return [{} for _ in examples]
         found = run_in_loop(self._read(columns, examples)).result()

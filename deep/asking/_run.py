@@ -168,7 +168,7 @@ FROM_LEDGER = "ledger"
 def run_plan(
     plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None, *, ask: bool = True
 ) -> RunOutcome:
-    """Call the functions of a plan, and ask what the ledger lacks; without options, or not to `ask`, no LLM is asked."""
+    """Call the functions of a plan, and ask what the ledger lacks; without options, or not to `ask`, no LLM is."""
     if not ask:
         return RunOutcome(llm.Tally(0), FROM_LEDGER)
     tally = llm.Tally(plan.n_examples * len(plan.functions))

@@ -33,13 +33,7 @@ if TYPE_CHECKING:
 
 
 def judgments_of_plan(
-    plan: Plan,
-    examples: Sequence[Example],
-    history: "History | None",
-    *,
-    tell: bool = True,
-    call: bool = True,
-    offline: bool = True,
+    plan: Plan, examples: Sequence[Example], history: "History | None", *, tell: bool = True, stopped: str | None = None
 ) -> list[dict[str, Judgment]]:
     """Return the judgments of each example by voter, in the order of the plan.
 
@@ -54,8 +48,8 @@ def judgments_of_plan(
     history : History or None
         The ledger; None where no LLM was asked.
     tell : bool, default=True
-    call, offline : bool, default=True
-        Whether functions are called whose answers are not kept, and judges that need no LLM judge.
+    stopped : str, optional
+        Why the run ended: no function is called then and, where it was ``interrupted``, no other judge judges.
     """
     asked = [column for column in plan.columns if column.judge.needs_llm]
     rows: dict[tuple[str, str], dict[str, Judgment]] = {(str(e.dataset), e.example_id): {} for e in examples}
@@ -64,11 +58,11 @@ def judgments_of_plan(
         for identity, judgment in replay.values():
             known = identity not in replay.not_asked
             rows[identity.dataset, identity.item][identity.voter] = judgment if known else NOT_ASKED
-    called = plan.calls.judgments(plan.functions, examples, call=call)
-    left = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
-    made = zip(
-        rows.values(), called, judge_offline(plan.offline, examples, tell=tell) if offline else left, strict=True
-    )
+    called = plan.calls.judgments(plan.functions, examples, call=stopped is None)
+    # Whoever presses Ctrl-C waits for no encoder.
+    none = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
+    offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
+    made = zip(rows.values(), called, offline, strict=True)
     return [asked | called | read for asked, called, read in made]
 
 

@@ -14,7 +14,7 @@ from deep.asking._replay import Entry, ProgramId, Replay
 from deep.asking._run import FROM_LEDGER, RunOutcome, ask_requests
 from deep.asking._score_text import judgments_of_plan
 from deep.asking._vote_files import Outputs, Row, chunks, place_of_votes
-from deep.datasets import Failures, origin_record
+from deep.datasets import origin_record
 from deep.exceptions import InputError
 from deep.records import UNASKED_REASONS, Example, Judgment
 
@@ -73,21 +73,6 @@ OnJudged = Callable[[Example, Mapping[str, Judgment]], object]
 """What is called with each example and its judgments by voter."""
 
 
-@dataclass(frozen=True)
-class WrittenVotes:
-    """A table of votes that was written.
-
-    Parameters
-    ----------
-    out : Path
-    failure_rates : mapping of str to float
-        By voter, on the dataset where it is largest: what ``deep fit`` leaves a voter out by.
-    """
-
-    out: Path
-    failure_rates: Mapping[str, float]
-
-
 def write_votes(
     plan: Plan,
     options: AskOptions | None,
@@ -96,12 +81,12 @@ def write_votes(
     progress: ProgressCallback | None = None,
     on_judged: OnJudged | None = None,
     stopped: str | None = None,
-) -> WrittenVotes:
+) -> Path:
     """Write the votes of a plan: those that were asked for from the ledger alone, the others as they are made.
 
     Counts those of staged judges and of judges that need no LLM. `on_judged` is called with each example as it is
     written. What a run that was `stopped` by its ``budget``, ``interrupted``, or that only reads the ``ledger``, has
-    not asked is ``not_asked``. Votes of a stopped run do not take the place of a whole table: they lie beside it.
+    not asked is ``not_asked``. Returns where they are: votes of a stopped run lie beside a table that is whole.
     """
     plan.check_unchanged()
     documents = any(example.document_id is not None for example in plan.examples)
@@ -121,24 +106,16 @@ def write_votes(
         claim_first=plan.claim_first,
         free=[column.name for column in plan.offline],
     )
-    missing: dict[tuple[str, str], Counter[str]] = {}
-    sizes: Counter[str] = Counter()
+    outputs.write(_told(judged_rows(plan, options, tally, progress, stopped), on_judged))
+    return out
 
-    def told() -> Iterator[Row]:
-        for row in judged_rows(plan, options, tally, progress, stopped):
-            dataset = str(row.example.dataset)
-            sizes[dataset] += 1
-            for voter, judgment in row.judgments.items():
-                missing.setdefault((voter, dataset), Counter())[judgment.reason or "votes"] += 1
-            if on_judged is not None:
-                on_judged(row.example, row.judgments)
-            yield row
 
-    outputs.write(told())
-    rates = dict.fromkeys(plan.voters, 0.0)
-    for (voter, dataset), reasons in missing.items():
-        rates[voter] = max(rates[voter], Failures(voter, dataset, sizes[dataset], reasons).rate)
-    return WrittenVotes(out, rates)
+def _told(rows: Iterator[Row], on_judged: OnJudged | None) -> Iterator[Row]:
+    """Yield rows, each once it has been told of."""
+    for row in rows:
+        if on_judged is not None:
+            on_judged(row.example, row.judgments)
+        yield row
 
 
 def write_judged(
@@ -172,13 +149,13 @@ def judged_rows(
 ) -> Iterator[Row]:
     """Yield every example of a plan with its judgments; counts those that no answer in the ledger is alone."""
     counted = {column.name for column in (plan.columns if stopped == FROM_LEDGER else (*plan.staged, *plan.offline))}
-    # Whoever presses Ctrl-C waits for no encoder.
-    more = {"call": stopped is None, "offline": stopped != "interrupted"}
     state = AskProgress(tally, 0, plan.n_examples)
     with ExitStack() as stack:
         history = None if options is None else stack.enter_context(llm.History(options.ledger))
         for examples in chunks(plan.examples):
-            for example, judgments in zip(examples, judgments_of_plan(plan, examples, history, **more), strict=True):
+            for example, judgments in zip(
+                examples, judgments_of_plan(plan, examples, history, stopped=stopped), strict=True
+            ):
                 for voter, judgment in judgments.items():
                     if judgment.reason in UNASKED_REASONS:
                         tally.by_voter.setdefault(voter, Counter())[judgment.reason] += 1

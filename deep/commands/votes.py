@@ -15,7 +15,7 @@ For instance:
 import argparse
 from pathlib import Path
 
-from deep import asking, console
+from deep import asking, console, datasets
 from deep._util.entry_points import JUDGE, find_entry_points
 from deep.exceptions import ExitStatus, InputError
 
@@ -88,9 +88,11 @@ def _ask(args: argparse.Namespace) -> int:
     with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:
         outcome = asking.run_plan(plan, options, progress, ask=not args.from_ledger)
         on_judged = events.judged if events and outcome.stopped is None else None  # told once, when they are whole
-        written = asking.write_votes(plan, options, out, outcome.tally, progress, on_judged, outcome.stopped)
-    failing = {voter: rate for voter, rate in written.failure_rates.items() if rate > args.max_failure_rate}
-    results = asking.summary(outcome, options, written.out, failing, plan)
+        out = asking.write_votes(plan, options, out, outcome.tally, progress, on_judged, outcome.stopped)
+    failures = datasets.read_reasons([out], datasets.read_votes(out))  # as `deep fit` counts them
+    worst = {one.voter: one.rate for one in sorted(failures, key=lambda one: one.rate)}
+    failing = {voter: rate for voter, rate in worst.items() if rate > args.max_failure_rate}
+    results = asking.summary(outcome, options, out, failing, plan)
     console.print_result(results, [asking.summary_text(results)], as_json=args.json)
     stopped = None if args.from_ledger else outcome.stopped
     return ExitStatus.FOUND if failing and stopped is None else ExitStatus.of_stop(stopped)
