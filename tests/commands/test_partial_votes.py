@@ -1,13 +1,18 @@
 """Votes of a run that was stopped, those of a ledger alone, and files of two runs beside each other."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from deep.datasets import file_beside, read_judgments, read_reasons, read_scores, read_votes
+from deep.datasets import Failures, file_beside, read_judgments, read_reasons, read_scores, read_votes
+from deep.evaluate._cards import against_itself
 from deep.exceptions import InputError
 from tests.commands.test_votes_command import _environment, arguments, examples, outputs  # noqa: F401
 from tests.deep_commands import votes as main
@@ -109,3 +114,41 @@ main(["votes", *{words!r}])
     assert read_reasons([table], votes)
     assert len(list(read_judgments(table))) == 30 * votes.shape[1]
     assert main(words) == 0
+
+
+def test_what_was_not_asked_is_no_failure():
+    """Neither a judge's failure, nor among the items that its share of failures is counted on."""
+    reasons = {"abstained": 2, "failed": 1, "no_source": 1, "not_asked": 5}
+    assert Failures("a", "news", 10, reasons).rate == 0.25
+    votes = np.array([1] + [-1] * 9, dtype=np.int8)
+    assert against_itself(votes, reasons, None).failure_rate == 0.25
+    assert Failures("a", "news", 10, {"not_asked": 10}).rate == 0.0
+
+
+def slow(source, claim):
+    """Judge for two cents, and interrupt the run at the third claim."""
+    if "e2" in claim:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.5)
+    return 1
+
+
+def test_ctrl_c_waits_for_no_judge_that_was_not_asked(tmp_path, capsys):
+    """Answers of functions that are kept are written; no function is called, and no check made, for the rest."""
+    news = tmp_path / "news.csv"
+    news.write_text("source,claim\n" + "".join(f"Rain fell.,Rain fell e{i}.\n" for i in range(9)))
+    words = [
+        str(news),
+        "--judge",
+        "tests.commands.test_partial_votes:slow",
+        "--lexical",
+        "numbers",
+        "--concurrency",
+        "1",
+    ]
+    assert main([*words, "--out", str(tmp_path / "votes.parquet")]) == 130
+    said = capsys.readouterr().out
+    votes = pd.read_parquet(tmp_path / "votes.parquet").iloc[:, 3:]
+    assert 0 < votes.iloc[:, 0].notna().sum() < 9
+    assert votes.iloc[:, 1].isna().all()
+    assert f"{votes.notna().sum().sum()} of 18 judgments are made. They are in" in said
