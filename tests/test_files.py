@@ -161,7 +161,7 @@ def test_what_a_killed_process_left_goes_at_the_next_start(tmp_path):
         moved = part.rename(part.with_name(part.name.replace(str(process.pid), "999999999")))  # no process of ours
         with whole_file(tmp_path / "x") as new:
             new.write_text("")
-        assert (moved / "part" / "long.csv").read_text() == "x"
+        assert (moved / "part" / "0.new").read_text() == "x"
         process.kill()
         process.wait()
         with whole_file(tmp_path / "x") as new:

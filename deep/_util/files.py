@@ -238,7 +238,11 @@ def whole_files(outs: Mapping[str, Path], gone: Iterable[Path] = ()) -> Iterator
             _check_no_device(place)
         for scratch in parts.values():
             (scratch / "part").mkdir()
-        yield {name: parts[place.parent] / "part" / place.name for name, place in places.items()}
+        # Not yet by their own names, which need not be UTF-8, as libraries want them.
+        partial = {name: parts[place.parent] / "part" / f"{i}.new" for i, (name, place) in enumerate(places.items())}
+        yield partial
+        for name, place in places.items():
+            partial[name].rename(partial[name].with_name(place.name))
         if len(places) > 1:  # from here on, whatever ends the process, none of them is removed
             for scratch in parts.values():
                 (scratch / "part").rename(scratch / WHOLE)

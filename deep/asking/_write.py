@@ -157,6 +157,8 @@ def judged_rows(
                 examples, judgments_of_plan(plan, examples, history, stopped=stopped), strict=True
             ):
                 for voter, judgment in judgments.items():
+                    counts = tally.by_dataset.setdefault((voter, str(example.dataset)), Counter())
+                    counts[judgment.reason or "votes"] += 1
                     if judgment.reason in UNASKED_REASONS:
                         tally.by_voter.setdefault(voter, Counter())[judgment.reason] += 1
                     elif voter in counted:

@@ -89,8 +89,9 @@ def _ask(args: argparse.Namespace) -> int:
         outcome = asking.run_plan(plan, options, progress, ask=not args.from_ledger)
         on_judged = events.judged if events and outcome.stopped is None else None  # told once, when they are whole
         out = asking.write_votes(plan, options, out, outcome.tally, progress, on_judged, outcome.stopped)
-    failures = datasets.read_reasons([out], datasets.read_votes(out))  # as `deep fit` counts them
-    worst = {one.voter: one.rate for one in sorted(failures, key=lambda one: one.rate)}
+    judged = outcome.tally.by_dataset.items()
+    failures = [datasets.Failures(voter, name, counts.total(), counts) for (voter, name), counts in judged]
+    worst = {one.voter: one.rate for one in sorted(failures, key=lambda one: one.rate)}  # as `deep fit` counts them
     failing = {voter: rate for voter, rate in worst.items() if rate > args.max_failure_rate}
     results = asking.summary(outcome, options, out, failing, plan)
     console.print_result(results, [asking.summary_text(results)], as_json=args.json)

@@ -343,6 +343,8 @@ class Tally:
         Per voter: ``done`` (settled now or before), ``votes``, ``answers`` that are no votes, each reason without
         a vote, and ``failed``; ``repairs`` are repair turns, and ``repaired`` those of them that turned an unparsable
         reply into a vote or an abstention.
+    by_dataset : dict of (str, str) to Counter
+        By voter and dataset the judgments that were written, by reason or ``votes``.
     answered, failed, attempts : int
         Of this run: requests answered and given up; attempts in all.
     in_doubt : int
@@ -367,6 +369,7 @@ class Tally:
     def __init__(self, total: int | None = None) -> None:
         self.total = total
         self.by_voter: dict[str, Counter[str]] = {}
+        self.by_dataset: dict[tuple[str, str], Counter[str]] = {}
         self.answered = self.failed = self.attempts = self.in_doubt = self.found = self.unpriced = 0
         self.cost = 0.0
         self.other_models: Counter[tuple[str, str]] = Counter()
