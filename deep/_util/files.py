@@ -175,9 +175,10 @@ def _held(scratch: Path) -> Iterator[None]:
 
 def _remove_stale(folder: Path) -> None:
     for path in folder.iterdir():
+        if not (_PART.fullmatch(path.name) and _is_dead(path)):
+            continue
         # Both of these may be the only copy: a run that was being replaced, files that were taking their places.
-        only = (path / "old").exists() or any(path.glob(f"{WHOLE}/*"))
-        if _PART.fullmatch(path.name) and not only and _is_dead(path):
+        if not ((path / "old").exists() or any(path.glob(f"{WHOLE}/*"))):
             shutil.rmtree(path, ignore_errors=True)
 
 
