@@ -43,6 +43,7 @@ from ._sequential import sequential_savings as sequential_savings
 from ._sequential import sequential_schema as sequential_schema
 from ._sequential import training_lines as training_lines
 from ._sequential import training_patterns as training_patterns
+from ._summary import failing_voters as failing_voters
 from ._summary import ledger_lines as ledger_lines
 from ._summary import ledger_report as ledger_report
 from ._summary import print_estimate as print_estimate

@@ -16,6 +16,7 @@ from deep.asking._plan import Plan
 from deep.asking._replay import Replay, offers_repair, repair_request
 from deep.asking._run import FROM_LEDGER, LONGEST_REPLY, RunOutcome, doubt_lines, may_repair, repair_requests
 from deep.asking._vote_files import chunks, output_paths
+from deep.datasets import Failures
 from deep.exceptions import InputError
 from deep.judges import REPAIR, LLMJudge, VoteQuestion
 from deep.llm import (
@@ -23,6 +24,7 @@ from deep.llm import (
     PriceBook,
     ReportRow,
     Request,
+    Tally,
     describe_ledger,
     json_text,
     output_limit,
@@ -268,6 +270,12 @@ def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
         settled[row.voter] += row.settled
         lost[row.voter] += row.without_answer
     return {voter: lost[voter] / n for voter, n in sorted(settled.items()) if n}
+
+
+def failing_voters(tally: Tally, limit: float) -> dict[str, float]:
+    """Return the voters that fail on a larger share of a dataset than `limit`, as ``deep fit`` counts it."""
+    judged = [Failures(voter, name, counts.total(), counts) for (voter, name), counts in tally.by_dataset.items()]
+    return {one.voter: one.rate for one in sorted(judged, key=lambda one: one.rate) if one.rate > limit}
 
 
 def called_out(failing: Mapping[str, float]) -> Iterator[str]:

@@ -15,7 +15,7 @@ For instance:
 import argparse
 from pathlib import Path
 
-from deep import asking, console, datasets
+from deep import asking, console
 from deep._util.entry_points import JUDGE, find_entry_points
 from deep.exceptions import ExitStatus, InputError
 
@@ -61,10 +61,10 @@ def _add_ask(parser: console.CommandParser) -> None:
     console.add_otel(parser)
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
     add("--reread", action="store_true", help="read the ledger's replies again, ask nothing, and list changed votes")
-    from_ledger = "write the votes that this ledger holds, and ask nothing"
-    add("--from-ledger", metavar="LEDGER", help=from_ledger)
-    failing = "call out a voter that fails on more of a dataset, and end with status 1; deep fit leaves it out"
-    console.add_options(parser, "max-failure-rate", max_failure_rate={"help": failing})
+    add("--from-ledger", metavar="LEDGER", help="write the votes that this ledger holds, and ask nothing")
+    console.add_options(
+        parser, "max-failure-rate", max_failure_rate={"help": "call out voters above it, with status 1"}
+    )
     console.add_example_options(parser)
     console.add_batch_file_options(parser)
 
@@ -89,14 +89,10 @@ def _ask(args: argparse.Namespace) -> int:
         outcome = asking.run_plan(plan, options, progress, ask=not args.from_ledger)
         on_judged = events.judged if events and outcome.stopped is None else None  # told once, when they are whole
         out = asking.write_votes(plan, options, out, outcome.tally, progress, on_judged, outcome.stopped)
-    judged = outcome.tally.by_dataset.items()
-    failures = [datasets.Failures(voter, name, counts.total(), counts) for (voter, name), counts in judged]
-    worst = {one.voter: one.rate for one in sorted(failures, key=lambda one: one.rate)}  # as `deep fit` counts them
-    failing = {voter: rate for voter, rate in worst.items() if rate > args.max_failure_rate}
+    failing = asking.failing_voters(outcome.tally, args.max_failure_rate)
     results = asking.summary(outcome, options, out, failing, plan)
     console.print_result(results, [asking.summary_text(results)], as_json=args.json)
-    stopped = None if args.from_ledger else outcome.stopped
-    return ExitStatus.FOUND if failing and stopped is None else ExitStatus.of_stop(stopped)
+    return ExitStatus.FOUND if failing and not results["stopped"] else ExitStatus.of_stop(results["stopped"])
 
 
 def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.AskOptions | None") -> int:
@@ -115,8 +111,6 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
     if not (judges or args.lexical or args.encoder or args.embedding):
         raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
     asked, called = any(one.needs_llm for one in judges), any(isinstance(one, asking.FunctionJudge) for one in judges)
-    if args.from_ledger and not (asked or called):
-        raise InputError("`from_ledger` must be given with judges that are asked. Got none of them. Leave it out.")
     if not (asked or called):
         console.check_nothing_asked(args, "with judges that need no LLM", console.add_answer_options)
     models = console.check_models(args) if asked else ()

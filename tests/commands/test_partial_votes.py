@@ -55,7 +55,7 @@ def test_votes_are_had_from_a_ledger_alone(examples, capsys, monkeypatch):  # no
         assert main(arguments(examples, server.url, "--from-ledger", ledger, prompts=PROMPTS[3:4])) == 2
         assert "`from_ledger` must hold answers to these questions. Got none. Give" in capsys.readouterr().err
         assert main([str(examples), "--lexical", "numbers", "--from-ledger", str(ledger)]) == 2
-        assert "`from_ledger` must be given with judges that are asked." in capsys.readouterr().err
+        assert "`ledger` must be given where LLMs are asked." in capsys.readouterr().err
         assert main(arguments(examples, server.url, "--from-ledger", examples.with_name("none"))) == 2
         pd.testing.assert_frame_equal(outputs(examples)[0], votes)
         assert server.count == n
