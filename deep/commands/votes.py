@@ -62,9 +62,7 @@ def _add_ask(parser: console.CommandParser) -> None:
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
     add("--reread", action="store_true", help="read the ledger's replies again, ask nothing, and list changed votes")
     add("--from-ledger", metavar="LEDGER", help="write the votes that this ledger holds, and ask nothing")
-    console.add_options(
-        parser, "max-failure-rate", max_failure_rate={"help": "call out voters above it, with status 1"}
-    )
+    console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "call out voters above it: status 1"})
     console.add_example_options(parser)
     console.add_batch_file_options(parser)
 
