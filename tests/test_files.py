@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from deep._util.files import check_out, check_replaceable, read_bytes, to_json, whole_file, whole_folder
+from deep._util.files import check_out, check_replaceable, read_bytes, to_json, whole_file, whole_files, whole_folder
 from deep.datasets import read_examples, read_scores, read_votes
 from deep.exceptions import InputError
 from deep.integrations.labeling._annotations import read_annotations
@@ -141,26 +141,114 @@ def test_a_failed_replacement_keeps_the_old_run(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_what_a_killed_process_left_goes_at_the_next_start(tmp_path):
-    """Only what a dead process of this machine left; never what may be the only copy of an earlier run."""
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    stale, alive, other, only = (
-        tmp_path / f".deep-{node}-{process}-abc{i}.part"
-        for i, (node, process) in enumerate(
-            [
-                (platform.node(), dead.pid),
-                (platform.node(), os.getpid()),
-                ("other", dead.pid),
-                (platform.node(), dead.pid),
-            ]
-        )
+def part_of(folder, writer):
+    """Return the folder in which a process that ran `writer` holds, or has left, what is not complete."""
+    code = (
+        f"import sys, time; from pathlib import Path; from deep._util.files import *; out = Path(sys.argv[1])\n{writer}"
     )
-    for folder in (stale, alive, other, only / "old"):
-        folder.mkdir(parents=True)
-    with whole_file(tmp_path / "x") as new:
+    process = subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    return process, next(iter(set(folder.glob(".deep-*.part"))))
+
+
+WAIT = "with whole_file(out / 'long.csv') as new:\n    new.write_text('x'); print(flush=True); time.sleep(600)"
+
+
+def test_what_a_killed_process_left_goes_at_the_next_start(tmp_path):
+    """Who lives is known by a lock: a process id says nothing of another container, where it may be anybody's."""
+    process, part = part_of(tmp_path, WAIT)
+    with process:
+        moved = part.rename(part.with_name(part.name.replace(str(process.pid), "999999999")))  # no process of ours
+        with whole_file(tmp_path / "x") as new:
+            new.write_text("")
+        assert (moved / "part" / "0.new").read_text() == "x"
+        process.kill()
+        process.wait()
+        with whole_file(tmp_path / "x") as new:
+            new.write_text("")
+    assert list(tmp_path.iterdir()) == [tmp_path / "x"]
+
+
+def test_what_may_be_the_only_copy_stays(tmp_path):
+    """A run that was being replaced, files that were taking their places, a folder of another machine or version."""
+    here = f".deep-{platform.node()}-1"
+    kept = [tmp_path / name for name in (f"{here}-a.part/old/x", f"{here}-b.part/whole/x", f"{here}-c.part/part/x")]
+    kept.append(tmp_path / ".deep-other-1-d.part" / "part" / "x")
+    for path in kept:
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+        if path != kept[2]:  # of a version without locks
+            (path.parents[1] / "life").write_text("")
+    with whole_file(tmp_path / "y") as new:
         new.write_text("")
-    assert sorted(tmp_path.iterdir()) == sorted([alive, other, only, tmp_path / "x"])
+    assert all(path.exists() for path in kept)
+
+
+NAMES = ("a.csv", "a.rest.csv", "b.csv")
+
+
+@pytest.mark.parametrize("changed", [*NAMES, "a.old.csv"])
+def test_files_of_one_run_are_kept_beside_together(tmp_path, changed):
+    """Where others change one of them, or one that the run has none of, none is replaced and none is thrown away."""
+    for name in (*NAMES, "a.old.csv", "a.new.rest.csv"):
+        (tmp_path / name).write_text("before")
+    with (
+        pytest.raises(
+            InputError, match=rf"Got '.*{changed}', which.*the run is in '.*a\.new1\.csv' and the files beside"
+        ),
+        whole_files({name: tmp_path / name for name in NAMES}, [tmp_path / "a.old.csv"]) as partial,
+    ):
+        for name in NAMES:
+            partial[name].write_text(name)
+        (tmp_path / changed).write_text("theirs")
+    kept = ("a.new1.csv", "a.new1.rest.csv", "a.new1.b.csv")
+    assert [(tmp_path / name).read_text() for name in kept] == list(NAMES)
+    said = {path.name: path.read_text() for path in tmp_path.iterdir() if path.name not in kept}
+    assert said == dict.fromkeys((*NAMES, "a.old.csv", "a.new.rest.csv"), "before") | {changed: "theirs"}
+
+
+@pytest.mark.parametrize("killed_after", [0, 1, 2])
+def test_a_kill_between_two_renames_loses_no_file(tmp_path, killed_after):
+    """What has not taken its place lies in one folder, which nobody removes."""
+    writer = f"""
+import deep._util.files as files
+moved, replace = [], Path.replace
+def dying(path, place):
+    if len(moved) == {killed_after}:
+        print(flush=True); time.sleep(600)
+    moved.append(replace(path, place))
+Path.replace = dying
+with whole_files({{name: out / name for name in {NAMES!r}}}) as partial:
+    for name, path in partial.items():
+        path.write_text(name)
+"""
+    process, part = part_of(tmp_path, writer)
+    with process:
+        process.kill()
+    with whole_file(tmp_path / "x.csv") as new:
+        new.write_text("")
+    there = [*tmp_path.glob("*.csv"), *part.glob("whole/*")]
+    assert {path.name: path.read_text() for path in there} == {name: name for name in NAMES} | {"x.csv": ""}
+    assert len(list(part.glob("whole/*"))) == len(NAMES) - killed_after
+
+
+def test_a_place_that_cannot_be_taken_loses_no_file(tmp_path, monkeypatch):
+    """The new files that could not take their places are named."""
+    replace = type(tmp_path).replace
+
+    def refuse(path, target):
+        if path.name == "a.csv":
+            raise OSError(errno.EIO, "Input/output error")
+        return replace(path, target)
+
+    monkeypatch.setattr(type(tmp_path), "replace", refuse)
+    with (
+        pytest.raises(InputError, match=r"Input/output error. The new files are in '.*whole'"),
+        whole_files({name: tmp_path / name for name in NAMES}) as partial,
+    ):
+        for path in partial.values():
+            path.write_text("new")
+    assert [path.name for path in tmp_path.glob(".deep-*.part/whole/*")] == ["a.csv"]
 
 
 READERS = {

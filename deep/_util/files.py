@@ -10,7 +10,7 @@ import stat
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from itertools import count
@@ -18,6 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from deep.exceptions import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file while it is open
+    fcntl = None  # type: ignore[assignment]
 
 JsonObject = dict[str, Any]
 """A JSON object; what a value is depends on its key."""
@@ -34,8 +39,14 @@ LARGEST_MODEL = 1 << 28
 MOST_INFLATED = 1 << 28
 """Bytes that a gzip file may hold: of all formats it alone hides how large it is."""
 
-_PART = re.compile(rf"\.deep-{re.escape(platform.node())}-(\d+)-\w+\.part")
+_PART = re.compile(rf"\.deep-{re.escape(platform.node())}-\d+-\w+\.part")
 """What a process of this machine writes to before it is complete."""
+
+LIFE = "life"
+"""The file in such a folder that its writer keeps locked."""
+
+WHOLE = "whole"
+"""The folder in it that holds the files of a run while they take their places."""
 
 
 def check_regular(path: Path, name: str, largest: float = float("inf")) -> None:
@@ -138,32 +149,53 @@ def _scratch(out: Path) -> Iterator[Path]:
             tempfile.mkdtemp(prefix=f".deep-{platform.node()}-{os.getpid()}-", suffix=".part", dir=out.parent)
         )
         try:
-            yield scratch
+            with _held(scratch):
+                yield scratch
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            # Files that could not take their places, where others of their run did, are nowhere else.
+            if not any(scratch.glob(f"{WHOLE}/*")):
+                shutil.rmtree(scratch, ignore_errors=True)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise _unwritable(out, error) from error
 
 
+@contextmanager
+def _held(scratch: Path) -> Iterator[None]:
+    """Hold the lock by which all processes that see a folder know that its writer lives."""
+    life = scratch / LIFE
+    with life.with_suffix(".new").open("wb") if fcntl else life.open("wb") as file:
+        if fcntl:
+            with suppress(OSError):  # a file system without locks: nobody will say that this writer is dead
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                life.with_suffix(".new").rename(life)  # under this name it was never free
+        yield
+
+
 def _remove_stale(folder: Path) -> None:
     for path in folder.iterdir():
-        writer = _PART.fullmatch(path.name)
-        # An "old" in it is a run that was being replaced: it may be the only copy.
-        if writer and not _is_alive(int(writer[1])) and not (path / "old").exists():
+        if not (_PART.fullmatch(path.name) and _is_dead(path)):
+            continue
+        # Both of these may be the only copy: a run that was being replaced, files that were taking their places.
+        if not ((path / "old").exists() or any(path.glob(f"{WHOLE}/*"))):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_alive(process: int) -> bool:
-    if os.name != "posix":
-        return True  # elsewhere the signal 0 would end it
+def _is_dead(scratch: Path) -> bool:
+    """Return whether the writer of a folder is known to have ended, whatever machine or container it was in.
+
+    A process id says nothing: another container counts its own. A folder of a version without locks is left.
+    """
+    life = scratch / LIFE
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
+        if fcntl is None:
+            life.unlink()  # which Windows refuses while it is open
+            return True
+        with life.open("rb+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return True
+        return False
     return True
 
 
@@ -177,14 +209,65 @@ def whole_file(out: Path) -> Iterator[Path]:
         It cannot be written, a pipe or a device stands there, or others wrote to `out` since it was checked; the new
         file is then kept beside.
     """
-    out = _real(out)
-    before = _found.pop(out) if out in _found else _marks(out)
-    with _scratch(out) as scratch:
-        _check_no_device(out)
-        yield scratch / "new"
-        if _marks(out) not in (before, None):
-            _keep_beside(scratch / "new", out, f"{out.stem}.new", out.suffix)
-        (scratch / "new").replace(out)
+    with whole_files({"out": out}) as partial:
+        yield partial["out"]
+
+
+@contextmanager
+def whole_files(outs: Mapping[str, Path], gone: Iterable[Path] = ()) -> Iterator[dict[str, Path]]:
+    """Yield paths of the files of one run; if nothing goes wrong, they take their places together, the first one last.
+
+    Parameters
+    ----------
+    outs : mapping of str to Path
+        By name; the others are named after the first one, before its ending.
+    gone : iterable of Path
+        Files of an earlier run that this run has none of, which are removed.
+
+    Raises
+    ------
+    InputError
+        As :func:`whole_file`. Where others wrote to one of all these files, each stays, and the new ones are kept
+        beside, all under one name.
+    """
+    places, gone = {name: _real(out) for name, out in outs.items()}, [_real(out) for out in gone]
+    before = {place: _found.pop(place) if place in _found else _marks(place) for place in (*places.values(), *gone)}
+    with ExitStack() as stack:
+        folders = {place.parent: place for place in places.values()}  # links may lead to several
+        parts = {folder: stack.enter_context(_scratch(place)) for folder, place in folders.items()}
+        for place in places.values():
+            _check_no_device(place)
+        for scratch in parts.values():
+            (scratch / "part").mkdir()
+        # Not yet by their own names, which need not be UTF-8, as libraries want them.
+        partial = {name: parts[place.parent] / "part" / f"{i}.new" for i, (name, place) in enumerate(places.items())}
+        yield partial
+        for name, place in places.items():
+            partial[name].rename(partial[name].with_name(place.name))
+        if len(places) > 1:  # from here on, whatever ends the process, none of them is removed
+            for scratch in parts.values():
+                (scratch / "part").rename(scratch / WHOLE)
+        done = WHOLE if len(places) > 1 else "part"
+        fresh = {parts[place.parent] / done / place.name: place for place in places.values()}
+        changed = next((place for place in before if _marks(place) not in (before[place], None)), None)
+        if changed is not None:
+            _keep_beside(fresh, changed)
+        _move(fresh)
+        for path in gone:
+            path.unlink(missing_ok=True)
+
+
+def _move(fresh: Mapping[Path, Path]) -> None:
+    """Put new files into their places, the first one last."""
+    for new, place in reversed(list(fresh.items())):
+        try:
+            new.replace(place)
+        except OSError as error:
+            kept = f"The new files are in {str(new.parent)!r}." if new.parent.name == WHOLE else "Nothing was written."
+            raise InputError(
+                f"`out` must be where files can be written. Got {str(place)!r}: {error.strerror}. {kept} Name another "
+                "place, or run it again."
+            ) from error
 
 
 _found: dict[Path, object] = {}
@@ -211,16 +294,6 @@ def _unwritable(out: Path, error: OSError) -> InputError:
         f"`out` must be where files can be written. Got {str(out)!r}: {reason}. Nothing was written there; make "
         "room, or name another place."
     )
-
-
-def check_unchanged(out: Path) -> None:
-    """Raise where others wrote to a place since it was checked, before anything is written there."""
-    place = _real(out)
-    if _marks(place) not in (_found.get(place, _marks(place)), None):
-        raise InputError(
-            f"`out` must stay as it is during a run. Got {str(out)!r}, which others wrote meanwhile. It was left as it "
-            "is; run the same command again with another name: nothing is asked twice."
-        )
 
 
 def _marks(place: Path) -> object:
@@ -272,7 +345,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         fresh.mkdir()
         yield fresh
         if _marks(folder) not in (before, None):
-            _keep_beside(fresh, folder, f"{folder.name}.new", "")
+            _keep_beside({fresh: folder}, folder)
         try:
             if folder.exists():
                 folder.rename(scratch / "old")
@@ -282,15 +355,34 @@ def whole_folder(folder: Path) -> Iterator[Path]:
                 (scratch / "old").rename(folder)
 
 
-def _keep_beside(fresh: Path, out: Path, start: str, ending: str) -> None:
-    """Keep the new content of a place beside what others put there, and raise."""
-    names = (out.with_name(f"{start}{number or ''}{ending}") for number in count())
-    place = next(path for path in names if not path.exists())
-    fresh.rename(place)
+def _keep_beside(fresh: Mapping[Path, Path], changed: Path) -> None:
+    """Keep what is new beside what others put there, and raise.
+
+    Parameters
+    ----------
+    fresh : mapping of Path to Path
+        The place of each new file or folder; the others are named after the first one.
+    changed : Path
+        The place that others changed.
+    """
+    first = next(iter(fresh.values()))
+    stem = first.name if first.is_dir() else first.stem
+    for number in count():
+        kept = {new: _named(place, stem, f"{stem}.new{number or ''}") for new, place in fresh.items()}
+        if not any(map(os.path.lexists, kept.values())):
+            break
+    _move(kept)
+    others = " and the files beside it" if len(kept) > 1 else ""
     raise InputError(
-        f"`out` must stay as it is during a run. Got {str(out)!r}, which others replaced or changed meanwhile. It was "
-        f"left as it is; the run is in {str(place)!r}."
+        f"`out` must stay as it is during a run. Got {str(changed)!r}, which others replaced or changed meanwhile. "
+        f"Nothing was replaced; the run is in {str(next(iter(kept.values())))!r}{others}."
     )
+
+
+def _named(place: Path, stem: str, instead: str) -> Path:
+    """Return a place by a name that begins otherwise, after `stem` or, where it does not begin so, before it."""
+    name = place.name
+    return place.with_name(instead + name.removeprefix(stem) if name.startswith(stem) else f"{instead}.{name}")
 
 
 def to_json(results: Mapping[str, object], encoding: str = "utf-8") -> str:

@@ -41,6 +41,7 @@ from ._score_text import score_examples as score_examples
 from ._score_text import score_some as score_some
 from ._score_text import write_scored as write_scored
 from ._summary import Estimate as Estimate
+from ._summary import failing_voters as failing_voters
 from ._summary import ledger_lines as ledger_lines
 from ._summary import ledger_report as ledger_report
 from ._summary import print_estimate as print_estimate
@@ -48,6 +49,7 @@ from ._summary import summary as summary
 from ._summary import summary_text as summary_text
 from ._text_scorer import TextScorer as TextScorer
 from ._vote_files import Places as Places
+from ._vote_files import check_outputs as check_outputs
 from ._vote_files import chunks as chunks
 from ._vote_files import located as located
 from ._write import Reread as Reread

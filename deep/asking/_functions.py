@@ -287,7 +287,7 @@ def judge(function: Any = None, /, **options: Any) -> Any:
 
 
 SECONDS_BETWEEN_LOOKS = 0.5
-FAILED = Judgment(-1, "failed")
+FAILED, NOT_ASKED = Judgment(-1, "failed"), Judgment(-1, "not_asked")
 RECENT = 100_000
 """Judgments that are kept in memory as well."""
 
@@ -377,15 +377,18 @@ class Calls:
 
         return run_in_loop(_Round(self, Tally()).all(columns, examples))
 
-    def judgments(self, columns: "Sequence[PlannedVoter]", examples: Sequence[Example]) -> list[dict[str, Judgment]]:
-        """Return the judgments of each example by voter, after the calls that were never made."""
+    def judgments(
+        self, columns: "Sequence[PlannedVoter]", examples: Sequence[Example], *, call: bool
+    ) -> list[dict[str, Judgment]]:
+        """Return the judgments of each example by voter, with `call` after the calls that were never made."""
         if not columns:
             return [{} for _ in examples]
         found = run_in_loop(self._read(columns, examples)).result()
-        if any(None in row.values() for row in found):
+        if call and any(None in row.values() for row in found):
             self.submit(columns, examples).result()
             found = run_in_loop(self._read(columns, examples)).result()
-        return [{voter: judgment or FAILED for voter, judgment in row.items()} for row in found]
+        none = FAILED if call else NOT_ASKED
+        return [{voter: judgment or none for voter, judgment in row.items()} for row in found]
 
     async def _read(
         self, columns: "Sequence[PlannedVoter]", examples: Sequence[Example]

@@ -120,6 +120,11 @@ def read_answer(request: Request, reply: "Reply") -> Judgment | None:
     return None if reason is None else Judgment(vote=-1, reason=reason)
 
 
+def _is_not_asked(request: Request, answer: "Answer | None") -> bool:
+    """Return whether a question was never asked, or waits; a repair turn is more than was asked for."""
+    return (answer is None or answer.state in ("queued", "sent")) and not is_repair(request.context)
+
+
 class _Running:
     """A program on its way: the requests it has made, those it waits for, and in the end its value."""
 
@@ -180,6 +185,8 @@ class Replay:
     ----------
     n_open : int
         Questions without an answer that :meth:`requests` has yielded since this was last set to 0.
+    not_asked : set of ProgramId
+        Programs of which :meth:`values` has yielded a value though a question of theirs was never asked.
     """
 
     programs: Callable[[], Iterable[Entry]]
@@ -191,6 +198,7 @@ class Replay:
     retry: Collection[str] = ()
     repairs: Callable[[int], bool] = lambda _: False
     n_open: int = field(default=0, init=False)
+    not_asked: set[ProgramId] = field(default_factory=set, init=False)
     _seen: dict[ProgramId, int] = field(default_factory=dict, init=False)
 
     def requests(self) -> Iterator[Request]:
@@ -231,6 +239,8 @@ class Replay:
         for running in waiting:
             found = [answers.get(request.key) for request in running.pending]
             unanswered = set() if final else {i for i, answer in enumerate(found) if self._is_open(answer)}
+            if final and any(map(_is_not_asked, running.pending, found)):
+                self.not_asked.add(running.id)
             running.open = {i for i in unanswered if self._may_ask(running, running.pending[i])}
             settled = len(running.asked) - len(running.pending)
             running.declined |= {settled + i for i in unanswered - running.open}

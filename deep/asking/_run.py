@@ -145,7 +145,7 @@ class RunOutcome:
     ----------
     tally : Tally
     stopped : str or None
-        ``budget`` or ``interrupted``; None where the run came to its end.
+        ``budget``, ``interrupted`` or `FROM_LEDGER`; None where the run came to its end.
     unknown : int
         Requests that were in flight when an earlier run died.
     in_doubt_twice : int
@@ -161,8 +161,16 @@ class RunOutcome:
     quirks: "tuple[Quirk, ...]" = ()
 
 
-def run_plan(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None) -> RunOutcome:
-    """Call the functions of a plan, and ask what the ledger lacks; without options no LLM is asked."""
+FROM_LEDGER = "ledger"
+"""Why a run that only reads its ledger has not asked what is missing there."""
+
+
+def run_plan(
+    plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None, *, ask: bool = True
+) -> RunOutcome:
+    """Call the functions of a plan, and ask what the ledger lacks; without options, or not to `ask`, no LLM is."""
+    if not ask:
+        return RunOutcome(llm.Tally(0), FROM_LEDGER)
     tally = llm.Tally(plan.n_examples * len(plan.functions))
     if plan.functions:
         alone = len(plan.functions) == len(plan.columns)

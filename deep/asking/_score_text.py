@@ -12,6 +12,7 @@ import numpy as np
 from deep._util.checks import Votes
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import whole_file
+from deep.asking._functions import NOT_ASKED
 from deep.asking._plan import Plan, PlannedVoter, unbroken
 from deep.asking._replay import ProgramId, Replay
 from deep.asking._vote_files import chunks
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
 
 
 def judgments_of_plan(
-    plan: Plan, examples: Sequence[Example], history: "History | None", *, tell: bool = True
+    plan: Plan, examples: Sequence[Example], history: "History | None", *, tell: bool = True, stopped: str | None = None
 ) -> list[dict[str, Judgment]]:
     """Return the judgments of each example by voter, in the order of the plan.
 
-    Several samples are pooled, a request without an answer is ``failed``, and a judge that breaks is ``unparsable``
-    and, with `tell`, named on standard error.
+    Several samples are pooled, a request without an answer is ``failed``, a judge that has a question which was never
+    asked is ``not_asked``, and one that breaks is ``unparsable`` and, with `tell`, named on standard error.
 
     Parameters
     ----------
@@ -46,15 +47,22 @@ def judgments_of_plan(
         All or some of the plan's; each with an id of its own in its dataset.
     history : History or None
         The ledger; None where no LLM was asked.
+    tell : bool, default=True
+    stopped : str, optional
+        Why the run ended: no function is called then and, where it was ``interrupted``, no other judge judges.
     """
     asked = [column for column in plan.columns if column.judge.needs_llm]
     rows: dict[tuple[str, str], dict[str, Judgment]] = {(str(e.dataset), e.example_id): {} for e in examples}
     if asked:
         replay = Replay(lambda: plan.programs(examples, asked, tell=tell), plan.endpoint, history)
         for identity, judgment in replay.values():
-            rows[identity.dataset, identity.item][identity.voter] = judgment
-    called = plan.calls.judgments(plan.functions, examples)
-    made = zip(rows.values(), called, judge_offline(plan.offline, examples, tell=tell), strict=True)
+            known = identity not in replay.not_asked
+            rows[identity.dataset, identity.item][identity.voter] = judgment if known else NOT_ASKED
+    called = plan.calls.judgments(plan.functions, examples, call=stopped is None)
+    # Whoever presses Ctrl-C waits for no encoder.
+    none = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
+    offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
+    made = zip(rows.values(), called, offline, strict=True)
     return [asked | called | read for asked, called, read in made]
 
 

@@ -14,8 +14,9 @@ from deep._util.names import table
 from deep.asking._options import AskOptions, money
 from deep.asking._plan import Plan
 from deep.asking._replay import Replay, offers_repair, repair_request
-from deep.asking._run import LONGEST_REPLY, RunOutcome, doubt_lines, may_repair, repair_requests
+from deep.asking._run import FROM_LEDGER, LONGEST_REPLY, RunOutcome, doubt_lines, may_repair, repair_requests
 from deep.asking._vote_files import chunks, output_paths
+from deep.datasets import Failures
 from deep.exceptions import InputError
 from deep.judges import REPAIR, LLMJudge, VoteQuestion
 from deep.llm import (
@@ -23,12 +24,14 @@ from deep.llm import (
     PriceBook,
     ReportRow,
     Request,
+    Tally,
     describe_ledger,
     json_text,
     output_limit,
     with_longer_limit,
     worst_case,
 )
+from deep.records import UNASKED_REASONS
 
 CHARACTERS_A_TOKEN = 4
 
@@ -269,6 +272,12 @@ def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
     return {voter: lost[voter] / n for voter, n in sorted(settled.items()) if n}
 
 
+def failing_voters(tally: Tally, limit: float) -> dict[str, float]:
+    """Return the voters that fail on a larger share of a dataset than `limit`, as ``deep fit`` counts it."""
+    judged = [Failures(voter, name, counts.total(), counts) for (voter, name), counts in tally.by_dataset.items()]
+    return {one.voter: one.rate for one in sorted(judged, key=lambda one: one.rate) if one.rate > limit}
+
+
 def called_out(failing: Mapping[str, float], classes: Iterable[str | None]) -> Iterator[str]:
     """Yield a sentence about each voter that fails too often, by its rate, and one that says what to do.
 
@@ -280,7 +289,7 @@ def called_out(failing: Mapping[str, float], classes: Iterable[str | None]) -> I
     if failing:
         yield (
             f"`deep votes --retry-failed {' '.join(sorted(set(filter(None, classes))))}` asks again; `deep fit` "
-            "leaves a voter out with --ignore, and takes it as it is with --max-failure-rate."
+            "leaves such a voter out, and takes it with a larger --max-failure-rate."
         )
 
 
@@ -339,23 +348,27 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 def summary(
-    outcome: RunOutcome, options: AskOptions | None, out: Path | None, failing: dict[str, float], n_examples: int
+    outcome: RunOutcome, options: AskOptions | None, out: Path, failing: Mapping[str, float], plan: Plan
 ) -> dict[str, Any]:
-    """Return the summary that `--json` prints; `out` is None where no votes were written."""
+    """Return the summary that `--json` prints."""
     tally = outcome.tally
     voters = [
         {
             "voter": voter,
-            **{kind: counts[kind] for kind in ("done", "votes", "answers", *REASONS, "repairs", "repaired")},
-            "failure_rate": tally.failure_rate(voter),
+            **{
+                kind: counts[kind]
+                for kind in ("done", "votes", "answers", *REASONS, *UNASKED_REASONS, "repairs", "repaired")
+            },
+            "failure_rate": failing.get(voter, tally.failure_rate(voter)),
             "failing": voter in failing,
         }
         for voter, counts in sorted(tally.by_voter.items())
     ]
-    paths = {} if out is None else {kind: str(p) for kind, p in output_paths(out).items() if p.exists()}
+    paths = {kind: str(path) for kind, path in output_paths(out).items() if path.exists()}
     return {
         "schema_version": 1,
-        "examples": n_examples,
+        "examples": plan.n_examples,
+        "judgments": plan.n_examples * len(plan.voters),
         "requests": tally.total,
         "found": tally.found,
         "answered": tally.answered,
@@ -369,7 +382,8 @@ def summary(
         "cost": None if tally.unpriced and not tally.cost else tally.cost,
         "unpriced": tally.unpriced,
         "seconds": tally.seconds,
-        "stopped": outcome.stopped,
+        "stopped": None if outcome.stopped == FROM_LEDGER else outcome.stopped,
+        "budget": None if options is None else options.budget,
         "answered_by_another": other_models(tally.other_models),
         "quirks": [asdict(quirk) for quirk in outcome.quirks],
         "too_long": tally.too_long,
@@ -432,16 +446,27 @@ def summary_text(values: dict[str, Any]) -> str:
     failing = [voter for voter in values["voters"] if voter["failing"]]
     classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing)
     lines += called_out({voter["voter"]: voter["failure_rate"] for voter in failing}, classes)
-    if values["stopped"]:
-        why = "the budget is reached" if values["stopped"] == "budget" else "interrupted"
-        lines.append(f"stopped: {why}. No votes were written; the same command again asks what is missing.")
+    lines += _unasked_lines(values)
     lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
     lines += [f"ledger: {values['ledger']}"] if values["ledger"] else []
     return "\n".join([*lines, ""])
 
 
+def _unasked_lines(values: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence about what was not asked, and how to get it."""
+    total, left = values["judgments"], sum(voter["not_asked"] for voter in values["voters"])
+    made, where = f"{total - left:,} of {total:,} judgments are made", values["outputs"]["votes"]
+    if values["stopped"] == "budget":
+        cause = f"Stopped by its budget of {money(values['budget'])}"
+        yield f"{cause}: {made}. They are in {where}; the same command with a larger --budget goes on."
+    elif values["stopped"]:
+        yield f"Stopped by Ctrl-C or a signal: {made}. They are in {where}; the same command goes on."
+    elif left:
+        yield f"{made}; the others were never asked. The same command with --ledger, not --from-ledger, asks them."
+
+
 def _voter_line(voter: dict[str, Any]) -> str:
-    reasons = ", ".join(f"{voter[reason]} {reason}" for reason in REASONS if voter[reason])
+    reasons = ", ".join(f"{voter[reason]} {reason}" for reason in (*REASONS, *UNASKED_REASONS) if voter[reason])
     said = f"{voter['answers']} answers" if voter["answers"] else f"{voter['votes']} votes"
     repaired = f"{voter['repaired']} of {voter['repairs']} repair turns gave an answer" if voter["repairs"] else ""
     return f"{voter['voter']}: " + ", ".join(part for part in (said, reasons, repaired) if part)

@@ -8,9 +8,10 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from uuid import uuid4
 
-from deep._util.files import check_unchanged, whole_file
-from deep.datasets import Passage, TextPlace, file_beside, judgments_schema, passages_of
+from deep._util.files import check_out, remember, whole_files
+from deep.datasets import BESIDE, Passage, TextPlace, file_beside, file_metadata, judgments_schema, passages_of
 from deep.prompt_pool import SearchableText
 from deep.records import ABSTAIN, Example, Judgment
 
@@ -109,7 +110,27 @@ def output_paths(out: Path) -> dict[str, Path]:
     >>> output_paths(Path("votes.parquet"))["reasons"].name
     'votes.reasons.parquet'
     """
-    return {**{kind: file_beside(out, kind) for kind in ("judgments", "reasons", "soft")}, "votes": out}
+    return {"votes": out, **{kind: file_beside(out, kind) for kind in BESIDE}}
+
+
+def check_outputs(out: Path) -> Path:
+    """Return a path that votes and the files beside them can be written to; hours later these are as they are now."""
+    check_out(out, [".parquet"])
+    for path in output_paths(out).values():
+        remember(path)
+    return out
+
+
+def place_of_votes(out: Path, stopped: str | None) -> Path:
+    """Return where the votes of a run are written: those of a stopped one not over those of a run that was not.
+
+    Examples
+    --------
+    >>> place_of_votes(Path("votes.parquet"), "budget").name
+    'votes.parquet'
+    """
+    finished = stopped is not None and out.is_file() and not file_metadata(out).get("stopped")
+    return out.with_name(f"{out.stem}.partial{out.suffix}") if finished else out
 
 
 class Outputs:
@@ -124,7 +145,8 @@ class Outputs:
     soft : sequence of str
         The voters that give soft votes; where there are none, no file of soft votes is left.
     metadata : mapping
-        Goes into the Parquet files under the key ``deep``, as JSON.
+        Goes into the Parquet files under the key ``deep``, as JSON, with an id of the run: readers of one of these
+        files refuse another one of another run.
     documents : bool
         Whether there is a column `document_id`.
     claim_first : collection of str
@@ -146,7 +168,7 @@ class Outputs:
     ) -> None:
         self._paths = output_paths(out)
         self._columns = {"votes": list(voters), "soft": list(soft)}
-        self._metadata = {"deep": json.dumps(metadata, sort_keys=True)}
+        self._metadata = {"deep": json.dumps({**metadata, "run": uuid4().hex}, sort_keys=True)}
         self._documents = documents
         self._claim_first, self._free = frozenset(claim_first), frozenset(free)
 
@@ -155,19 +177,13 @@ class Outputs:
         import pyarrow.parquet as pq
 
         schemas = self._schemas()
-        check_unchanged(self._paths["votes"])  # of several files, either all take their places or none
-        with ExitStack() as files:
-            # Left in the reverse order: the votes take their place last.
-            partial = {kind: files.enter_context(whole_file(self._paths[kind])) for kind in sorted(schemas)[::-1]}
-            with ExitStack() as stack:
-                writers = {
-                    kind: stack.enter_context(pq.ParquetWriter(partial[kind], schemas[kind])) for kind in schemas
-                }
-                for chunk in chunks(rows):
-                    for kind, writer in writers.items():
-                        writer.write_table(self._table(kind, chunk, schemas[kind]))
-            for kind in self._paths.keys() - schemas.keys():
-                self._paths[kind].unlink(missing_ok=True)
+        places = {kind: path for kind, path in self._paths.items() if kind in schemas}
+        gone = [path for kind, path in self._paths.items() if kind not in schemas]
+        with whole_files(places, gone) as partial, ExitStack() as stack:
+            writers = {kind: stack.enter_context(pq.ParquetWriter(partial[kind], schemas[kind])) for kind in schemas}
+            for chunk in chunks(rows):
+                for kind, writer in writers.items():
+                    writer.write_table(self._table(kind, chunk, schemas[kind]))
 
     def _schemas(self) -> dict[str, "pa.Schema"]:
         import pyarrow as pa

@@ -11,12 +11,12 @@ from deep import llm
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, ProgramId, Replay
-from deep.asking._run import RunOutcome, ask_requests
+from deep.asking._run import FROM_LEDGER, RunOutcome, ask_requests
 from deep.asking._score_text import judgments_of_plan
-from deep.asking._vote_files import Outputs, Row, chunks
+from deep.asking._vote_files import Outputs, Row, chunks, place_of_votes
 from deep.datasets import origin_record
 from deep.exceptions import InputError
-from deep.records import Example, Judgment
+from deep.records import UNASKED_REASONS, Example, Judgment
 
 if TYPE_CHECKING:
     from deep.llm import Tally
@@ -80,15 +80,19 @@ def write_votes(
     tally: "Tally",
     progress: ProgressCallback | None = None,
     on_judged: OnJudged | None = None,
-) -> None:
+    stopped: str | None = None,
+) -> Path:
     """Write the votes of a plan: those that were asked for from the ledger alone, the others as they are made.
 
     Counts those of staged judges and of judges that need no LLM. `on_judged` is called with each example as it is
-    written.
+    written. What a run that was `stopped` by its ``budget``, ``interrupted``, or that only reads the ``ledger``, has
+    not asked is ``not_asked``. Returns where they are: votes of a stopped run lie beside a table that is whole.
     """
     plan.check_unchanged()
     documents = any(example.document_id is not None for example in plan.examples)
-    asked = {} if options is None else {"max_failure_rate": options.max_failure_rate}
+    out = out if stopped == FROM_LEDGER else place_of_votes(out, stopped)
+    asked: dict[str, object] = {} if options is None else {"max_failure_rate": options.max_failure_rate}
+    asked |= {} if stopped is None else {"stopped": stopped}
     outputs = Outputs(
         out,
         plan.voters,
@@ -102,7 +106,8 @@ def write_votes(
         claim_first=plan.claim_first,
         free=[column.name for column in plan.offline],
     )
-    outputs.write(_told(judged_rows(plan, options, tally, progress), on_judged))
+    outputs.write(_told(judged_rows(plan, options, tally, progress, stopped), on_judged))
+    return out
 
 
 def _told(rows: Iterator[Row], on_judged: OnJudged | None) -> Iterator[Row]:
@@ -136,21 +141,38 @@ def write_judged(
 
 
 def judged_rows(
-    plan: Plan, options: AskOptions | None, tally: "Tally", progress: ProgressCallback | None = None
+    plan: Plan,
+    options: AskOptions | None,
+    tally: "Tally",
+    progress: ProgressCallback | None = None,
+    stopped: str | None = None,
 ) -> Iterator[Row]:
     """Yield every example of a plan with its judgments; counts those that no answer in the ledger is alone."""
-    counted = [column.name for column in (*plan.staged, *plan.offline)]
+    counted = {column.name for column in (plan.columns if stopped == FROM_LEDGER else (*plan.staged, *plan.offline))}
     state = AskProgress(tally, 0, plan.n_examples)
     with ExitStack() as stack:
         history = None if options is None else stack.enter_context(llm.History(options.ledger))
         for examples in chunks(plan.examples):
-            for example, judgments in zip(examples, judgments_of_plan(plan, examples, history), strict=True):
-                for voter in counted:
-                    tally.judge(voter, judgments[voter])
+            for example, judgments in zip(
+                examples, judgments_of_plan(plan, examples, history, stopped=stopped), strict=True
+            ):
+                for voter, judgment in judgments.items():
+                    counts = tally.by_dataset.setdefault((voter, str(example.dataset)), Counter())
+                    counts[judgment.reason or "votes"] += 1
+                    if judgment.reason in UNASKED_REASONS:
+                        tally.by_voter.setdefault(voter, Counter())[judgment.reason] += 1
+                    elif voter in counted:
+                        tally.judge(voter, judgment)
                 state.judged += 1
                 if progress is not None and plan.offline:
                     progress(state)
                 yield Row(example, judgments)
+    asked = {column.name for column in plan.columns} - {column.name for column in plan.offline}
+    if stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asked):
+        raise InputError(
+            "`from_ledger` must hold answers to these questions. Got none. Give the examples, judges, --llm and "
+            "--base-url of the run that asked them."
+        )
 
 
 KEYS = ["dataset", "item_id"]

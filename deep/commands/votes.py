@@ -17,7 +17,6 @@ from pathlib import Path
 
 from deep import asking, console
 from deep._util.entry_points import JUDGE, find_entry_points
-from deep._util.files import check_out
 from deep.exceptions import ExitStatus, InputError
 
 REPORT = """\
@@ -62,13 +61,15 @@ def _add_ask(parser: console.CommandParser) -> None:
     console.add_otel(parser)
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
     add("--reread", action="store_true", help="read the ledger's replies again, ask nothing, and list changed votes")
-    console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "above it the status is 1"})
+    add("--from-ledger", metavar="LEDGER", help="write the votes that this ledger holds, and ask nothing")
+    console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "call out voters above it: status 1"})
     console.add_example_options(parser)
     console.add_batch_file_options(parser)
 
 
 def _ask(args: argparse.Namespace) -> int:
     console.shard_limits(args)  # what is no limit is refused before anything is read
+    args.ledger = args.from_ledger or args.ledger
     plan = _plan(args)
     plan.check_questions()
     options = console.ask_options(args, args.out) if plan.asks else None
@@ -78,23 +79,22 @@ def _ask(args: argparse.Namespace) -> int:
     if args.dry_run:
         asking.print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
-    out = check_out(args.out, [".parquet"])
+    out = asking.check_outputs(args.out)
     if args.reread:
         console.print_result(*asking.reread(plan, options, out).told(), as_json=args.json)
         return ExitStatus.DONE
     with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:
-        outcome = asking.run_plan(plan, options, progress)
-        if outcome.stopped is None:
-            asking.write_votes(plan, options, out, outcome.tally, progress, events.judged if events else None)
-    rates = {voter: outcome.tally.failure_rate(voter) for voter in plan.voters if voter in outcome.tally.by_voter}
-    failing = {voter: rate for voter, rate in rates.items() if rate > args.max_failure_rate}
-    results = asking.summary(outcome, options, out if outcome.stopped is None else None, failing, plan.n_examples)
+        outcome = asking.run_plan(plan, options, progress, ask=not args.from_ledger)
+        on_judged = events.judged if events and outcome.stopped is None else None  # told once, when they are whole
+        out = asking.write_votes(plan, options, out, outcome.tally, progress, on_judged, outcome.stopped)
+    failing = asking.failing_voters(outcome.tally, args.max_failure_rate)
+    results = asking.summary(outcome, options, out, failing, plan)
     console.print_result(results, [asking.summary_text(results)], as_json=args.json)
-    return ExitStatus.FOUND if failing and outcome.stopped is None else ExitStatus.of_stop(outcome.stopped)
+    return ExitStatus.FOUND if failing and not results["stopped"] else ExitStatus.of_stop(results["stopped"])
 
 
 def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.AskOptions | None") -> int:
-    limits, out = console.shard_limits(args), check_out(args.out, [".parquet"])
+    limits, out = console.shard_limits(args), asking.check_outputs(args.out)
     with console.live_progress() as shown:
         results, lines = asking.by_files(plan, options, args.batch_out, args.batch_in, out, limits, shown)
     console.print_result(results, lines, as_json=args.json)

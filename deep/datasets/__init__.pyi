@@ -13,6 +13,7 @@ from ._given import as_examples as as_examples
 from ._given import as_labels as as_labels
 from ._given import as_votes as as_votes
 from ._given import is_paths as is_paths
+from ._judgments import BESIDE as BESIDE
 from ._judgments import Failures as Failures
 from ._judgments import JudgmentDetail as JudgmentDetail
 from ._judgments import Passage as Passage

@@ -11,12 +11,12 @@ import numpy as np
 
 from deep._util.checks import Positions, Votes, shown
 from deep._util.columns import text_cells
-from deep._util.files import JsonObject
+from deep._util.files import WHOLE, JsonObject
 from deep.datasets._join import number_items
 from deep.datasets._rows import open_parquet
 from deep.datasets._source import open_source
 from deep.exceptions import InputError
-from deep.records import ABSTAIN, Reason, VoteMatrix
+from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, Reason, VoteMatrix
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("dataset", "item_id", "voter", "reason")
+
+BESIDE = ("judgments", "reasons", "soft")
+"""The files that `deep votes` writes beside a table of votes."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Failures:
     n_items : int
         Items of the dataset.
     reasons : dict of str to int
-        Only `abstained` is the voter's own will; the others are failures.
+        Those of `FAILURE_REASONS` are failures; `abstained` is the voter's own will, and those of `UNASKED_REASONS`
+        are not its doing.
     """
 
     voter: str
@@ -46,8 +50,9 @@ class Failures:
 
     @property
     def rate(self) -> float:
-        """Return the share of items on which the voter failed, abstentions not counted."""
-        return sum(count for reason, count in self.reasons.items() if reason != "abstained") / self.n_items
+        """Return the share of failures among the items that the voter was asked about."""
+        n_asked = self.n_items - sum(self.reasons.get(reason, 0) for reason in UNASKED_REASONS)
+        return sum(self.reasons.get(reason, 0) for reason in FAILURE_REASONS) / max(n_asked, 1)
 
 
 def reasons_path(votes_path: str | Path) -> Path:
@@ -75,6 +80,29 @@ def file_beside(votes_path: str | Path, kind: str) -> Path:
     return path.parent / f"{stem}.{kind}.parquet"  # also of a folder without a name, which no reader takes
 
 
+def read_beside(votes_path: str | Path, kind: str) -> Path | None:
+    """Return the file of a kind beside a table of votes; None where there is none.
+
+    Raises
+    ------
+    InputError
+        It is of another run than the votes. A file that names no run (CSV, of an older deep, rewritten by another
+        tool) may be of any.
+    """
+    path = file_beside(votes_path, kind)
+    if not path.exists():
+        return None
+    runs = [file_metadata(file).get("run") for file in (votes_path, path)]
+    if None not in runs and runs[0] != runs[1]:
+        rest = [str(place.parent) for place in sorted(path.parent.glob(f".deep-*.part/{WHOLE}/*")) if place.is_file()]
+        moved = f"move the files of {rest[0]!r} here, or " if rest else ""
+        raise InputError(
+            f"`paths` must lie beside files of the same run. Got {str(votes_path)!r} and {str(path)!r}, of two runs. "
+            f"To mend it, {moved}run `deep votes` again: nothing is asked twice."
+        )
+    return path
+
+
 def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failures]:
     """Read the reasons that lie beside tables of votes.
 
@@ -96,8 +124,8 @@ def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failure
         A file lacks a column or holds a reason outside the closed set.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for path in map(reasons_path, paths):
-        if path.exists():
+    for path in (read_beside(path, "reasons") for path in paths):
+        if path is not None:
             for _, voter, dataset, reason in _reason_rows(path):
                 counts.setdefault((voter, dataset), Counter())[reason] += 1
     sizes = Counter(votes.datasets.tolist())
@@ -125,8 +153,8 @@ def read_item_reasons(
         A file lacks a column or holds a reason outside the closed set.
     """
     wanted = set(items)
-    for path in map(reasons_path, paths):
-        if path.exists():
+    for path in (read_beside(path, "reasons") for path in paths):
+        if path is not None:
             for item, voter, dataset, reason in _reason_rows(path):
                 if (dataset, item) in wanted:
                     yield (dataset, item), voter, reason
@@ -359,8 +387,8 @@ def read_judgments(
     """
     wanted = None if items is None else set(items)
     for path in [paths] if isinstance(paths, str | Path) else paths:
-        now, before = file_beside(path, "judgments"), file_beside(path, "evidence")
-        if now.exists():
+        now, before = read_beside(path, "judgments"), file_beside(path, "evidence")
+        if now is not None:
             yield from _rows(now, judgments_schema().names, wanted)
         elif before.exists():
             yield from _rows(before, (*KEY, "evidence"), wanted)
@@ -469,8 +497,8 @@ def read_usage(paths: Sequence[str | Path], votes: VoteMatrix) -> dict[str, Vote
     columns = (*KEY, "samples", "cost", "seconds", "tokens", "repaired")
     pieces: list[pd.DataFrame] = []
     for path in paths:
-        file = file_beside(path, "judgments")
-        if file.exists():
+        file = read_beside(path, "judgments")
+        if file is not None:
             pieces += [piece.to_pandas() for piece in judgment_pieces(file, columns, None)]
     if not pieces:
         return {}

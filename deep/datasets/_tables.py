@@ -23,6 +23,7 @@ from deep._util.columns import (
 )
 from deep._util.names import resolve_dataset
 from deep.datasets._join import Joined, TablePart, below, check_any_matched, hash_items, join_parts, number_items
+from deep.datasets._judgments import read_beside
 from deep.datasets._source import LongSource, Source, open_table, rows_under
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
@@ -30,6 +31,9 @@ from deep.records import VoteMatrix
 KEYS = ("dataset", "item_id")
 VOTE_COLUMNS = (*KEYS, "label", "document_id", "family")
 """The columns of a table of votes that are no voters."""
+
+SOFT = ".soft.parquet"
+"""What the name of soft votes ends in, which lie beside the votes of the same run."""
 
 ROWS_AT_ONCE = 1 << 17
 
@@ -297,6 +301,8 @@ def open_all(paths: Paths) -> list[Source]:
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths) if isinstance(paths, Iterable) else [paths]
     if not listed:
         raise InputError("`paths` must name at least one file. Got none.")
+    for path in filter(lambda path: str(path).endswith(SOFT), listed):
+        read_beside(str(path).removesuffix(SOFT) + ".parquet", "soft")
     return [open_table(path) for path in listed]
 
 

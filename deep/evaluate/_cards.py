@@ -14,7 +14,7 @@ from deep.evaluate._annotators import clustered_kappa, clustered_share
 from deep.evaluate._contribution import PanelReport
 from deep.evaluate._figures import Row, null_if_nan
 from deep.features import cohen_kappa, krippendorff_alpha
-from deep.records import ABSTAIN, VoteMatrix
+from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -265,7 +265,10 @@ def against_itself(votes: Labels, reasons: Mapping[str, int], usage: VoterUsage 
         coverage=_share(len(given), n),
         polarity=float(given.mean()) if len(given) else float("nan"),
         reasons={**dict(sorted(reasons.items())), **({"unknown": unexplained} if unexplained > 0 else {})},
-        failure_rate=_share(sum(count for reason, count in reasons.items() if reason != "abstained"), n),
+        failure_rate=_share(
+            sum(reasons.get(reason, 0) for reason in FAILURE_REASONS),
+            n - sum(reasons.get(reason, 0) for reason in UNASKED_REASONS),
+        ),
         n_repaired=0 if usage is None else usage.n_repaired,
         n_sampled=len(samples),
         consistency=_share(float(agreeing.sum()), float(pairs.sum())),

@@ -19,12 +19,10 @@ from deep.llm._gate import Quirk
 from deep.llm._lease import known
 from deep.llm._messages import Reply, read_reply
 from deep.llm._schema import RequestRow
+from deep.records import FAILURE_REASONS
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-WITHOUT_ANSWER = ("failed", "refused", "truncated", "unparsable")
-"""Reasons that count towards a prompt's failure rate; an abstention is an answer."""
 
 
 @dataclass(slots=True)
@@ -82,7 +80,7 @@ class ReportRow:
     @property
     def without_answer(self) -> int:
         """Requests without a usable answer."""
-        return sum(self.reasons.get(reason, 0) for reason in WITHOUT_ANSWER)
+        return sum(self.reasons.get(reason, 0) for reason in FAILURE_REASONS)
 
     @property
     def failure_rate(self) -> float:

@@ -15,7 +15,7 @@ from deep.exceptions import InputError
 from deep.judges import REPAIR
 from deep.llm._errors import CallError
 from deep.llm._messages import Body
-from deep.records import ABSTAIN, Judgment
+from deep.records import ABSTAIN, FAILURE_REASONS, Judgment
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -344,6 +344,8 @@ class Tally:
         Per voter: ``done`` (settled now or before), ``votes``, ``answers`` that are no votes, each reason without
         a vote, and ``failed``; ``repairs`` are repair turns, and ``repaired`` those of them that turned an unparsable
         reply into a vote or an abstention.
+    by_dataset : dict of (str, str) to Counter
+        By voter and dataset the judgments that were written, by reason or ``votes``.
     answered, failed, attempts : int
         Of this run: requests answered and given up; attempts in all.
     in_doubt : int
@@ -370,6 +372,7 @@ class Tally:
     def __init__(self, total: int | None = None) -> None:
         self.total = total
         self.by_voter: dict[str, Counter[str]] = {}
+        self.by_dataset: dict[tuple[str, str], Counter[str]] = {}
         self.answered = self.failed = self.attempts = self.in_doubt = self.found = self.unpriced = 0
         self.cost = 0.0
         self.other_models: Counter[tuple[str, str]] = Counter()
@@ -459,5 +462,4 @@ class Tally:
     def failure_rate(self, voter: str) -> float:
         """Return the share of a voter's requests without a usable answer; an abstention is usable."""
         counts = self.by_voter[voter]
-        lost = sum(counts[kind] for kind in ("failed", "refused", "truncated", "unparsable"))
-        return lost / counts["done"]
+        return sum(counts[kind] for kind in FAILURE_REASONS) / max(counts["done"], 1)

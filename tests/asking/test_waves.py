@@ -252,17 +252,21 @@ def wait_for(condition):
 
 
 def test_the_budget_stops_it_between_waves(tmp_path):
-    """Nothing is written, the status says so, and more money goes on where it was."""
+    """No vote is made of half its answers, the status says so, and more money goes on where it was."""
     examples = write(tmp_path / "pets.csv", CLAIMS)
     prices = tmp_path / "prices.toml"
     prices.write_text("[tiny]\ninput = 1000.0\noutput = 0.0\n")
     with ScriptedLLM(answer) as server:
         assert main(command(examples, server.url, "--prices", prices, "--budget", "0.15", "--concurrency", "1")) == 3
         assert 0 < server.count < 7
-        assert not examples.with_name("votes.parquet").exists()
+        early = votes_of(examples)[0]
+        reasons = pd.read_parquet(examples.with_name("votes.reasons.parquet"))["reason"]
+        assert reasons.tolist() == ["not_asked"] * early.isna().sum()
+        assert reasons.size
         assert main(command(examples, server.url, "--prices", prices, "--budget", "10")) == 0
         assert server.count == 7
     assert votes_of(examples)[0].tolist() == list(CLAIMS.values())
+    assert early.dropna().eq(votes_of(examples)[0][early.notna()]).all()
 
 
 def test_the_batch_api_takes_a_wave_at_a_time(tmp_path):

@@ -17,6 +17,7 @@ import pytest
 
 from deep.asking import AskProgress, live_text
 from deep.console import live_progress
+from deep.datasets import check_failures, read_reasons, read_votes
 from deep.llm import Tally
 from deep.prompt_pool import load_prompt
 from deep.records import Judgment
@@ -110,16 +111,19 @@ def test_faults_change_nothing(tmp_path):
 
 
 def test_the_same_command_again_costs_nothing(examples, capsys):
-    """Resuming is the default, and gives the same file."""
+    """Resuming is the default, and gives the same file, but for the id of its run."""
     with FaultServer() as server:
         main(arguments(examples, server.url))
-        first = examples.with_name("votes.parquet").read_bytes()
+        first = pq.read_table(examples.with_name("votes.parquet"))
         capsys.readouterr()
         main(arguments(examples, server.url, "--json"))
         assert server.count == 60
     summary = json.loads(capsys.readouterr().out)
     assert (summary["found"], summary["attempts"], summary["stopped"]) == (60, 0, None)
-    assert examples.with_name("votes.parquet").read_bytes() == first
+    again = pq.read_table(examples.with_name("votes.parquet"))
+    assert again.equals(first)
+    told, before = (json.loads(table.schema.metadata[b"deep"]) for table in (again, first))
+    assert told | {"run": ""} == before | {"run": ""}
 
 
 def test_another_port_buys_nothing_under_the_same_name(examples):
@@ -161,17 +165,23 @@ def test_a_dry_run_knows_what_is_settled(examples, capsys):
     assert "30 calls to make, 60 settled already" in capsys.readouterr().out
 
 
-def test_a_budget_ends_the_run_without_votes(examples, capsys, tmp_path):
-    """Status 3, no votes, and the same command with more money finishes."""
+def test_a_budget_ends_the_run_with_the_votes_so_far(examples, capsys, tmp_path):
+    """Status 3, what was paid is written, the rest is `not_asked`, and the same command with more money finishes."""
     prices = tmp_path / "prices.toml"
     prices.write_text("[tiny]\ninput = 1.0\noutput = 2.0\n")
     with FaultServer() as server:
         more = ("--prices", prices, "--max-tokens", "100")
         assert main(arguments(examples, server.url, *more, "--budget", "0.01")) == 3
-        assert "the budget is reached" in capsys.readouterr().out
-        assert not examples.with_name("votes.parquet").exists()
+        n, said = server.count, capsys.readouterr().out
+        assert f"Stopped by its budget of $0.0100: {n} of 60 judgments are made. They are in" in said
+        votes, reasons = outputs(examples)
+        assert votes.iloc[:, 4:].notna().sum().sum() == n < 60
+        assert reasons["reason"].tolist() == ["not_asked"] * (60 - n)
+        table = examples.with_name("votes.parquet")
+        assert not check_failures(read_reasons([table], read_votes(table)), 0.0)
         assert main(arguments(examples, server.url, *more, "--budget", "1")) == 0
         assert server.count == 60
+    assert outputs(examples)[1].empty
 
 
 def test_a_prompt_that_fails_too_often_is_called_out(examples, capsys):
@@ -515,8 +525,11 @@ def test_an_interrupted_run_is_resumed(examples, number):
             said, errors = process.communicate(timeout=60)
         assert process.returncode == 130
         assert re.fullmatch(r"(\d+/150 .* left\n)*", errors)  # where the machine is slow
-        assert "interrupted. No votes were written" in said
-        assert not examples.with_name("votes.parquet").exists()
+        n = server.count
+        assert f"Stopped by Ctrl-C or a signal: {n} of 150 judgments are made. They are in" in said
+        votes, reasons = outputs(examples)
+        assert votes.iloc[:, 4:].notna().sum().sum() == n < 150
+        assert set(reasons["reason"]) == {"not_asked"}
         server.latency = 0.0
         assert main(options) == 0
         assert server.count == 150

@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import deep
@@ -80,7 +81,7 @@ def test_a_run_repeated_asks_nothing(folder, monkeypatch, capsys):
         assert ask(server) == 0
         asked, before = (
             server.count,
-            {name: (folder / name).read_bytes() for name in ("votes.parquet", "votes.run.toml")},
+            (pd.read_parquet(folder / "votes.parquet"), (folder / "votes.run.toml").read_bytes()),
         )
         (folder.parent / "other").mkdir()
         monkeypatch.chdir(folder.parent / "other")
@@ -90,7 +91,8 @@ def test_a_run_repeated_asks_nothing(folder, monkeypatch, capsys):
     told = capsys.readouterr()
     assert "in the run of" not in told.err
     assert "0 answered, 0 failed, 16 settled before, in 0 attempts" in told.out
-    assert {name: (folder / name).read_bytes() for name in before} == before
+    pd.testing.assert_frame_equal(pd.read_parquet(folder / "votes.parquet"), before[0])
+    assert (folder / "votes.run.toml").read_bytes() == before[1]
     assert list((folder.parent / "other").iterdir()) == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deep import console
 from deep._util.figures import save_figures
-from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines, write_results
+from deep._util.files import JsonObject, check_out, check_replaceable, whole_files, write_json_lines, write_results
 from deep._util.names import sentence_spans
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import DatasetVerdict, markdown, records, write_table
@@ -168,10 +168,11 @@ def export(args: argparse.Namespace) -> int:
     if not answered:
         raise InputError(f"`level` must leave a turn whose sentences are all decided. Got none in {len(turns)}.")
     lines = []
-    for path, some in _files(out, answered, args.sizes).items():
-        with whole_file(path) as scratch:
-            write_json_lines(scratch, chats(pair for _, pair in some))
-        lines.append(f"{len(some):,} chats: in {path}")
+    files = _files(out, answered, args.sizes)
+    with whole_files({str(path): path for path in files}) as partial:
+        for path, some in files.items():
+            write_json_lines(partial[str(path)], chats(pair for _, pair in some))
+            lines.append(f"{len(some):,} chats: in {path}")
     left = len(turns) - len(answered)
     lines += [f"{left:,} turns left out, with a sentence that the judge left undecided"] if left else []
     kept = len(every) - len(turns)

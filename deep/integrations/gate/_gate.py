@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from deep import __version__, console, datasets, evaluate, model
 from deep._util.figures import BLUE, RED, save_figure
-from deep._util.files import read_bytes, whole_file
+from deep._util.files import read_bytes, whole_files
 from deep.exceptions import DeepError, ExitStatus, InputError, printable
 from deep.records import VoteMatrix
 
@@ -233,9 +233,10 @@ def write_gate(folder: Path, history: Sequence[GateRun]) -> None:
         file.write("\n" * torn + json.dumps(asdict(history[-1]), ensure_ascii=False) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    for name, text in (("junit.xml", junit(history[-1])), ("summary.md", summary(history))):
-        with whole_file(folder / name) as partial:
-            partial.write_text(text, encoding="utf-8")
+    texts = {"junit.xml": junit(history[-1]), "summary.md": summary(history)}
+    with whole_files({name: folder / name for name in texts}) as partial:
+        for name, text in texts.items():
+            partial[name].write_text(text, encoding="utf-8")
     rows = [
         evaluate.IntervalRow(f"{run.time} {_outcome(run)}", share, bounds, BLUE if run.passed else RED)
         for run in reversed(history[-SHOWN:])

@@ -10,11 +10,10 @@ For instance:
 
 import argparse
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
 from deep import console
-from deep._util.files import check_out, whole_file
+from deep._util.files import check_out, whole_files
 from deep._util.plain_cells import write_rows
 from deep.exceptions import ExitStatus, InputError
 from deep.integrations import labeling
@@ -53,8 +52,7 @@ def _targets(file: Path, out: Path) -> dict[str, Path]:
 def _write(found: "labeling.Annotations", min_marks: int, targets: Mapping[str, Path]) -> None:
     """Write the rows of ambiguous items apart from the others, both files whole or neither."""
     clear = {item for item in found.items if found.ambiguity(item, at_least=min_marks) is None}
-    with ExitStack() as stack:
-        partial = {name: stack.enter_context(whole_file(path)) for name, path in targets.items()}
+    with whole_files(targets) as partial:
         for name, path in partial.items():
             with path.open("w", encoding="utf-8", newline="") as file:
                 rows = (row for row in found.rows if (row["item_id"].strip() in clear) == (name == "rest"))
