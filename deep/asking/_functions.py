@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from deep.asking._plan import PlannedVoter
     from deep.llm import Tally
 
-
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")

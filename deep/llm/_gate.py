@@ -545,10 +545,9 @@ class ModelGate:
         return found
 
     def learn(self, endpoint: str, body: Body, error: CallError) -> list[Quirk]:
-        """Write down why `body` was refused, in a batch, whose requests cannot be tried without the field at once.
+        """Write down why `body` was refused in a batch, where nothing can be tried at once; return what is new.
 
-        A field that the endpoint names in its own place for it is believed; one in the words only where no request
-        with it was answered. Return what is new.
+        A field that `param` names is believed; one in the words only where no request with it was answered.
         """
         found = self.explain(endpoint, body, error)
         return self._add(quirk for quirk in found if quirk.field in self._named or quirk.field not in self._taken)

@@ -254,8 +254,8 @@ def test_examples_that_change_during_the_run_are_no_table(examples, monkeypatch,
     """Their votes were asked for on what the file held."""
     run_plan = asking.run_plan
 
-    def run_and_change(*given):
-        outcome = run_plan(*given)
+    def run_and_change(*given, **options):
+        outcome = run_plan(*given, **options)
         examples.write_text(examples.read_text() + "\n")
         return outcome
 

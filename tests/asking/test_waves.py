@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from importlib import metadata
 
 import pandas as pd
 import pytest
 
-from deep._util.entry_points import JUDGE, OWN
+from deep._util import entry_points
+from deep._util.entry_points import JUDGE, find_entry_points
 from deep.asking import AskOptions
 from deep.asking._replay import ProgramId
 from deep.asking._write import run_programs
@@ -34,12 +36,21 @@ CLAIMS = {
 SOURCE = "cats sat while dogs ran"
 
 
+def with_toy(*, group):
+    """Return the installed entry points and, among the judges, one for the tests."""
+    toy = metadata.EntryPoint("toy", "tests.asking.toy_judge:ToyJudge", JUDGE)
+    return (*metadata.entry_points(group=group), *([toy] if group == JUDGE else []))
+
+
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch):
     """Register the toy judge."""
-    monkeypatch.setitem(OWN[JUDGE], "toy", "tests.asking.toy_judge:ToyJudge")
+    monkeypatch.setattr("deep._util.entry_points.entry_points", with_toy)
+    entry_points._installed.cache_clear()
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    yield
+    entry_points._installed.cache_clear()
 
 
 def write(path, claims, source=SOURCE):
@@ -201,8 +212,9 @@ def make(folder):
 _CHILD = """
 import sys
 from tests.deep_commands import votes as main
-from deep._util.entry_points import JUDGE, OWN
-OWN[JUDGE]["toy"] = "tests.asking.toy_judge:ToyJudge"
+from deep._util import entry_points
+from tests.asking.test_waves import with_toy
+entry_points.entry_points = with_toy
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -283,7 +295,7 @@ def test_an_unknown_judge_is_one_line(tmp_path, capsys):
     """The names are told."""
     examples = write(tmp_path / "pets.csv", CLAIMS)
     assert main([str(examples), "--judge", "twin", "--llm", "tiny"]) == 2
-    known = ", ".join(sorted(OWN[JUDGE]))
+    known = ", ".join(sorted(find_entry_points(JUDGE).usable))
     assert capsys.readouterr().err == f"error: `judge` must be one of {known}, or MODULE:FUNCTION. Got 'twin'.\n"
 
 
