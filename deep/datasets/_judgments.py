@@ -16,7 +16,7 @@ from deep.datasets._join import number_items
 from deep.datasets._rows import open_parquet
 from deep.datasets._source import open_source
 from deep.exceptions import InputError
-from deep.records import ABSTAIN, Reason, VoteMatrix
+from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, Reason, VoteMatrix
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,8 @@ class Failures:
     n_items : int
         Items of the dataset.
     reasons : dict of str to int
-        Only `abstained` is the voter's own will; the others are failures.
+        Those of `FAILURE_REASONS` are failures; `abstained` is the voter's own will, and those of `UNASKED_REASONS` are
+        not its doing.
     """
 
     voter: str
@@ -46,8 +47,9 @@ class Failures:
 
     @property
     def rate(self) -> float:
-        """Return the share of items on which the voter failed, abstentions not counted."""
-        return sum(count for reason, count in self.reasons.items() if reason != "abstained") / self.n_items
+        """Return the share of failures among the items that the voter was asked about."""
+        n_asked = self.n_items - sum(self.reasons.get(reason, 0) for reason in UNASKED_REASONS)
+        return sum(self.reasons.get(reason, 0) for reason in FAILURE_REASONS) / max(n_asked, 1)
 
 
 def reasons_path(votes_path: str | Path) -> Path:
@@ -154,17 +156,27 @@ def _reason_rows(path: Path) -> list[tuple[str, str, str, str]]:
     return list(zip(cells["item_id"], cells["voter"], cells["dataset"], cells["reason"], strict=True))
 
 
-def check_failures(failures: Sequence[Failures], limit: float) -> None:
-    """Raise where a voter failed on more than a share `limit` of a dataset: what is left is no fair sample."""
-    worst = max(failures, key=lambda f: f.rate, default=None)
-    if worst is None or worst.rate <= limit:
-        return
-    counted = ", ".join(f"{count} {reason}" for reason, count in worst.reasons.items())
-    raise InputError(
-        f"`votes` must come from voters that fail on at most {100 * limit:.0f} % of a dataset. Got "
-        f"{100 * worst.rate:.0f} % for {worst.voter!r} on {worst.dataset!r} ({counted} of {worst.n_items} items). Ask "
-        "again what failed (`deep votes --retry-failed`), leave the voter out with --ignore, or raise "
-        "--max-failure-rate."
+def worst_failures(failures: Sequence[Failures]) -> dict[str, Failures]:
+    """Return by voter the dataset on which it failed most often."""
+    return {each.voter: each for each in sorted(failures, key=lambda each: each.rate)}
+
+
+def failing_words(failures: Failures, limit: float) -> str:
+    """Return a sentence on a voter that fails more often than `limit`: what is left is no fair sample.
+
+    Examples
+    --------
+    >>> from deep.datasets import Failures, failing_words
+    >>> failing_words(Failures("strict", "rag", 296, {"refused": 15}), 0.05)
+    "'strict' has no usable answer to 5.07 % of dataset 'rag' (15 refused of 296 items), above the limit of 5 %"
+    """
+    shares = failures.rate, limit
+    # As many digits as tell the two apart: "5 % of at most 5 %" helps nobody.
+    rate, most = next(pair for n in range(3, 18) if len(set(pair := [f"{100 * x:.{n}g}" for x in shares])) == 2)
+    counted = ", ".join(f"{count} {reason}" for reason, count in failures.reasons.items())
+    return (
+        f"{failures.voter!r} has no usable answer to {rate} % of dataset {failures.dataset!r} "
+        f"({counted} of {failures.n_items} items), above the limit of {most} %"
     )
 
 

@@ -324,10 +324,13 @@ def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
 def drift_lines(report: DriftReport) -> Iterator[str]:
     """Yield lines on the judges that have moved, and on how far that can be told."""
     yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
+    yield from report.not_tested()
+    if report.is_training:
+        return
     for name, now in report.other_version_or_model.items():
         yield f"  {name}: the votes are of another version or model, {now}"
     for name, rate in report.failing.items():
-        yield f"  {name}: gave no usable answer to {in_percent(rate)} %"
+        yield f"  {name}: gave no usable answer to {in_percent(rate)} %, more often than when the model was fitted"
     for row in report.statistics:
         if row.moved:
             yield (

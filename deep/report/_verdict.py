@@ -286,8 +286,8 @@ def _badges(
     method = ours(methods)
     if n_labels and method is not None:
         yield from evaluate.badges_of(_measured(material, method, methods))
-    if isinstance(watch.drift, evaluate.DriftReport):
-        yield evaluate.drift_badge(watch.drift.moved)
+    if isinstance(watch.drift, evaluate.DriftReport) and not watch.drift.is_training:
+        yield evaluate.drift_badge(watch.drift.moved, watch.drift.not_tested())
     if material.simulated:
         yield evaluate.SIMULATED_BADGE
 

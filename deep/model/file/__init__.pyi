@@ -31,6 +31,7 @@ from ._sequential import STOP as STOP
 from ._sequential import AskingPolicy as AskingPolicy
 from ._sequential import Simulation as Simulation
 from ._table import MAX_TABLE_VOTERS as MAX_TABLE_VOTERS
+from ._table import TRAINING_ROWS as TRAINING_ROWS
 from ._table import ChainScorer as ChainScorer
 from ._table import Table as Table
 from ._table import Voter as Voter
@@ -42,6 +43,7 @@ from ._table import pattern_codes as pattern_codes
 from ._table import pattern_grid as pattern_grid
 from ._table import pattern_text as pattern_text
 from ._table import patterns_from_text as patterns_from_text
+from ._table import row_fingerprints as row_fingerprints
 from ._table import voters_of as voters_of
 from ._table import votes_of as votes_of
 from ._table import votes_of_voters as votes_of_voters

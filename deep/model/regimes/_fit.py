@@ -1,7 +1,8 @@
 """One fit, from no label to many: the labels given decide how, unless a chain is asked for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from deep.exceptions import InputError
 from deep.features import distinct_patterns
 from deep.model import chain, stack
 from deep.model.adaptation import MIN_DATASETS, Belief
-from deep.model.file import Model
+from deep.model.file import TRAINING_ROWS, Model, row_fingerprints
 from deep.model.regimes._chain import STACK, ChainOptions, fit_chosen_chain
 from deep.model.regimes._defaults import fit_few, fit_own_labels, fit_stack, fit_votes, training_groups
 from deep.model.score import BALANCED, TIE
@@ -134,8 +135,9 @@ def fit(
     ensemblers = None if ensembler is None else several(ensembler, "ensembler")
     calibrators = None if calibrator is None else several(calibrator, "calibrator")
     asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
-    return fit_asked(
-        as_votes(votes) if labels is None else as_labels(labels, as_votes(votes)),
+    given = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes))
+    model = fit_asked(
+        given,
         asked,
         SharedWork(run=run),
         scores=scores,
@@ -146,6 +148,9 @@ def fit(
         random_state=random_state,
         provenance=provenance,
     )
+    known = cast("Mapping[str, object]", model.report["provenance"])
+    own = {**known, TRAINING_ROWS: row_fingerprints(given, model.select(given))}
+    return replace(model, report={**model.report, "provenance": own})
 
 
 def fit_asked(
