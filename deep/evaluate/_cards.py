@@ -1,6 +1,6 @@
 """The card of one judge: against people, against itself, and against the other judges."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -445,7 +445,7 @@ def _matrix(values: Floats) -> list[list[object]]:
 
 
 def _worth_values(worth: PanelReport) -> Row:
-    found = json_values(asdict(worth))
+    found = asdict(worth) | {name: null_if_nan(getattr(worth, name)) for name in ("gain", "gain_ci")}
     for step in found["steps"]:
         step["n_judges"] = len(step.pop("judges"))
     return found

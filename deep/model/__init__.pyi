@@ -63,6 +63,7 @@ from .chain import training_set as training_set
 from .file import MAX_TABLE_VOTERS as MAX_TABLE_VOTERS
 from .file import STOP as STOP
 from .file import TEXT_COLUMNS as TEXT_COLUMNS
+from .file import TRAINING_ROWS as TRAINING_ROWS
 from .file import AskingPolicy as AskingPolicy
 from .file import ChainScorer as ChainScorer
 from .file import Contribution as Contribution
@@ -78,14 +79,13 @@ from .file import check_scores_given as check_scores_given
 from .file import count_votes as count_votes
 from .file import export_table as export_table
 from .file import load as load
-from .file import TRAINING_ROWS as TRAINING_ROWS
 from .file import match_columns as match_columns
 from .file import other_columns as other_columns
 from .file import pattern_grid as pattern_grid
 from .file import prior_lines as prior_lines
+from .file import row_fingerprints as row_fingerprints
 from .file import schema_of as schema_of
 from .file import score_file as score_file
-from .file import row_fingerprints as row_fingerprints
 from .file import score_rows as score_rows
 from .file import score_schema as score_schema
 from .file import scores_for as scores_for
