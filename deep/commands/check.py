@@ -33,17 +33,16 @@ def add_arguments(parser: console.CommandParser) -> None:
     parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="chance of a false alarm")
     gate = "for a CI: write junit.xml, summary.md and the history with its chart to this folder, from run to run"
     parser.add_argument("--gate", type=Path, metavar="FOLDER", help=gate)
-    console.add_options(
-        parser, "max-failure-rate", "json", max_failure_rate={"help": argparse.SUPPRESS, "default": None}
-    )
+    hidden = {"help": argparse.SUPPRESS, "default": None}  # of yesterday; refused with the reason
+    console.add_options(parser, "max-failure-rate", "json", max_failure_rate=hidden)
 
 
 def run(args: argparse.Namespace) -> int:
     """Test labels, or compare votes, and report."""
     if args.max_failure_rate is not None:
         raise InputError(
-            f"`max_failure_rate` must be given to `deep fit`, which leaves voters out by it. Got {args.max_failure_rate} "
-            "here. Leave it out: a voter's share of failures is compared with that at the fit."
+            "`max_failure_rate` must be given to `deep fit`, which leaves voters out by it. Got "
+            f"{args.max_failure_rate} here. Leave it out: a voter's share of failures is compared with that at the fit."
         )
     fitted = model.load(args.model)
     if args.gate is not None:

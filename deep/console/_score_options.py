@@ -3,7 +3,6 @@
 import argparse
 import math
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from deep.console import _options
 from deep.console._output import SCHEMA, Results, percent, print_result
 from deep.datasets import benchmarks
 from deep.exceptions import InputError, printable
-from deep.records import ABSTAIN, VoteMatrix
+from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -252,7 +251,7 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
 
 
 def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
-    """Return the votes of the voters that fail on at most `--max-failure-rate` of any dataset, and warn of the others."""
+    """Return the votes of voters that fail on at most `--max-failure-rate` of each dataset; warn of the others."""
     worst = datasets.worst_failures(datasets.read_reasons(args.votes, votes))
     failing = {name: each for name, each in worst.items() if each.rate > args.max_failure_rate}
     kept = [name for name in votes.voter_names if name not in failing]
@@ -261,7 +260,7 @@ def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
         remedy = f"`deep votes --retry-failed` asks again; --max-failure-rate {enough:g} takes it"
         if args.strict or not kept:
             raise InputError(f"`votes` must be of voters that seldom fail. Got one that does: {says}. {remedy}.")
-        print(printable(f"warning: left out: {says}. {remedy}; --strict ends here."), file=sys.stderr)
+        sys.stderr.write(printable(f"warning: left out: {says}. {remedy}; --strict ends here.") + "\n")
     if not failing:
         return votes
     return votes.with_columns(votes=votes.votes[:, [name in kept for name in votes.voter_names]], voter_names=kept)
@@ -333,12 +332,8 @@ def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object
 
 
 def _failures(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, list[float]]:
-    """Return by voter its highest share of failures on a dataset, and the items there; not where reasons are unknown."""
+    """Return by voter its highest share of failures on a dataset, and the items there, where all reasons are known."""
     found = datasets.read_reasons(args.votes, votes)
-    worst, explained = datasets.worst_failures(found), Counter[str]()
-    for each in found:
-        explained[each.voter] += sum(each.reasons.values())
-    missing = dict(zip(votes.voter_names, (votes.votes == ABSTAIN).sum(axis=0).tolist(), strict=True))
-    known = [name for name in votes.voter_names if missing[name] <= explained[name]]
-    n = len(votes.votes)
+    worst, n = datasets.worst_failures(found), len(votes.votes)
+    known = [name for name, count in datasets.missing_without_reason(votes, found).items() if not count]
     return {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in known}

@@ -22,6 +22,7 @@ from ._judgments import failing_words as failing_words
 from ._judgments import file_beside as file_beside
 from ._judgments import file_metadata as file_metadata
 from ._judgments import judgments_schema as judgments_schema
+from ._judgments import missing_without_reason as missing_without_reason
 from ._judgments import passages_of as passages_of
 from ._judgments import read_item_reasons as read_item_reasons
 from ._judgments import read_judgments as read_judgments

@@ -156,6 +156,30 @@ def _reason_rows(path: Path) -> list[tuple[str, str, str, str]]:
     return list(zip(cells["item_id"], cells["voter"], cells["dataset"], cells["reason"], strict=True))
 
 
+def missing_without_reason(votes: VoteMatrix, failures: Sequence[Failures]) -> dict[str, int]:
+    """Return by voter how many of its votes are missing without a reason.
+
+    A dataset on which a voter has neither a vote nor a reason is not one that it was asked about.
+
+    Examples
+    --------
+    >>> from deep import VoteMatrix
+    >>> from deep.datasets import missing_without_reason
+    >>> votes = VoteMatrix([[1, -1], [-1, 0]], ["a", "b"], ["strict", "terse"], ["news", "chat"], [1, 0])
+    >>> missing_without_reason(votes, ())
+    {'strict': 0, 'terse': 0}
+    """
+    names, dataset_of = np.unique(votes.datasets.astype(str), return_inverse=True)
+    cast = np.stack([(votes.votes[dataset_of == code] != ABSTAIN).sum(axis=0) for code in range(len(names))])
+    explained = np.zeros(cast.shape, dtype=np.int64)
+    for one in failures:
+        if one.voter in votes.voter_names and one.dataset in names:
+            explained[names == one.dataset, votes.voter_names.index(one.voter)] += sum(one.reasons.values())
+    missing = np.bincount(dataset_of)[:, None] - cast - explained
+    found = np.where(cast + explained > 0, np.maximum(missing, 0), 0).sum(axis=0)
+    return dict(zip(votes.voter_names, found.tolist(), strict=True))
+
+
 def worst_failures(failures: Sequence[Failures]) -> dict[str, Failures]:
     """Return by voter the dataset on which it failed most often."""
     return {each.voter: each for each in sorted(failures, key=lambda each: each.rate)}

@@ -206,13 +206,18 @@ class _Panel:
         ratings = None if self.people is None else self.people.ratings
         wrong = _cards.disagreements(self.votes, column, ratings, usage)
         reasons: Counter[str] = Counter()
+        own = self.votes.votes[:, column]
+        asked = {*self.votes.datasets[own != ABSTAIN].astype(str)}
         for failure in self.failures:
             if failure.voter == name:
                 reasons.update(failure.reasons)
+                asked.add(failure.dataset)
+        # A judge that a dataset does not have, as a grader of another task, was not asked there and is not silent.
+        own = own[np.isin(self.votes.datasets.astype(str), list(asked))] if asked else own
         return _cards.JudgeCard(
             judge=name,
             people=self._against_people(column, np.arange(len(self.votes.votes))),
-            itself=_cards.against_itself(self.votes.votes[:, column], reasons, usage),
+            itself=_cards.against_itself(own, reasons, usage),
             others=self._against_others(column, usage),
             by_dataset=self._by_dataset(column) if self.each_dataset else {},
             by_person=self._by_person(column),

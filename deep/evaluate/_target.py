@@ -1,6 +1,5 @@
 """One dataset that a model is used on: its votes, its soft scores, and labels of some of its items."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -9,7 +8,14 @@ import numpy as np
 from deep import calibration
 from deep._util.checks import Floats, Votes
 from deep._util.names import listed, short_names
-from deep.datasets import Failures, join_labels, read_labels, read_votes, worst_failures
+from deep.datasets import (
+    Failures,
+    join_labels,
+    missing_without_reason,
+    read_labels,
+    read_votes,
+    worst_failures,
+)
 from deep.evaluate._figures import null_if_nan
 from deep.evaluate._verdict import moved_words
 from deep.exceptions import InputError
@@ -23,7 +29,7 @@ from deep.model import (
     row_fingerprints,
     scores_for,
 )
-from deep.records import ABSTAIN, VoteMatrix
+from deep.records import VoteMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -590,7 +596,8 @@ def drift_report(
     rows = adaptation.compare_votes(model.cells, matrix[new] if new.any() else matrix, predict, alpha=alpha)
     rows = rows if new.any() else [replace(row, moved=False) for row in rows]
     fresh = votes.rows(new)
-    failing, untested = _failing(model, fresh, present, [one for one in failures if one.dataset not in own], alpha)
+    failing = _failing(model, present, [one for one in failures if one.dataset not in own], alpha)
+    unknown = missing_without_reason(fresh if new.any() else votes, failures)
     moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
     return DriftReport(
         stale=bool(moved),
@@ -602,7 +609,7 @@ def drift_report(
         training_datasets=list(model.cells.groups),
         false_alarms_on_training=adaptation.false_alarms(model.cells, predict, alpha=alpha),
         training_votes=own,
-        untested=untested if new.any() else _unexplained(votes, present, failures),
+        untested=[now for now in present.values() if unknown[now] and now not in failing],
     )
 
 
@@ -613,25 +620,13 @@ def _provenance(model: Model, name: str) -> Mapping[str, object]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _unexplained(votes: VoteMatrix, present: Mapping[str, str], failures: Sequence[Failures]) -> list[str]:
-    """Return the voters of which more votes are missing than have a reason."""
-    explained = Counter[str]()
-    for one in failures:
-        explained[one.voter] += sum(one.reasons.values())
-    missing = dict(zip(votes.voter_names, (votes.votes == ABSTAIN).sum(axis=0).tolist(), strict=True))
-    return [now for now in present.values() if missing[now] > explained[now]]
-
-
-def _failing(
-    model: Model, votes: VoteMatrix, present: Mapping[str, str], failures: Sequence[Failures], alpha: float
-) -> tuple[dict[str, float], list[str]]:
-    """Return the voters that fail more often than when the model was fitted, and those of which nobody can tell."""
+def _failing(model: Model, present: Mapping[str, str], failures: Sequence[Failures], alpha: float) -> dict[str, float]:
+    """Return the voters that fail more often than when the model was fitted, with their share of failures."""
     worst, known = worst_failures(failures), _provenance(model, "failures")
     tested = {name: worst[now] for name, now in present.items() if now in worst}
     before = [_rate_before(known.get(name)) for name in tested]
     p = adaptation.rate_rises(before, [(one.rate, one.n_items) for one in tested.values()])
-    failing = {one.voter: one.rate for one, p_value in zip(tested.values(), p, strict=True) if p_value <= alpha}
-    return failing, [name for name in _unexplained(votes, present, failures) if name not in failing]
+    return {one.voter: one.rate for one, p_value in zip(tested.values(), p, strict=True) if p_value <= alpha}
 
 
 def _rate_before(known: object) -> tuple[float, float]:

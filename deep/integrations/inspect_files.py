@@ -131,7 +131,7 @@ def votes_from_logs(logs: Sequence[str | Path], out: Path, *, label: str | None 
             {
                 name: judgment_of(found.get(name), failed=sample.error is not None)
                 for name in voters
-                if name in own[dataset]
+                if name in (own[dataset] or voters)
             },
         )
         for (dataset, sample), found in zip(samples, scores, strict=True)

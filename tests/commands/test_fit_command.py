@@ -231,7 +231,8 @@ def test_a_judge_that_fails_often_does_not_end_a_fit(tmp_path, capsys, limit):
     words = [str(tmp_path / "v.parquet"), "--out", str(tmp_path / "model.json"), "--jobs", "1", *limit]
     assert fit(words) == (2 if "--strict" in limit else 0)
     out, err = capsys.readouterr()
-    says = f"{voter!r} has no usable answer to {100 * len(lost) / n:.3g} % of dataset 'a' ({len(lost)} refused of {n} items)"
+    share = 100 * len(lost) / n
+    says = f"{voter!r} has no usable answer to {share:.3g} % of dataset 'a' ({len(lost)} refused of {n} items)"
     if "--strict" in limit:
         (line,) = err.splitlines()
         assert line.startswith(f"error: `votes` must be of voters that seldom fail. Got one that does: {says}")
