@@ -12,8 +12,9 @@ from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit
 from deep.calibration import risk_coverage, selective_threshold
 from deep.datasets import LabelsGiven, as_labels
+from deep.evaluate._compare import DriftReport, drift_report
 from deep.evaluate._figures import in_percent, null_if_nan
-from deep.evaluate._target import DriftReport, Target, adapt_model, canary_report, drift_report, share_report
+from deep.evaluate._target import Target, adapt_model, canary_report, share_report
 from deep.exceptions import InputError
 from deep.model import LEVEL, STATISTICS, LeftOut, Model, VotesLike, votes_of
 from deep.records import ABSTAIN, VoteMatrix
