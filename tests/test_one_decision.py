@@ -15,7 +15,7 @@ from deep.evaluate import DecidedItems, DecisionCounts, Target, select_decisions
 from deep.exceptions import InputError
 from deep.integrations._verdict import Verdict
 from deep.integrations.serve import CheckOptions, create_app, serving
-from deep.model import DecisionRule, LeftOut
+from deep.model import DecisionRule, LeftOut, ScoreOptions, score_rows
 from deep.report import write_report
 from tests.commands.model_case import frame_of
 from tests.deep_commands import export, fit, score, votes
@@ -175,10 +175,69 @@ def test_a_rule_of_costs_decides_where_the_expected_cost_is_less(text, p, called
 
 
 def test_the_balanced_rule_decides_at_the_share():
-    """A P that rounding puts a little below it is at it."""
-    threshold = DecisionRule().threshold(0.3)
-    assert 0.3 * (1 - 1e-9) < threshold < 0.3
-    assert threshold <= 0.3 - 1e-13
+    """A P that rounding puts a little beside it is at it, and then consistent only if most items are."""
+    below, above = DecisionRule().threshold(0.7), DecisionRule().threshold(0.3)
+    assert 0.7 * (1 - 1e-9) < below <= 0.7 - 1e-13
+    assert 0.3 * (1 + 1e-9) > above >= 0.3 + 1e-13
+    assert "P is at least 0.700" in DecisionRule().sentence(below)
+    assert "P is above 0.300" in DecisionRule().sentence(above)
+
+
+def constant(vote, n, k, labels=()):
+    """Return items on which all judges give one vote, the first of them labeled."""
+    frame = pd.DataFrame({"item_id": map(str, range(n)), **{f"judge{j}": [vote] * n for j in range(k)}})
+    return frame.assign(label=pd.array([*labels, *[None] * (n - len(labels))], dtype="Int8"))
+
+
+LABELS = {"none": (), "zeros": (0,) * 6, "few ones": (1, 0, 0) * 10, "all": (1, 0, 0, 0) * 10}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize(("n", "k"), [(40, 1), (40, 2), (40, 9)])
+@pytest.mark.parametrize("decide", [None, "balanced"])
+def test_what_every_judge_calls_inconsistent_is_not_called_consistent(decide, n, k, labels):
+    """Where one P stands for all items, it is at their share: the side of one half decides."""
+    frame = constant(0, n, k, labels)
+    model = deep.fit(frame, decide=decide)
+    scored = model.score_frame(frame)
+    assert scored["p_consistent"].nunique() == 1
+    assert scored["p_consistent"].max() < 0.5
+    assert (scored["decision"] == 0).all()
+
+
+@pytest.mark.parametrize("vote", [0, 1])
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (1, 9), (20, 6)])
+def test_one_p_for_all_items_is_decided_alike_everywhere(vote, n, k, tmp_path):
+    """By the frame, the table, the exported SQL and program, and for one text at a time."""
+    frame = constant(vote, n, k).drop(columns="label").assign(dataset="d")
+    frame.to_csv(tmp_path / "votes.csv", index=False)
+    assert fit([str(tmp_path / "votes.csv"), "--out", str(tmp_path / "ruled.json")]) == 0
+    model = deep.load(tmp_path / "ruled.json")
+    found = [*model.score_frame(frame)["decision"]]
+    out, sql, program = (tmp_path / name for name in ("scores.csv", "model.sql", "judge.py"))
+    assert score([str(tmp_path / "ruled.json"), "--votes", str(tmp_path / "votes.csv"), "--out", str(out)]) == 0
+    found += [*pd.read_csv(out)["decision"]]
+    assert export([str(tmp_path / "ruled.json"), "--to", "sql", "--out", str(sql)]) == 0
+    base = sqlite3.connect(":memory:")
+    base.executescript(sql.read_text(encoding="utf-8"))
+    same = " AND ".join(f"judge{j} = {vote}" for j in range(k))
+    found += [base.execute(f"SELECT decision FROM deep_model WHERE {same}").fetchone()[0]]
+    base.close()
+    assert export([str(tmp_path / "ruled.json"), "--to", "python", "--out", str(program)]) == 0
+    done = run(program, json.dumps({f"judge{j}": vote for j in range(k)}))
+    found += [json.loads(done.stdout)["decision"]]
+    (row,) = score_rows(model, np.full((1, k), vote, dtype=np.int8), ScoreOptions())
+    assert {*found, row["decision"]} == {vote}
+
+
+def test_labels_of_a_dataset_with_one_p_decide_by_one_half():
+    """A model of other datasets, corrected by labels of one on which all judges vote alike."""
+    model = deep.fit(small_votes(("a", "b", "c", "d")))
+    names = model.voter_names
+    votes = np.zeros((30, len(names)), dtype=np.int8)
+    adapted = model.adapted(votes, np.where(np.arange(30) < 8, 0, -1))
+    assert not adapted.scores_of(votes).decisions.any()
+    assert adapted.threshold() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

@@ -211,8 +211,8 @@ class Outputs:
             "document_id": [row.example.document_id for row in rows],
         }
         for voter in self._columns[kind]:
-            judgments = [row.judgments[voter] for row in rows]
-            columns[voter] = [_vote(judgment) if kind == "votes" else judgment.score for judgment in judgments]
+            judgments = [row.judgments.get(voter) for row in rows]
+            columns[voter] = [_vote(one) if kind == "votes" or one is None else one.score for one in judgments]
         return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
 
     def _reasons(self, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
@@ -261,5 +261,5 @@ def _tokens(judgment: Judgment) -> int | None:
     return sum(known) if known else None
 
 
-def _vote(judgment: Judgment) -> int | None:
-    return None if judgment.vote == ABSTAIN else judgment.vote
+def _vote(judgment: Judgment | None) -> int | None:
+    return None if judgment is None or judgment.vote == ABSTAIN else judgment.vote

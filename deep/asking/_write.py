@@ -130,7 +130,7 @@ def write_judged(
     ----------
     judged : iterable of (Example, mapping of voter to Judgment)
     voters : sequence of str
-        The columns, in order; each example has a judgment of each.
+        The columns, in order; an example has no judgment of one that was not there to judge it.
     out : Path
         The Parquet file of votes.
     made : mapping

@@ -3,7 +3,8 @@
 With `--labels`, a score test of intercept and slope: are these labels as P says, up to a quarter of how far it is
 usually off on a new dataset? It is valid for ten labels as for a thousand, drawn at random, which the model has not
 seen. Without, the votes are compared with those of the training datasets: abstentions, agreement, share of 1, implied
-error rates.
+error rates; and the share of failures, where the file of reasons lies beside them, with that at the fit. Votes that the
+model was fitted on are no news, and not compared.
 
 Exit status: 0 nothing found, 1 the labels disagree or a judge has moved, 2 an error.
 
@@ -32,11 +33,17 @@ def add_arguments(parser: console.CommandParser) -> None:
     parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="chance of a false alarm")
     gate = "for a CI: write junit.xml, summary.md and the history with its chart to this folder, from run to run"
     parser.add_argument("--gate", type=Path, metavar="FOLDER", help=gate)
-    console.add_options(parser, "max-failure-rate", "json", max_failure_rate={"help": "of a judge, by its reasons"})
+    hidden = {"help": argparse.SUPPRESS, "default": None}  # of yesterday; refused with the reason
+    console.add_options(parser, "max-failure-rate", "json", max_failure_rate=hidden)
 
 
 def run(args: argparse.Namespace) -> int:
     """Test labels, or compare votes, and report."""
+    if args.max_failure_rate is not None:
+        raise InputError(
+            "`max_failure_rate` must be given to `deep fit`, which leaves voters out by it. Got "
+            f"{args.max_failure_rate} here. Leave it out: a voter's share of failures is compared with that at the fit."
+        )
     fitted = model.load(args.model)
     if args.gate is not None:
         return int(load_part("gate")(fitted, args))
@@ -56,8 +63,6 @@ def _by_votes(fitted: model.Model, args: argparse.Namespace) -> int:
     if args.scores:
         raise InputError("`scores` must be given with `labels`. Got them without: only votes are compared then.")
     votes = evaluate.votes_for(fitted, args.votes)
-    failures = datasets.read_reasons(args.votes, votes)
-    options = {"alpha": args.alpha, "max_failure_rate": args.max_failure_rate}
-    report = evaluate.drift_report(fitted, votes, failures, **options)
+    report = evaluate.drift_report(fitted, votes, datasets.read_reasons(args.votes, votes), alpha=args.alpha)
     console.print_result(console.SCHEMA | report.as_dict(), evaluate.drift_lines(report), as_json=args.json)
     return ExitStatus.FOUND if report.stale else ExitStatus.DONE

@@ -24,8 +24,12 @@ from pathlib import Path
 
 from deep import console, evaluate, model
 from deep._util.files import check_out
+from deep._util.names import listed, short_names
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
+
+VOTERS_LISTED = 6
+"""Voters that are named in print; `--json` names all."""
 
 MAX_LISTED = 50
 """Training datasets that have a line in print."""
@@ -50,7 +54,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     console.add_options(parser, "recipe", "sizes", "ensembler", "calibrator", "selector", "ignore", **choice)
     parser.add_argument("--exclude", **console.SEVERAL, metavar="DATASET", help="datasets to leave out")
     parser.add_argument("--only", **console.SEVERAL, metavar="DATASET", help="datasets to learn from, and no other")
-    console.add_options(parser, "decide", "share", "max-failure-rate", "seed", "jobs", "json")
+    console.add_options(parser, "decide", "share", "max-failure-rate", "strict", "seed", "jobs", "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
 def _lines(found: console.Results) -> Iterator[str]:
     yield f"{found['what']}: {found['why']}"
     yield from (f"  {line}" for line in found["members"])
+    voters = [*short_names(found["voters"]).values()]
+    yield f"{len(voters)} voter{'' if len(voters) == 1 else 's'}: {listed(voters, VOTERS_LISTED)}"
     scores, training = found["left_out_scores"], found["training_datasets"]
     yield f"learned from {len(training)} dataset{'' if len(training) == 1 else 's'}:"
     width = max(map(len, training))

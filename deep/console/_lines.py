@@ -163,8 +163,8 @@ def _worth(card: "PanelCard", found: "PanelReport") -> Iterator[str]:
     low, high = found.gain_ci
     short = short_names(each.judge for each in card.judges)
     best = printable(short[found.best_judge])
-    abstains = any(each.itself.coverage < 1 for each in card.judges)
-    taken = "; an item without its vote counts as called consistent" if abstains else ""
+    coverage = next(each.itself.coverage for each in card.judges if each.judge == found.best_judge)
+    taken = f"; on the {percent(coverage)} of the items that it votes on" if coverage < 1 else ""
     yield (
         f"Panel minus best judge ({best}{taken}): {points(found.gain, '+')} points of balanced accuracy "
         f"(90 % interval {points(low, '+')} to {points(high, '+')}){_for_dollars(card, found)}."

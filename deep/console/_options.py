@@ -83,8 +83,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "type": float,
         "default": 0.05,
         "metavar": "SHARE",
-        "help": "refuse voters that failed on more of a dataset, by the reasons beside the votes",
+        "help": "leave out voters that fail on more of a dataset, by the reasons beside the votes",
     },
+    "strict": {"action": "store_true", "help": "end with an error where a voter would be left out"},
     "n-boot": {"type": resamples, "default": 10_000, "metavar": "N", "help": "resamples of every interval"},
     "seed": {"type": int, "default": 0, "metavar": "N", "help": "seed of every random draw"},
     "jobs": {

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from deep._util.files import check_out
 from deep.console import _options
 from deep.console._output import SCHEMA, Results, percent, print_result
 from deep.datasets import benchmarks
-from deep.exceptions import InputError
+from deep.exceptions import InputError, printable
 from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
@@ -222,8 +223,8 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
     Raises
     ------
     InputError
-        A table cannot be used, `--ignore` names no column, or a voter failed on more items of a dataset than
-        `--max-failure-rate`, where the command has that option.
+        A table cannot be used, `--ignore` names no column, or, where the command has `--max-failure-rate`, every voter
+        failed on more of a dataset, with `--strict` any.
     """
     score_tables = vars(args).get("scores", [])
     in_scores = set(datasets.table_columns(score_tables)) if score_tables else set()
@@ -233,7 +234,7 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
         ignored = [name for name in args.ignore if name in in_votes or name not in in_scores]
         votes = datasets.read_votes(args.votes, ignore=ignored)
         if "max_failure_rate" in args:
-            datasets.check_failures(datasets.read_reasons(args.votes, votes), args.max_failure_rate)
+            votes = _without_failing(votes, args)
     else:
         votes = datasets.simulate_votes(args.seed)
         unknown = [name for name in args.ignore if name not in in_scores]
@@ -247,6 +248,22 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
     given = datasets.parse_ranges(vars(args).get("range", []))
     ranges = datasets.score_ranges(scores.score_names, scores.scores, given)
     return votes, replace(datasets.join_scores(votes, scores), ranges=ranges)
+
+
+def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
+    """Return the votes of voters that fail on at most `--max-failure-rate` of each dataset; warn of the others."""
+    worst = datasets.worst_failures(datasets.read_reasons(args.votes, votes))
+    failing = {name: each for name, each in worst.items() if each.rate > args.max_failure_rate}
+    kept = [name for name in votes.voter_names if name not in failing]
+    for each in failing.values():
+        says, enough = datasets.failing_words(each, args.max_failure_rate), math.ceil(100 * each.rate) / 100
+        remedy = f"`deep votes --retry-failed` asks again; --max-failure-rate {enough:g} takes it"
+        if args.strict or not kept:
+            raise InputError(f"`votes` must be of voters that seldom fail. Got one that does: {says}. {remedy}.")
+        sys.stderr.write(printable(f"warning: left out: {says}. {remedy}; --strict ends here.") + "\n")
+    if not failing:
+        return votes
+    return votes.with_columns(votes=votes.votes[:, [name in kept for name in votes.voter_names]], voter_names=kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,5 +326,14 @@ def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object
         **{name: value for name, value in files.items() if value},
         "votes": files["votes"] or SIMULATED,
         "voters": datasets.vote_details(args.votes),
+        "failures": _failures(args, votes),
         "licences": benchmarks.licence_terms(votes.dataset_names),
     }
+
+
+def _failures(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, list[float]]:
+    """Return by voter its highest share of failures on a dataset, and the items there, where all reasons are known."""
+    found = datasets.read_reasons(args.votes, votes)
+    worst, n = datasets.worst_failures(found), len(votes.votes)
+    known = [name for name, count in datasets.missing_without_reason(votes, found).items() if not count]
+    return {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in known}

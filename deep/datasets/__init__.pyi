@@ -19,10 +19,11 @@ from ._judgments import JudgmentDetail as JudgmentDetail
 from ._judgments import Passage as Passage
 from ._judgments import TextPlace as TextPlace
 from ._judgments import VoterUsage as VoterUsage
-from ._judgments import check_failures as check_failures
+from ._judgments import failing_words as failing_words
 from ._judgments import file_beside as file_beside
 from ._judgments import file_metadata as file_metadata
 from ._judgments import judgments_schema as judgments_schema
+from ._judgments import missing_without_reason as missing_without_reason
 from ._judgments import passages_of as passages_of
 from ._judgments import read_item_reasons as read_item_reasons
 from ._judgments import read_judgments as read_judgments
@@ -30,6 +31,7 @@ from ._judgments import read_reasons as read_reasons
 from ._judgments import read_usage as read_usage
 from ._judgments import reasons_path as reasons_path
 from ._judgments import vote_details as vote_details
+from ._judgments import worst_failures as worst_failures
 from ._labels import LabelTable as LabelTable
 from ._labels import PeopleLabels as PeopleLabels
 from ._labels import join_labels as join_labels

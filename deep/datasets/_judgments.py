@@ -182,17 +182,51 @@ def _reason_rows(path: Path) -> list[tuple[str, str, str, str]]:
     return list(zip(cells["item_id"], cells["voter"], cells["dataset"], cells["reason"], strict=True))
 
 
-def check_failures(failures: Sequence[Failures], limit: float) -> None:
-    """Raise where a voter failed on more than a share `limit` of a dataset: what is left is no fair sample."""
-    worst = max(failures, key=lambda f: f.rate, default=None)
-    if worst is None or worst.rate <= limit:
-        return
-    counted = ", ".join(f"{count} {reason}" for reason, count in worst.reasons.items())
-    raise InputError(
-        f"`votes` must come from voters that fail on at most {100 * limit:.0f} % of a dataset. Got "
-        f"{100 * worst.rate:.0f} % for {worst.voter!r} on {worst.dataset!r} ({counted} of {worst.n_items} items). Ask "
-        "again what failed (`deep votes --retry-failed`), leave the voter out with --ignore, or raise "
-        "--max-failure-rate."
+def missing_without_reason(votes: VoteMatrix, failures: Sequence[Failures]) -> dict[str, int]:
+    """Return by voter how many of its votes are missing without a reason.
+
+    A dataset on which a voter has neither a vote nor a reason is not one that it was asked about.
+
+    Examples
+    --------
+    >>> from deep import VoteMatrix
+    >>> from deep.datasets import missing_without_reason
+    >>> votes = VoteMatrix([[1, -1], [-1, 0]], ["a", "b"], ["strict", "terse"], ["news", "chat"], [1, 0])
+    >>> missing_without_reason(votes, ())
+    {'strict': 0, 'terse': 0}
+    """
+    names, dataset_of = np.unique(votes.datasets.astype(str), return_inverse=True)
+    cast = np.stack([(votes.votes[dataset_of == code] != ABSTAIN).sum(axis=0) for code in range(len(names))])
+    explained = np.zeros(cast.shape, dtype=np.int64)
+    for one in failures:
+        if one.voter in votes.voter_names and one.dataset in names:
+            explained[names == one.dataset, votes.voter_names.index(one.voter)] += sum(one.reasons.values())
+    missing = np.bincount(dataset_of)[:, None] - cast - explained
+    found = np.where(cast + explained > 0, np.maximum(missing, 0), 0).sum(axis=0)
+    return dict(zip(votes.voter_names, found.tolist(), strict=True))
+
+
+def worst_failures(failures: Sequence[Failures]) -> dict[str, Failures]:
+    """Return by voter the dataset on which it failed most often."""
+    return {each.voter: each for each in sorted(failures, key=lambda each: each.rate)}
+
+
+def failing_words(failures: Failures, limit: float) -> str:
+    """Return a sentence on a voter that fails more often than `limit`: what is left is no fair sample.
+
+    Examples
+    --------
+    >>> from deep.datasets import Failures, failing_words
+    >>> failing_words(Failures("strict", "rag", 296, {"refused": 15}), 0.05)
+    "'strict' has no usable answer to 5.07 % of dataset 'rag' (15 refused of 296 items), above the limit of 5 %"
+    """
+    shares = failures.rate, limit
+    # As many digits as tell the two apart: "5 % of at most 5 %" helps nobody.
+    rate, most = next(pair for n in range(3, 18) if len(set(pair := [f"{100 * x:.{n}g}" for x in shares])) == 2)
+    counted = ", ".join(f"{count} {reason}" for reason, count in failures.reasons.items())
+    return (
+        f"{failures.voter!r} has no usable answer to {rate} % of dataset {failures.dataset!r} "
+        f"({counted} of {failures.n_items} items), above the limit of {most} %"
     )
 
 

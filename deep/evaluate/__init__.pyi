@@ -14,10 +14,12 @@ from ._cards import card_tables as card_tables
 from ._cards import judge_rows as judge_rows
 from ._cards import shown_ends as shown_ends
 from ._cards import shown_number as shown_number
+from ._compare import DriftReport as DriftReport
 from ._compare import PairDifference as PairDifference
 from ._compare import SystemComparison as SystemComparison
 from ._compare import SystemShare as SystemShare
 from ._compare import compare_systems as compare_systems
+from ._compare import drift_report as drift_report
 from ._compare import read_systems as read_systems
 from ._compare import read_together as read_together
 from ._contribution import HELD_OUT as HELD_OUT
@@ -74,13 +76,11 @@ from ._selective import fit_report as fit_report
 from ._selective import guaranteed_confidence as guaranteed_confidence
 from ._selective import select_decisions as select_decisions
 from ._selective import transferred_confidence as transferred_confidence
-from ._target import DriftReport as DriftReport
 from ._target import Target as Target
 from ._target import adapt_model as adapt_model
 from ._target import canary_report as canary_report
 from ._target import check_uncorrected as check_uncorrected
 from ._target import dataset_canary as dataset_canary
-from ._target import drift_report as drift_report
 from ._target import label_proposal as label_proposal
 from ._target import labels_seen as labels_seen
 from ._target import read_target as read_target

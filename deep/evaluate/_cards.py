@@ -1,6 +1,6 @@
 """The card of one judge: against people, against itself, and against the other judges."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -448,7 +448,7 @@ def _matrix(values: Floats) -> list[list[object]]:
 
 
 def _worth_values(worth: PanelReport) -> Row:
-    found = asdict(worth)
+    found = asdict(worth) | {name: null_if_nan(getattr(worth, name)) for name in ("gain", "gain_ci")}
     for step in found["steps"]:
         step["n_judges"] = len(step.pop("judges"))
     return found
@@ -517,9 +517,13 @@ def _in_percent(share: float) -> str:
 def judge_rows(card: "PanelCard") -> list[dict[str, str]]:
     """Return a row of main figures of each judge, the one of the best balanced accuracy first; names are short."""
     short = short_names(each.judge for each in card.judges)
-    known = {each.judge: -1.0 if each.people is None else each.people.balanced_accuracy for each in card.judges}
-    best = sorted(card.judges, key=lambda each: -np.nan_to_num(known[each.judge], nan=-1.0))
-    return [{"judge": short[each.judge], **_judge_row(each)} for each in best]
+    return [{"judge": short[each.judge], **_judge_row(each)} for each in ranked(card.judges)]
+
+
+def ranked(judges: Sequence[JudgeCard]) -> list[JudgeCard]:
+    """Return judges by their balanced accuracy on the labeled items that they vote on, the best first."""
+    known = {each.judge: np.nan if each.people is None else each.people.balanced_accuracy for each in judges}
+    return sorted(judges, key=lambda each: -np.nan_to_num(known[each.judge], nan=-1.0))
 
 
 def _judge_row(each: JudgeCard) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Systems compared by the share of consistent items in what they wrote: from votes alone, or with some labels."""
+"""Comparisons by votes: systems by the share of consistent items in what they wrote, new votes with those of a fit."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
@@ -9,12 +9,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._util.checks import Floats, Positions, numbered
-from deep.datasets import join_labels, read_labels, read_rows, table_columns
-from deep.evaluate._figures import IntervalRow, draw_intervals, in_percent
+from deep._util.checks import Floats, Positions, Votes, numbered
+from deep._util.names import listed, short_names
+from deep.datasets import (
+    Failures,
+    join_labels,
+    missing_without_reason,
+    read_labels,
+    read_rows,
+    table_columns,
+    worst_failures,
+)
+from deep.evaluate._figures import IntervalRow, draw_intervals, in_percent, null_if_nan
 from deep.evaluate._target import Target, labels_seen, votes_for
+from deep.evaluate._verdict import moved_words
 from deep.exceptions import InputError
-from deep.model import LEVEL, JointShares, Model, holm, joint_shares, scores_for
+from deep.model import (
+    LEVEL,
+    TRAINING_ROWS,
+    JointShares,
+    Model,
+    adaptation,
+    holm,
+    joint_shares,
+    match_columns,
+    row_fingerprints,
+    scores_for,
+)
+from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -323,3 +345,178 @@ def _labels_to_tell(joint: JointShares, i: int, j: int, level: float, tell: floa
     reach = _quantile(level) + NormalDist().inv_cdf(POWER)
     left = (tell / reach) ** 2 - _of_difference(joint.drawn, i, j)
     return None if left <= 0 else int(np.ceil((joint.noise[i] + joint.noise[j]) / left))
+
+
+FEWEST_DATASETS = 3
+"""Training datasets from which on one can be held beside the others."""
+
+
+USUAL_FAILURES = 0.05
+"""Share of failures that `deep fit` takes unasked: that of a judge whose model does not hold its own."""
+
+
+@dataclass(frozen=True)
+class DriftReport:
+    """How new votes differ from those that a model was fitted on.
+
+    Parameters
+    ----------
+    stale : bool
+        Whether anything moved.
+    moved : list of str
+        Judges that were renamed, fail more often, or moved beyond chance; ``(panel)`` for all of them together.
+    other_version_or_model : dict of str to str
+        By voter of the model: the column of another version or LLM that stands for it.
+    failing : dict of str to float
+        By voter: its share of items without a usable answer, where that has risen beyond chance since the fit.
+    n : int
+        Rows.
+    statistics : list of DriftRow
+    training_datasets, false_alarms_on_training : list of str
+        The latter would be called stale beside the others.
+    training_votes : list of str
+        Datasets of these rows that the model was fitted on, vote for vote: they are not tested.
+    untested : list of str
+        Voters whose share of failures cannot be told: votes are missing without a reason.
+    """
+
+    stale: bool
+    moved: list[str]
+    other_version_or_model: dict[str, str]
+    failing: dict[str, float]
+    n: int
+    statistics: list[adaptation.DriftRow]
+    training_datasets: list[str]
+    false_alarms_on_training: list[str]
+    training_votes: list[str]
+    untested: list[str]
+
+    @property
+    def is_training(self) -> bool:
+        """Return whether no row is new."""
+        return bool(self.training_votes) and not self.n
+
+    def as_dict(self) -> dict[str, object]:
+        """Return JSON values; a statistic without a value is null."""
+        rows = [{**asdict(row), "now": null_if_nan(row.now)} for row in self.statistics]
+        return {**asdict(self), "statistics": rows}
+
+    def not_tested(self) -> list[str]:
+        """Return sentences on what was not tested."""
+        says = []
+        if self.training_votes:
+            rest = "nothing is new" if self.is_training else "only the other rows are compared"
+            says.append(f"The model was fitted on these votes of {', '.join(self.training_votes)}: {rest}.")
+        if self.untested:
+            names = listed([*short_names(self.untested).values()], 3)
+            says.append(f"Skipped: the share of failures of {names}, because votes are missing without a reason.")
+        return says
+
+    def sentences(self) -> list[str]:
+        """Return sentences on it for a page."""
+        if self.is_training:
+            return self.not_tested()
+        differs = "otherwise than" if self.stale else "as"
+        found = moved_words(self.moved) if self.stale else "no difference goes beyond chance"
+        n = len(self.training_datasets)
+        known = f"the {n} training datasets" if n > 1 else "the training dataset"
+        says = [f"The judges vote on these {self.n:,} claims {differs} on {known}: {found}.", *self.not_tested()]
+        if n >= FEWEST_DATASETS:
+            alarms = self.false_alarms_on_training
+            unlike = f"also calls these training datasets unlike the others: {', '.join(alarms)}; it need not mean much"
+            says.append(f"The same test {unlike if alarms else 'finds no training dataset unlike the others'}.")
+        renamed = self.other_version_or_model
+        return says + [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
+
+
+def drift_report(
+    model: Model, votes: VoteMatrix, failures: Sequence[Failures] = (), *, alpha: float = 0.05
+) -> DriftReport:
+    """Compare new votes with those that a model was fitted on.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix
+        Columns of another version or LLM of a judge stand for it, and are reported. Datasets that the model was fitted
+        on, vote for vote, are left out.
+    failures : sequence of Failures
+        Why votes are missing (:func:`deep.datasets.read_reasons`).
+    alpha : float, default=0.05
+        Chance of a false alarm, over all judges and statistics; and over the judges' shares of failures.
+
+    Raises
+    ------
+    InputError
+        `alpha` is not in (0, 1), or a voter of the model has no column.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import drift_report
+    >>> from deep.model import fit
+    >>> votes = simulate_votes(0)
+    >>> mine = votes.datasets == "aggrefact-xsum"
+    >>> model = fit(votes.rows(~mine), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> drift_report(model, votes.rows(mine)).stale, drift_report(model, votes.rows(~mine)).is_training
+    (False, True)
+    """
+    columns = match_columns(model.voters, votes.voter_names, allow_mismatch=True)
+    present = {
+        voter.name: votes.voter_names[column]
+        for voter, column in zip(model.voters, columns, strict=True)
+        if column is not None
+    }
+    renamed = {name: now for name, now in present.items() if now != name}
+    predict, known = _predict(model), _provenance(model, TRAINING_ROWS)
+    matrix = model.select(votes, allow_mismatch=True)
+    own = [] if renamed else [name for name, of in row_fingerprints(votes, matrix).items() if known.get(name) == of]
+    new = ~np.isin(votes.datasets.astype(str), own)
+    rows = adaptation.compare_votes(model.cells, matrix[new] if new.any() else matrix, predict, alpha=alpha)
+    rows = rows if new.any() else [replace(row, moved=False) for row in rows]
+    fresh = votes.rows(new)
+    failing = _failing(model, present, [one for one in failures if one.dataset not in own], alpha)
+    unknown = missing_without_reason(fresh if new.any() else votes, failures)
+    moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
+    return DriftReport(
+        stale=bool(moved),
+        moved=moved,
+        other_version_or_model=renamed,
+        failing=failing,
+        n=len(fresh.votes),
+        statistics=rows,
+        training_datasets=list(model.cells.groups),
+        false_alarms_on_training=adaptation.false_alarms(model.cells, predict, alpha=alpha),
+        training_votes=own,
+        untested=[now for now in present.values() if unknown[now] and now not in failing],
+    )
+
+
+def _provenance(model: Model, name: str) -> Mapping[str, object]:
+    """Return an entry of what a model's file says of its origin; empty where it says nothing, as older files do."""
+    provenance = model.report["provenance"]
+    found = provenance.get(name) if isinstance(provenance, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _failing(model: Model, present: Mapping[str, str], failures: Sequence[Failures], alpha: float) -> dict[str, float]:
+    """Return the voters that fail more often than when the model was fitted, with their share of failures."""
+    worst, known = worst_failures(failures), _provenance(model, "failures")
+    tested = {name: worst[now] for name, now in present.items() if now in worst}
+    before = [_rate_before(known.get(name)) for name in tested]
+    p = adaptation.rate_rises(before, [(one.rate, one.n_items) for one in tested.values()])
+    return {one.voter: one.rate for one, p_value in zip(tested.values(), p, strict=True) if p_value <= alpha}
+
+
+def _rate_before(known: object) -> tuple[float, float]:
+    """Return the share of failures that a model's file holds of a voter, and of how many items it is."""
+    match known:
+        case [float(rate), int(n)] if 0 <= rate <= 1 and n > 0:
+            return rate, n
+    return USUAL_FAILURES, np.inf
+
+
+def _predict(model: Model) -> Callable[[Votes], Floats]:
+    """Return P of patterns of votes; where the model knows soft scores too, P of rows that have none."""
+    n = len(model.score_names)
+    return lambda patterns: model.predict(patterns, np.full((len(patterns), n), np.nan) if n else None)

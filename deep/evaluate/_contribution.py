@@ -7,12 +7,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Votes, numbered
+from deep._util.checks import Floats, Mask, Votes, numbered
 from deep._util.odds import DECISION, P_MIN, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
 from deep.evaluate._annotators import mean_interval
-from deep.evaluate._holdout import hold_out, row_weights
+from deep.evaluate._holdout import hold_out
 from deep.exceptions import InputError
 from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, training_set
 from deep.records import ABSTAIN, VoteMatrix
@@ -70,9 +70,11 @@ class PanelReport:
     value : dict of str to (float, float, float)
         By judge: how much log loss rises where it alone is dropped from the whole panel, and its 90 % interval.
     best_judge : str
-        Chosen on all datasets; `gain` is measured against the judge chosen without the dataset it is tested on.
+        Of the best balanced accuracy on the items that it votes on, chosen on all datasets; `gain` is measured against
+        the judge chosen so without the dataset it is tested on.
     gain, gain_ci : float, (float, float)
-        Balanced accuracy of the panel less that of the best judge, mean over datasets, and its 90 % interval.
+        Balanced accuracy of the panel less that of the best judge, on the items that this votes on, mean over datasets,
+        and its 90 % interval.
     keep, drop : tuple of str
         The smallest panel of `steps` whose log loss is not above the best one's beyond a 90 % interval, and the rest.
     one_judge : bool
@@ -108,8 +110,8 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
         There are fewer judges or folds.
     """
     _check_size(training)
-    panel = _whole(training)
-    whole, accuracies = panel.losses(), panel.accuracies()
+    panel = every = _whole(training)
+    whole = panel.losses()
     steps, path = [_step(None, panel, whole)], [(panel.judges, whole)]
     step()
     value: dict[str, tuple[float, float, float]] = {}
@@ -120,7 +122,7 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
         dropped, panel = panel.judges[least], panel.without(least).merged()
         steps.append(_step(dropped, panel, whole))
         path.append((panel.judges, panel.losses()))
-    return _report(training, steps, path, value, accuracies)
+    return _report(every, steps, path, value)
 
 
 def judge_values(
@@ -169,29 +171,43 @@ def _check_size(training: TrainingSet) -> None:
 
 
 def _report(
-    training: TrainingSet,
+    panel: "_FittedPanel",
     steps: list[PanelStep],
     path: Sequence[tuple[tuple[str, ...], Floats]],
     value: dict[str, tuple[float, float, float]],
-    accuracies: Floats,
 ) -> PanelReport:
-    names = training.cells.voter_names
-    singles = _single_accuracies(training)
-    folds = np.arange(training.n_folds)
-    chosen = [int(np.argmax(singles[folds != fold].mean(axis=0))) for fold in folds]
-    difference = accuracies - singles[folds, chosen]
-    gain, low, high = mean_interval(difference, LEVEL)
+    names, right, cast = panel.judges, *panel.counts_of_judges()
+    every = np.arange(len(right))
+    chosen = [_best(right[every != fold], cast[every != fold]) for fold in every]
+    gain, low, high = mean_interval(panel.gains(chosen, right, cast), LEVEL)
     keep = _smallest(path)
     return PanelReport(
         steps=tuple(steps),
         value=value,
-        best_judge=names[int(np.argmax(singles.mean(axis=0)))],
+        best_judge=names[_best(right, cast)],
         gain=gain,
         gain_ci=(low, high),
         keep=keep,
         drop=tuple(name for name in names if name not in keep),
         one_judge=low <= 0,
     )
+
+
+def _best(right: Floats, cast: Floats) -> int:
+    """Return the judge of the best balanced accuracy on the items that it votes on, as the table of judges ranks them.
+
+    Parameters
+    ----------
+    right, cast : ndarray of float, shape (n_folds, 2, k)
+        Votes that are the label, and all votes, by label.
+    """
+    return int(np.argmax(_rate(right.sum(axis=0), cast.sum(axis=0))))
+
+
+def _rate(right: Floats, cast: Floats) -> Floats:
+    """Return balanced accuracies, the last axis but one being the label; below all others where a label has no vote."""
+    rates = np.divide(right, cast, out=np.full(right.shape, -1.0), where=cast > 0)
+    return np.asarray(np.where((cast > 0).all(axis=-2), rates.mean(axis=-2), -1.0))
 
 
 def _smallest(path: Sequence[tuple[tuple[str, ...], Floats]]) -> tuple[str, ...]:
@@ -277,15 +293,24 @@ def outer_worth(
         kept = chosen_judges(train, random_state)
         every = _by_fit(train, tests, train.voter_names)
         few = every if kept == train.voter_names else _by_fit(train, tests, kept)
-        called, weights = train.votes != 0, row_weights(train)  # no vote decides for consistent
-        best = int(np.argmax([balanced_accuracy(train.labels, one, sample_weight=weights) for one in called.T]))
-        for test, of_all, of_few in zip(tests, every, few, strict=True):
-            found.append([*of_all, *of_few, balanced_accuracy(test.labels, test.votes[:, best] != 0)])
+        right, cast = _votes_by_label(train)
+        best = _best(right[None], cast[None])
+        for test, (*of_all, decided), (*of_few, _) in zip(tests, every, few, strict=True):
+            # Both on the items that the judge votes on: a missing vote is no decision of it.
+            voted, gain = test.votes[:, best] != ABSTAIN, np.nan
+            if len({*test.labels[voted].tolist()}) == 2:
+                own = balanced_accuracy(test.labels[voted], test.votes[voted, best])
+                gain = balanced_accuracy(test.labels[voted], decided[voted]) - own
+            found.append([*of_all, *of_few, gain])
             step()
     if len(found) < 2:
         return None
-    loss, accuracy, loss_kept, accuracy_kept, best_judge = np.array(found).T
-    rises = (loss_kept - loss, accuracy_kept - accuracy, accuracy - best_judge)
+    loss, accuracy, loss_kept, accuracy_kept, gains = np.array(found).T
+    rises = (
+        loss_kept - loss,
+        accuracy_kept - accuracy,
+        gains[~np.isnan(gains)] if (~np.isnan(gains)).sum() > 1 else gains,
+    )
     (rise, *rise_ci), (change, *change_ci), (gain, *gain_ci) = (mean_interval(each, LEVEL) for each in rises)
     rise_at, change_at, gain_at = ((low, high) for low, high in (rise_ci, change_ci, gain_ci))
     means = float(loss.mean()), float(accuracy.mean())
@@ -316,12 +341,20 @@ def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
     return votes.with_columns(votes=votes.votes[:, columns], voter_names=names)
 
 
-def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ...]) -> list[tuple[float, float]]:
-    """Return log loss and balanced accuracy of the model that `fit` makes of some judges, by dataset held out."""
+def _votes_by_label(votes: VoteMatrix) -> tuple[Floats, Floats]:
+    """Return how many votes are the label, and how many there are, by label and judge."""
+    of = [votes.votes[votes.labels == label] for label in (0, 1)]
+    right = np.stack([(each == label).sum(axis=0) for label, each in enumerate(of)]).astype(float)
+    return right, np.stack([(each != ABSTAIN).sum(axis=0) for each in of]).astype(float)
+
+
+def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ...]) -> list[tuple[float, float, Mask]]:
+    """Return log loss, balanced accuracy and decisions of the model that `fit` makes of some judges, by dataset."""
     model, found = fit(_judges(train, names)), []
     for test in tests:
         scores = model.scores_of(_judges(test, names))
-        found.append((log_loss(test.labels, scores.p_consistent), balanced_accuracy(test.labels, scores.decisions)))
+        decided = scores.decisions
+        found.append((log_loss(test.labels, scores.p_consistent), balanced_accuracy(test.labels, decided), decided))
     return found
 
 
@@ -416,6 +449,25 @@ class _FittedPanel:
         p, share = np.clip(self._left_out, P_MIN, 1 - P_MIN), self._rows.shares
         return np.asarray(-(share[..., 1] * np.log(p) + share[..., 0] * np.log1p(-p)).sum(axis=0) / 2)
 
+    def counts_of_judges(self) -> tuple[Floats, Floats]:
+        """Return how many votes are the label, and how many there are, by fold, label and judge."""
+        training, votes = self._rows.training, self._rows.training.cells.patterns
+        counts = _fold_counts(training)
+        right = np.stack([counts[..., label].T @ (votes == label) for label in (0, 1)], axis=1)
+        return right, np.einsum("pfl,pk->flk", counts, (votes != ABSTAIN).astype(float))
+
+    def gains(self, chosen: Sequence[int], right: Floats, cast: Floats) -> Floats:
+        """Return by fold the balanced accuracy of the panel less that of a judge, on the items that this votes on."""
+        decided, votes = self._left_out >= DECISION, self._rows.training.cells.patterns
+        counts, found = _fold_counts(self._rows.training), []
+        for fold, judge in enumerate(chosen):
+            voted, called = votes[:, judge] != ABSTAIN, decided[:, fold]
+            hits = np.array([[counts[voted & (called == label), fold, label].sum()] for label in (0, 1)], dtype=float)
+            own = cast[fold, :, [judge]].T
+            if (own > 0).all():  # a part on which it has no vote of either class tells nothing
+                found.append(float((_rate(hits, own) - _rate(right[fold, :, [judge]].T, own))[0]))
+        return np.array(found if len(found) > 1 else [np.nan, np.nan])
+
     def accuracies(self) -> Floats:
         """Return the balanced accuracy on each fold of the fit without it."""
         return _balanced((self._left_out >= DECISION)[:, :, None], self._rows.shares)[:, 0]
@@ -426,18 +478,17 @@ def _whole(training: TrainingSet) -> _FittedPanel:
     return _FittedPanel(rows, tuple(range(len(rows.names))))
 
 
+def _fold_counts(training: TrainingSet) -> Floats:
+    """Return the rows of each pattern, fold and label, shape (n_patterns, n_folds, 2)."""
+    in_fold = training.fold_of[None, :] == np.arange(training.n_folds)[:, None]
+    return np.asarray(np.einsum("fg,pgl->pfl", in_fold.astype(float), training.cells.counts))
+
+
 def _fold_shares(training: TrainingSet) -> Floats:
     """Return the weight of each pattern, fold and label, 1 a fold and label, shape (n_patterns, n_folds, 2)."""
-    in_fold = training.fold_of[None, :] == np.arange(training.n_folds)[:, None]
-    counts = np.einsum("fg,pgl->pfl", in_fold.astype(float), training.cells.counts)
+    counts = _fold_counts(training)
     share: Floats = counts / np.maximum(counts.sum(axis=0), 1)
     return share
-
-
-def _single_accuracies(training: TrainingSet) -> Floats:
-    """Return the balanced accuracy of each judge on each fold, shape (n_folds, k); no vote decides for consistent."""
-    votes = training.cells.patterns
-    return _balanced(((votes == 1) | (votes == ABSTAIN))[:, None, :], _fold_shares(training))
 
 
 def _balanced(positive: npt.NDArray[np.bool_], shares: Floats) -> Floats:

@@ -25,6 +25,9 @@ from deep.records import ABSTAIN, VoteMatrix
 
 NOTHING = float("nan")
 
+ENOUGH_COVERAGE = 0.95
+"""Share of the items that a judge votes on, from which on it may do alone."""
+
 PanelProgress = Callable[[str, int], Callable[[], None]]
 
 
@@ -148,6 +151,11 @@ def panel_card(
     priced = _priced(votes.voter_names, prices or {})
     panel = _Panel(votes, people, failures, taken, priced, correlation, found, limit, n_boot, random_state, by_dataset)
     cards = tuple(panel.card(column) for column in range(votes.shape[1]))
+    if found is not None:
+        best = _cards.ranked(cards)[0]  # a judge that is often silent does not do the panel's work alone
+        found = replace(
+            found, best_judge=best.judge, one_judge=found.one_judge and best.itself.coverage >= ENOUGH_COVERAGE
+        )
     cost = _total([card.others.cost_per_1000 for card in cards])
     effective = NOTHING if correlation is None else effective_number(correlation)
     replaced = (labels >= 0) & (before >= 0) & (labels != before)
@@ -198,13 +206,18 @@ class _Panel:
         ratings = None if self.people is None else self.people.ratings
         wrong = _cards.disagreements(self.votes, column, ratings, usage)
         reasons: Counter[str] = Counter()
+        own = self.votes.votes[:, column]
+        asked = {*self.votes.datasets[own != ABSTAIN].astype(str)}
         for failure in self.failures:
             if failure.voter == name:
                 reasons.update(failure.reasons)
+                asked.add(failure.dataset)
+        # A judge that a dataset does not have, as a grader of another task, was not asked there and is not silent.
+        own = own[np.isin(self.votes.datasets.astype(str), list(asked))] if asked else own
         return _cards.JudgeCard(
             judge=name,
             people=self._against_people(column, np.arange(len(self.votes.votes))),
-            itself=_cards.against_itself(self.votes.votes[:, column], reasons, usage),
+            itself=_cards.against_itself(own, reasons, usage),
             others=self._against_others(column, usage),
             by_dataset=self._by_dataset(column) if self.each_dataset else {},
             by_person=self._by_person(column),

@@ -12,8 +12,9 @@ from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit
 from deep.calibration import risk_coverage, selective_threshold
 from deep.datasets import LabelsGiven, as_labels
+from deep.evaluate._compare import DriftReport, drift_report
 from deep.evaluate._figures import in_percent, null_if_nan
-from deep.evaluate._target import DriftReport, Target, adapt_model, canary_report, drift_report, share_report
+from deep.evaluate._target import Target, adapt_model, canary_report, share_report
 from deep.exceptions import InputError
 from deep.model import LEVEL, STATISTICS, LeftOut, Model, VotesLike, votes_of
 from deep.records import ABSTAIN, VoteMatrix
@@ -324,10 +325,13 @@ def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
 def drift_lines(report: DriftReport) -> Iterator[str]:
     """Yield lines on the judges that have moved, and on how far that can be told."""
     yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
+    yield from report.not_tested()
+    if report.is_training:
+        return
     for name, now in report.other_version_or_model.items():
         yield f"  {name}: the votes are of another version or model, {now}"
     for name, rate in report.failing.items():
-        yield f"  {name}: gave no usable answer to {in_percent(rate)} %"
+        yield f"  {name}: gave no usable answer to {in_percent(rate)} %, more often than when the model was fitted"
     for row in report.statistics:
         if row.moved:
             yield (

@@ -1,17 +1,25 @@
 """One dataset that a model is used on: its votes, its soft scores, and labels of some of its items."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from deep import calibration
-from deep._util.checks import Floats, Votes
-from deep.datasets import Failures, join_labels, read_labels, read_votes
-from deep.evaluate._figures import null_if_nan
-from deep.evaluate._verdict import moved_words
+from deep._util.checks import Floats
+from deep.datasets import (
+    join_labels,
+    read_labels,
+    read_votes,
+)
 from deep.exceptions import InputError
-from deep.model import Model, Scores, adaptation, match_columns, other_columns, scores_for
+from deep.model import (
+    Model,
+    Scores,
+    adaptation,
+    other_columns,
+    scores_for,
+)
 from deep.records import VoteMatrix
 
 
@@ -449,126 +457,3 @@ def _advice(
         yield f"{n} labels are worth more than a test: {adapt} corrects P by them."
     elif flagged:
         yield f"{adapt} corrects P by these labels; {ENOUGH} do most of it (`deep label list`)."
-
-
-FEWEST_DATASETS = 3
-"""Training datasets from which on one can be held beside the others."""
-
-
-@dataclass(frozen=True)
-class DriftReport:
-    """How new votes differ from those that a model was fitted on.
-
-    Parameters
-    ----------
-    stale : bool
-        Whether anything moved.
-    moved : list of str
-        Judges that were renamed, fail too often, or moved beyond chance; ``(panel)`` for all of them together.
-    other_version_or_model : dict of str to str
-        By voter of the model: the column of another version or LLM that stands for it.
-    failing : dict of str to float
-        By voter: its share of items without a usable answer, where that is too large.
-    n : int
-        New rows.
-    statistics : list of DriftRow
-    training_datasets, false_alarms_on_training : list of str
-        The latter would be called stale beside the others.
-    """
-
-    stale: bool
-    moved: list[str]
-    other_version_or_model: dict[str, str]
-    failing: dict[str, float]
-    n: int
-    statistics: list[adaptation.DriftRow]
-    training_datasets: list[str]
-    false_alarms_on_training: list[str]
-
-    def as_dict(self) -> dict[str, object]:
-        """Return JSON values; a statistic without a value is null."""
-        rows = [{**asdict(row), "now": null_if_nan(row.now)} for row in self.statistics]
-        return {**asdict(self), "statistics": rows}
-
-    def sentences(self) -> list[str]:
-        """Return sentences on it for a page."""
-        differs = "otherwise than" if self.stale else "as"
-        found = moved_words(self.moved) if self.stale else "no difference goes beyond chance"
-        n = len(self.training_datasets)
-        known = f"the {n} training datasets" if n > 1 else "the training dataset"
-        says = [f"The judges vote on these {self.n:,} claims {differs} on {known}: {found}."]
-        if n >= FEWEST_DATASETS:
-            alarms = self.false_alarms_on_training
-            unlike = f"also calls these training datasets unlike the others: {', '.join(alarms)}; it need not mean much"
-            says.append(f"The same test {unlike if alarms else 'finds no training dataset unlike the others'}.")
-        renamed = self.other_version_or_model
-        return says + [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
-
-
-def drift_report(
-    model: Model,
-    votes: VoteMatrix,
-    failures: Sequence[Failures] = (),
-    *,
-    alpha: float = 0.05,
-    max_failure_rate: float = 0.05,
-) -> DriftReport:
-    """Compare new votes with those that a model was fitted on.
-
-    Parameters
-    ----------
-    model : Model
-    votes : VoteMatrix
-        Columns of another version or LLM of a judge stand for it, and are reported.
-    failures : sequence of Failures
-        Why votes are missing (:func:`deep.datasets.read_reasons`).
-    alpha : float, default=0.05
-        Chance of a false alarm, over all judges and statistics.
-    max_failure_rate : float, default=0.05
-        Above it a judge is called failing.
-
-    Raises
-    ------
-    InputError
-        `max_failure_rate` is not in [0, 1], or a voter of the model has no column.
-
-    Examples
-    --------
-    >>> from deep.datasets import simulate_votes
-    >>> from deep.evaluate import drift_report
-    >>> from deep.model import fit
-    >>> votes = simulate_votes(0)
-    >>> model = fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
-    >>> drift_report(model, votes).stale
-    False
-    """
-    if not 0 <= max_failure_rate <= 1:
-        raise InputError(f"`max_failure_rate` must lie in [0, 1]. Got {max_failure_rate!r}.")
-    columns = match_columns(model.voters, votes.voter_names, allow_mismatch=True)
-    present = {
-        voter.name: votes.voter_names[column]
-        for voter, column in zip(model.voters, columns, strict=True)
-        if column is not None
-    }
-    renamed = {name: now for name, now in present.items() if now != name}
-    predict = _predict(model)
-    rows = adaptation.compare_votes(model.cells, model.select(votes, allow_mismatch=True), predict, alpha=alpha)
-    used = set(present.values())
-    failing = {each.voter: each.rate for each in failures if each.voter in used and each.rate > max_failure_rate}
-    moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
-    return DriftReport(
-        stale=bool(moved),
-        moved=moved,
-        other_version_or_model=renamed,
-        failing=failing,
-        n=len(votes.votes),
-        statistics=rows,
-        training_datasets=list(model.cells.groups),
-        false_alarms_on_training=adaptation.false_alarms(model.cells, predict, alpha=alpha),
-    )
-
-
-def _predict(model: Model) -> Callable[[Votes], Floats]:
-    """Return P of patterns of votes; where the model knows soft scores too, P of rows that have none."""
-    n = len(model.score_names)
-    return lambda patterns: model.predict(patterns, np.full((len(patterns), n), np.nan) if n else None)

@@ -257,10 +257,10 @@ def canary_badge(n_labels: int, p_value: float, significance: float) -> Badge:
     return Badge("labels agree with P", "fail" if against else "ok", says, "watch")
 
 
-def drift_badge(moved: Sequence[str]) -> Badge:
-    """Return the outcome of the comparison of votes with those that a model was fitted on."""
+def drift_badge(moved: Sequence[str], not_tested: Sequence[str] = ()) -> Badge:
+    """Return the outcome of the comparison of votes with those that a model was fitted on, and what was not tested."""
     unlike = f"Votes unlike those of the training datasets: {moved_words(moved)}."
-    says = unlike if moved else "The judges vote as in training."
+    says = " ".join([unlike if moved else "The judges vote as in training.", *not_tested])
     return Badge("judges as in training", "warn" if moved else "ok", says, "watch")
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,10 +122,17 @@ def votes_from_logs(logs: Sequence[str | Path], out: Path, *, label: str | None 
     known = {label for _, sample in samples if label in (sample.metadata or {})}
     voters = _voters(scores, None if label in known else label)
     several = {dataset for dataset, sample in samples if sample.epoch > 1}
+    own: dict[str, set[str]] = defaultdict(set)  # a grader that a task does not have has not abstained on it
+    for (dataset, _), found in zip(samples, scores, strict=True):
+        own[dataset] |= found.keys()
     rows = [
         (
             _example(dataset, sample, _right(sample, found, label), several=dataset in several),
-            {name: judgment_of(found.get(name), failed=sample.error is not None) for name in voters},
+            {
+                name: judgment_of(found.get(name), failed=sample.error is not None)
+                for name in voters
+                if name in (own[dataset] or voters)
+            },
         )
         for (dataset, sample), found in zip(samples, scores, strict=True)
     ]

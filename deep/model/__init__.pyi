@@ -62,6 +62,7 @@ from .chain import task_seed as task_seed
 from .chain import training_set as training_set
 from .file import MAX_TABLE_VOTERS as MAX_TABLE_VOTERS
 from .file import TEXT_COLUMNS as TEXT_COLUMNS
+from .file import TRAINING_ROWS as TRAINING_ROWS
 from .file import ChainScorer as ChainScorer
 from .file import Contribution as Contribution
 from .file import Model as Model
@@ -79,6 +80,7 @@ from .file import match_columns as match_columns
 from .file import other_columns as other_columns
 from .file import pattern_grid as pattern_grid
 from .file import prior_lines as prior_lines
+from .file import row_fingerprints as row_fingerprints
 from .file import schema_of as schema_of
 from .file import score_file as score_file
 from .file import score_rows as score_rows

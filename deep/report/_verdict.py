@@ -107,9 +107,15 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
         labels = votes.labels[rows]
         if len(np.unique(labels[labels != ABSTAIN])) < 2:
             continue
-        for name, (decided, p, _) in decisions.items():
+        for name, (decided, p, kind) in decisions.items():
             if p is None:
-                row = _decision_alone(labels, decided[rows])
+                # A judge is measured on what it votes on, as the table of judges ranks it.
+                voted = (
+                    votes.votes[rows, votes.voter_names.index(name)] != ABSTAIN if kind == "train" else labels == labels
+                )
+                if len(np.unique(labels[voted & (labels != ABSTAIN)])) < 2:
+                    continue
+                row = _decision_alone(labels[voted], decided[rows][voted])
             else:
                 row = evaluate.decision_metrics(
                     labels, p[rows], decided[rows], n_bins=n_bins, n_boot=N_BOOT, random_state=0
@@ -156,7 +162,7 @@ def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = Fals
     caption = f"Balanced accuracy with its 95 % interval, {over}"
     figure = evaluate.draw_intervals(rows, xlabel="balanced accuracy, 95 % interval")
     table = DataTable(caption, [_row(method) for method in methods])
-    says = ["Red: what this report is about. A decision without a vote counts as consistent."]
+    says = ["Red: what this report is about. A judge is measured on the items that it votes on."]
     if len(methods) > len(shown):
         says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
     parts = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
@@ -286,8 +292,8 @@ def _badges(
     method = ours(methods)
     if n_labels and method is not None:
         yield from evaluate.badges_of(_measured(material, method, methods))
-    if isinstance(watch.drift, evaluate.DriftReport):
-        yield evaluate.drift_badge(watch.drift.moved)
+    if isinstance(watch.drift, evaluate.DriftReport) and not watch.drift.is_training:
+        yield evaluate.drift_badge(watch.drift.moved, watch.drift.not_tested())
     if material.simulated:
         yield evaluate.SIMULATED_BADGE
 

@@ -212,3 +212,46 @@ def test_without_labels_it_says_by_which_label_model(here, capsys, tmp_path):
     """In the names of the models, not in a code word."""
     said, _ = fitted(here, capsys, tmp_path, "mine.csv")
     assert said["members"][0] in {f"by {name}" for name in FOUND.values()}
+
+
+@pytest.mark.parametrize(
+    "limit", [[], ["--max-failure-rate", "0.1"], ["--strict"]], ids=["default", "raised", "strict"]
+)
+def test_a_judge_that_fails_often_does_not_end_a_fit(tmp_path, capsys, limit):
+    """It is left out with a warning that names the ways out; `--strict` ends there, and a higher limit takes it."""
+    table = frame_of(small_votes(("a",), n_voters=3))
+    voter, n = list(table)[-1], len(table)
+    lost = table.index[: n // 15]
+    ids = table["item_id"][lost]
+    table.astype({voter: "Int8"}).assign(
+        **{voter: table[voter].astype("Int8").mask(table.index.isin(lost))}
+    ).to_parquet(tmp_path / "v.parquet")
+    reasons = pd.DataFrame({"dataset": "a", "item_id": ids, "voter": voter, "reason": "refused"})
+    reasons.to_parquet(tmp_path / "v.reasons.parquet")
+    words = [str(tmp_path / "v.parquet"), "--out", str(tmp_path / "model.json"), "--jobs", "1", *limit]
+    assert fit(words) == (2 if "--strict" in limit else 0)
+    out, err = capsys.readouterr()
+    share = 100 * len(lost) / n
+    says = f"{voter!r} has no usable answer to {share:.3g} % of dataset 'a' ({len(lost)} refused of {n} items)"
+    if "--strict" in limit:
+        (line,) = err.splitlines()
+        assert line.startswith(f"error: `votes` must be of voters that seldom fail. Got one that does: {says}")
+    elif limit:
+        assert (voter in load(tmp_path / "model.json").voter_names, err) == (True, "")
+        assert "3 voters: " in out
+    else:
+        assert err.startswith(f"warning: left out: {says}, above the limit of 5 %.")
+        assert "--max-failure-rate 0.07" in err
+        assert voter not in load(tmp_path / "model.json").voter_names
+        assert "2 voters: " in out
+
+
+def test_the_voters_are_printed(here, capsys, tmp_path):
+    """Many as a count and the first; all of them in the JSON."""
+    said, model = fitted(here, capsys, tmp_path, "others.csv", "--only", "a,b")
+    assert said["voters"] == list(model.voter_names)
+    wide = frame_of(small_votes(("a",), n_voters=9))
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    assert fit([str(tmp_path / "wide.csv"), "--out", str(tmp_path / "wide.json"), "--jobs", "1"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("9 voters: ")]
+    assert line.endswith(" and 3 others")

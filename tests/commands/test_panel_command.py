@@ -44,11 +44,11 @@ def test_text_says_what_to_do(table, capsys):
     assert capsys.readouterr().out == out
 
 
-def test_what_no_vote_counts_as_is_said(table, capsys):
-    """Beside the best judge, which the panel is held against on all items."""
+def test_a_missing_vote_of_another_judge_is_not_the_best_ones(table, capsys):
+    """Beside the best judge, which the panel is held against on the items that it votes on."""
     table.write_text(f"{table.read_text()}\nd0,120,1,,1")
     assert main([str(table), "--n-boot", "20"]) == 0
-    said = "Panel minus best judge (b; an item without its vote counts as called consistent): "
+    said = "Panel minus best judge (b): "  # which has all its votes
     assert said in capsys.readouterr().out
 
 
@@ -190,3 +190,24 @@ def test_errors_that_were_never_made_are_alike_to_none(tmp_path, capsys):
     frame.to_csv(tmp_path / "v.csv", index=False)
     assert main([str(tmp_path / "v.csv"), "--no-worth", "--n-boot", "10"]) == 0
     assert "no two judges err together often enough to tell" in capsys.readouterr().out
+
+
+def test_the_best_judge_is_the_first_of_the_table(tmp_path, capsys):
+    """One that is often silent, and right where it is not, leads both; a missing vote is no vote for consistent."""
+    rng, n = np.random.default_rng(0), 300
+    label = rng.integers(0, 2, n)
+    noisy = {f"j{k}": np.where(rng.random(n) < 0.3, 1 - label, label) for k in range(4)}
+    silent = np.where(rng.random(n) < 0.5, None, np.where(rng.random(n) < 0.02, 1 - label, label))
+    frame = pd.DataFrame({"dataset": [f"d{i % 3}" for i in range(n)], "item_id": range(n), "label": label, **noisy})
+    frame.assign(silent=silent).to_csv(tmp_path / "v.csv", index=False)
+    assert main([str(tmp_path / "v.csv"), "--n-boot", "20", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    accuracy = {each["judge"]: each["people"]["balanced_accuracy"] for each in found["cards"]}
+    assert found["best_judge"] == max(accuracy, key=accuracy.get) == "silent"
+    assert found["gain"] < 0.02  # on the items that it votes on
+    assert not found["one_judge"]  # half of the items would have no decision
+    assert main([str(tmp_path / "v.csv"), "--n-boot", "20"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("Each judge, in percent"))
+    assert lines[at + 2].split()[0] == "silent"
+    assert any(line.startswith("Panel minus best judge (silent; on the ") for line in lines)

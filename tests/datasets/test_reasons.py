@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from deep.datasets import check_failures, read_reasons, reasons_path
+from deep.datasets import failing_words, read_reasons, reasons_path, worst_failures
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -35,13 +35,26 @@ def test_counts_by_voter_dataset_and_reason(tmp_path):
     assert talks.rate == 0
 
 
-def test_failures_beyond_the_limit_are_an_error(tmp_path):
-    """The worst voter is named with its dataset, counts and the ways out; at the limit nothing is said."""
+def test_the_worst_dataset_of_a_voter_is_told_with_digits_enough(tmp_path):
+    """With counts; a share that rounds to the limit is not called the limit."""
     failures = read_reasons([write(tmp_path / "v.parquet", [("news", "0", "p@1/m", "truncated")])], VOTES)
-    check_failures(failures, 1 / 3)
-    with pytest.raises(InputError, match=r"Got 33 % for 'p@1/m' on 'news' \(1 truncated of 3 items\).*--ignore"):
-        check_failures(failures, 0.05)
-    check_failures([], 0.0)
+    (worst,) = worst_failures(failures).values()
+    assert failing_words(worst, 0.05) == (
+        "'p@1/m' has no usable answer to 33.3 % of dataset 'news' (1 truncated of 3 items), above the limit of 5 %"
+    )
+    assert "33.3333 % of dataset" in failing_words(worst, 0.33333)
+    assert worst_failures([]) == {}
+
+
+def test_what_was_not_asked_is_no_failure(tmp_path):
+    """Nor is it counted among the items that were asked."""
+    reasons = [
+        ("news", "0", "p@1/m", "not_asked"),
+        ("news", "1", "p@1/m", "no_source"),
+        ("news", "2", "p@1/m", "failed"),
+    ]
+    (found,) = read_reasons([write(tmp_path / "v.parquet", reasons)], VOTES)
+    assert found.rate == 1.0
 
 
 @pytest.mark.parametrize(

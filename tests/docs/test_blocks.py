@@ -28,6 +28,10 @@ BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = ["bash", "-euo", "pipefail", "-c"]
 RUN = {"bash": SHELL, "sh": SHELL, "python": [sys.executable, "-c"]}
 SHOWN = {"console", "csv", "json", "mermaid", "sql", "text", "toml"}
+SAID = RUN.keys() | {"console"}
+"""Languages of code."""
+MADE_FIRST = {"README", "index"}
+"""Pages for those who have nothing yet: no model lies there."""
 LIMIT = 600
 
 
@@ -74,11 +78,8 @@ RUNNING = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", RUNNING, ids=lambda path: path.stem)
-def test_blocks_run(page, world, tmp_path):
-    """Each block of a page ends without an error, after those before it."""
-    folder = shutil.copytree(world, tmp_path / "here")
+def run_blocks(found, folder):
+    """Run blocks of code in a folder, in their order; an LLM answers on loopback."""
     python = Path(sys.executable).parent
     with FaultServer() as server:
         environment = os.environ | {
@@ -88,18 +89,70 @@ def test_blocks_run(page, world, tmp_path):
             "OPENAI_BASE_URL": f"{server.url}",
             "OUT": "runs",
         }
-        for language, text in blocks(page):
-            if language in RUN:
-                done = subprocess.run(
-                    [*RUN[language], text],
-                    cwd=folder,
-                    env=environment,
-                    capture_output=True,
-                    text=True,
-                    timeout=LIMIT,
-                    check=False,
-                )
-                assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        for language, text in found:
+            done = subprocess.run(
+                [*RUN[language], text],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=LIMIT,
+                check=False,
+            )
+            assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+
+
+NEEDS = {
+    "cognibench": "the data of CogniBench",
+    "encoders": "a model to download",
+    "fect": "the data of FECT and an LLM's key",
+    "finetune": "data to learn from and a GPU",
+    "install": "the network",
+    "judges": "a benchmark to download",
+    "label": "a browser: the second command serves a page until you stop it",
+    "mutation": "a copy of the repository, and an hour",
+    "netcal": "an hour",
+    "probe": "an LLM's key",
+    "prompt-files": "prompt files of your own",
+    "recipes": "votes of your own",
+    "results": "the data of the paper's tables",
+    "results-tables": "the data of the paper's tables",
+    "serve": "a server that runs",
+    "walks": "votes of your own",
+}
+"""Pages whose first block nobody can run as it stands, and what it says that it needs."""
+
+FIRST = {
+    page: found[0]
+    for page in [ROOT / "README.md", *PAGES]
+    if (found := [one for one in blocks(page) if one[0] in SAID or (page.stem in NEEDS and one[0] == "text")])
+}
+"""The first block of code of each page."""
+
+
+@pytest.mark.parametrize("page", FIRST, ids=lambda path: path.stem)
+def test_the_first_block_of_a_page_runs(page, world, tmp_path):
+    """With nothing but what the page speaks of, or says in its first line what it needs."""
+    language, text = FIRST[page]
+    if page.stem in NEEDS:
+        assert text.startswith(f"# Needs {NEEDS[page.stem]}.\n")
+        return
+    assert language in RUN, f"{page.name} must have a first block that runs, or one that says what it needs"
+    if not text.startswith(
+        "pip install"
+    ):  # the extra of an integration: tests/integrations/test_pages.py runs the rest
+        folder = shutil.copytree(world, tmp_path / "here")
+        if page.stem in MADE_FIRST:
+            (folder / "model.json").unlink()
+        run_blocks([(language, text)], folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUNNING, ids=lambda path: path.stem)
+def test_blocks_run(page, world, tmp_path):
+    """Each block of a page ends without an error, after those before it."""
+    folder = shutil.copytree(world, tmp_path / "here")
+    run_blocks([block for block in blocks(page) if block[0] in RUN], folder)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)

@@ -13,6 +13,7 @@ import pytest
 
 from deep import read_votes
 from deep.asking import TextScorer
+from deep.evaluate import read_panel_card
 from deep.exceptions import InputError
 from tests.deep_commands import data, fit, panel, score
 from tests.fault_server import FaultServer
@@ -203,6 +204,25 @@ def test_logs_of_one_task_are_told_apart(tmp_path):
     first, second = read_votes([out]).dataset_names
     assert first != second
     assert {name.rpartition(" ")[0] for name in (first, second)} == {"weather mockllm/model"}
+
+
+def test_a_grader_of_another_task_has_not_abstained(tmp_path, capsys):
+    """It has no vote and no reason there, and its card counts the items of its own task alone."""
+    run_task(pairs_named(*"ab"), tmp_path, graders=[grader_of("strict", {"a": "C", "b": "P"})])
+    run_task(pairs_named(*"cde"), tmp_path, graders=[grader_of("terse", dict.fromkeys("cde", "I"))], task="other")
+    out = tmp_path / "votes.parquet"
+    assert data(["from-inspect", str(tmp_path), "--out", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["votes"], said["reasons"]) == (4, {"abstained": 1})
+    votes = read_votes([out])
+    assert dict(zip(votes.example_ids.tolist(), votes.votes.tolist(), strict=True)) == {
+        "a": [1, -1],
+        "b": [-1, -1],
+        **{name: [-1, 0] for name in "cde"},
+    }
+    strict, terse = (each.itself for each in read_panel_card([str(out)]).judges)
+    assert (strict.n, strict.coverage, strict.reasons) == (2, 0.5, {"abstained": 1})
+    assert (terse.n, terse.coverage, terse.reasons) == (3, 1.0, {})
 
 
 def test_what_is_no_log_is_refused(tmp_path, capsys):

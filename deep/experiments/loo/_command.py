@@ -57,7 +57,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     add("--hold-out", default="dataset", choices=("dataset", "family"), help="leave out siblings too")
     add("--bins", type=int, default=DEFAULT_BINS, metavar="N", help="bins of the calibration error")
     n_boot = {"help": "resamples of every interval and test"}
-    console.add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs", n_boot=n_boot)
+    console.add_options(parser, "max-failure-rate", "strict", "n-boot", "seed", "jobs", n_boot=n_boot)
     add("--out", type=Path, metavar="DIR", help="folder for results; default: runs/loo-<test>")
     few = "study few training datasets (numbers of them, or 'all'; 1 2 3) and few labels of the one held out"
     add("--few", nargs="*", metavar="K", help=few)

@@ -25,7 +25,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     dataset = "of Figure 4; default: aggrefact-xsum, else the first"
     parser.add_argument("--figure-dataset", metavar="NAME", help=dataset)
     parser.add_argument("--no-netcal", action="store_true", help="leave out netcal's calibrators and ECE (Tables 4, 5)")
-    console.add_options(parser, "max-failure-rate", "n-boot", "seed", "jobs")
+    console.add_options(parser, "max-failure-rate", "strict", "n-boot", "seed", "jobs")
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), metavar="DIR", help="folder for the results")
 
 

@@ -94,7 +94,6 @@ def gate_cases(
     *,
     bound: Sequence[str] | None = None,
     alpha: float = 0.05,
-    max_failure_rate: float = 0.05,
 ) -> Iterator[GateCase]:
     """Yield the tests: versions of judges, their answers, how they vote, and labels against P.
 
@@ -108,10 +107,10 @@ def gate_cases(
         The dataset with labels of a random sample.
     bound : sequence of str, optional
         The judges of the gate's first run: those of a model that was fitted again may be others.
-    alpha, max_failure_rate : float
+    alpha : float
         As in :func:`deep.evaluate.drift_report`.
     """
-    report = evaluate.drift_report(fitted, votes, failures, alpha=alpha, max_failure_rate=max_failure_rate)
+    report = evaluate.drift_report(fitted, votes, failures, alpha=alpha)
     for judge in fitted.voter_names:
         now = report.other_version_or_model.get(judge, judge)
         said = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED}."
@@ -119,16 +118,23 @@ def gate_cases(
             said = f"{judge} is no judge that this gate was bound to ({', '.join(bound)}). Name a new folder for it."
         yield GateCase("versions", judge, FAILED if said else PASSED, said)
         rate = report.failing.get(now)
-        limit = f"at most {100 * max_failure_rate:g} % pass (--max-failure-rate)"
-        lost = "" if rate is None else f"{now} gave no usable answer to {100 * rate:.1f} % of the items: {limit}."
-        yield GateCase("answers", judge, FAILED if lost else PASSED, lost)
+        if rate is not None:
+            risen = "more often than when the model was fitted"
+            yield GateCase("answers", judge, FAILED, f"{now} gave no usable answer to {100 * rate:.1f} %, {risen}.")
+        elif now in report.untested:
+            yield GateCase("answers", judge, SKIPPED, f"Votes of {now} are missing without a reason beside the votes.")
+        else:
+            yield GateCase("answers", judge)
     moved: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
     for row in report.statistics:
         if row.moved:
             what = model.STATISTICS[row.statistic]
             moved[row.judge].append(f"{what}: {row.now:.3f}, expected {row.low:.3f} to {row.high:.3f}")
     for judge, said in ((judge, "; ".join(rows)) for judge, rows in moved.items()):
-        yield GateCase("votes", judge, FAILED if said else PASSED, said)
+        if report.is_training:
+            yield GateCase("votes", judge, SKIPPED, "The model was fitted on these votes: nothing is new.")
+        else:
+            yield GateCase("votes", judge, FAILED if said else PASSED, said)
     yield _of_labels(fitted, target, alpha, comparable=not report.other_version_or_model)
 
 
@@ -152,10 +158,9 @@ def run_gate(fitted: "model.Model", args: argparse.Namespace) -> int:
     try:
         votes = evaluate.votes_for(fitted, args.votes)
         target = _target(fitted, args, votes)
-        options = {"alpha": args.alpha, "max_failure_rate": args.max_failure_rate}
         failures = datasets.read_reasons(args.votes, votes)
         bound = history[0].judges if history else None
-        cases = list(gate_cases(fitted, votes, failures, target, bound=bound, **options))
+        cases = list(gate_cases(fitted, votes, failures, target, bound=bound, alpha=args.alpha))
     except DeepError as error:
         broken, votes, cases = error, None, [GateCase("input", "input can be used", BROKEN, str(error))]
     run = _run(fitted, votes, cases)

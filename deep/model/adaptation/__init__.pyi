@@ -19,6 +19,7 @@ from ._drift import Predict as Predict
 from ._drift import compare_votes as compare_votes
 from ._drift import false_alarms as false_alarms
 from ._drift import holm as holm
+from ._drift import rate_rises as rate_rises
 from ._few_labels import FewLabels as FewLabels
 from ._misfit import LEVEL as LEVEL
 from ._misfit import MIN_DATASETS as MIN_DATASETS

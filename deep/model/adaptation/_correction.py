@@ -189,7 +189,11 @@ class Correction:
         few = FewLabels(misfit).fit(moved[known], np.asarray(labels)[known], documents=of)
         intercept, slope = few.coef_.tolist()
         # Without labels the decision stays the model's own: the mean of P is a worse guess of the prior than `prior`.
-        threshold = float(logit(few.transform(moved).mean())) if known.any() else prior.threshold
+        # Where all items have one P their mean is no threshold either, for each is at it: one half is.
+        mean = 0.5 if np.ptp(moved) == 0 else few.transform(moved).mean()
+        threshold = float(logit(mean)) if known.any() else prior.threshold
+        if known.any() and np.ptp(moved) == 0:  # the mean of one P is no threshold: one half is
+            threshold = 0.0
         n_labels = int(known.sum())
         return cls(prior, intercept, slope, few.covariance_, n_labels, misfit, threshold, few.n_effective_)
 

@@ -125,6 +125,19 @@ def false_alarms(old: Cells, predict: Predict, *, alpha: float = 0.05) -> list[s
     return flagged
 
 
+def rate_rises(old: Sequence[tuple[float, float]], new: Sequence[tuple[float, float]]) -> Floats:
+    """Return p-values of rises of rates, all of them considered (Holm); each rate with the number it is a share of.
+
+    Examples
+    --------
+    >>> rate_rises([(0.05, 300), (0.05, 300)], [(0.06, 300), (0.2, 300)]).round(3).tolist()
+    [0.295, 0.0]
+    """
+    (before, n_before), (now, n_now) = (np.array(rates, dtype=np.float64).reshape(-1, 2).T for rates in (old, new))
+    apart = 2 * (np.arcsin(np.sqrt(now)) - np.arcsin(np.sqrt(before)))
+    return holm(special.ndtr(-apart / np.sqrt(1 / n_before + 1 / n_now)))
+
+
 def _old_rates(old: Cells, predict: Predict) -> list[_Rates]:
     p = predict(old.patterns)
     counts = old.counts.sum(axis=2).T.astype(float)

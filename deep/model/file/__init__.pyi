@@ -28,6 +28,7 @@ from ._score_votes import score_rows as score_rows
 from ._score_votes import score_schema as score_schema
 from ._score_votes import writer as writer
 from ._table import MAX_TABLE_VOTERS as MAX_TABLE_VOTERS
+from ._table import TRAINING_ROWS as TRAINING_ROWS
 from ._table import ChainScorer as ChainScorer
 from ._table import Table as Table
 from ._table import Voter as Voter
@@ -39,6 +40,7 @@ from ._table import pattern_codes as pattern_codes
 from ._table import pattern_grid as pattern_grid
 from ._table import pattern_text as pattern_text
 from ._table import patterns_from_text as patterns_from_text
+from ._table import row_fingerprints as row_fingerprints
 from ._table import voters_of as voters_of
 from ._table import votes_of as votes_of
 from ._table import votes_of_voters as votes_of_voters

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -343,3 +344,27 @@ def _mismatch(voter: Voter, other: Voter) -> str:
         f"`votes` must come from the {what} of {voter.id!r} that the model was fitted on, {voter.name!r}. "
         f"Got {other.name!r}. Judge anew, fit anew, or override with `allow_mismatch`."
     )
+
+
+TRAINING_ROWS = "training_rows"
+"""Key of the fingerprints of the training rows by dataset, in the provenance of a model; older files have none."""
+
+
+def row_fingerprints(votes: VoteMatrix, matrix: Votes) -> dict[str, str]:
+    """Return by dataset a fingerprint of its items and their votes, whatever their order.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Which names datasets and items.
+    matrix : ndarray of int8, shape (n_examples, n_voters)
+        The votes of the judges that count.
+    """
+    from pandas.util import hash_array
+
+    patterns, pattern_of = distinct_patterns(np.ascontiguousarray(matrix))
+    by_pattern = np.array([int.from_bytes(sha256(row.tobytes()).digest()[:8], "big") for row in patterns], np.uint64)
+    rows = hash_array(hash_array(votes.example_ids.astype(object), categorize=False) ^ by_pattern[pattern_of])
+    # Sums of mixed numbers of 64 bits, modulo 2**64: the order of the rows does not matter, how often one comes does.
+    own = ((name, rows[votes.datasets == name]) for name in votes.dataset_names)
+    return {name: f"{len(of)}-{int(of.sum(dtype=np.uint64)):016x}" for name, of in own}

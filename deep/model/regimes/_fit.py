@@ -1,7 +1,8 @@
 """One fit, from no label to many: the labels given decide how, unless a chain is asked for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from deep._util.checks import (
     Floats,
     Texts,
+    Votes,
     as_numbers,
     check_both_classes,
     check_consistent_length,
@@ -19,11 +21,13 @@ from deep._util.checks import (
 )
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes
 from deep.exceptions import InputError
+from deep.features import distinct_patterns
 from deep.model import chain, stack
 from deep.model.adaptation import MIN_DATASETS, Belief
-from deep.model.file import Model
+from deep.model.file import TRAINING_ROWS, Model, row_fingerprints
 from deep.model.regimes._chain import STACK, ChainOptions, fit_chosen_chain
 from deep.model.regimes._defaults import fit_few, fit_own_labels, fit_stack, fit_votes, training_groups
+from deep.model.score import BALANCED, TIE
 from deep.records import VoteMatrix
 
 
@@ -131,8 +135,9 @@ def fit(
     ensemblers = None if ensembler is None else several(ensembler, "ensembler")
     calibrators = None if calibrator is None else several(calibrator, "calibrator")
     asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
-    return fit_asked(
-        as_votes(votes) if labels is None else as_labels(labels, as_votes(votes)),
+    given = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes))
+    model = fit_asked(
+        given,
         asked,
         SharedWork(run=run),
         scores=scores,
@@ -143,6 +148,9 @@ def fit(
         random_state=random_state,
         provenance=provenance,
     )
+    known = cast("Mapping[str, object]", model.report["provenance"])
+    own = {**known, TRAINING_ROWS: row_fingerprints(given, model.select(given))}
+    return replace(model, report={**model.report, "provenance": own})
 
 
 def fit_asked(
@@ -186,7 +194,7 @@ def fit_asked(
         model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, work=work)
     model = model.believing(share)
     if mine is None:
-        return _deciding(model, decide)
+        return _deciding(model, decide, model.cells.patterns)
     own_rows = votes.datasets == mine
     own_scores = soft[own_rows] if soft is not None and model.score_names else None
     return _adapted(model, votes.rows(own_rows), mine, own_scores, decide=decide)
@@ -212,13 +220,14 @@ def _without_others(
 ) -> Model:
     """Fit on the user's own votes, with some labels of them or none."""
     if mine is None or not (votes.labels >= 0).any():
-        return _deciding(fit_votes(votes, known, random_state=random_state).believing(share), decide)
+        model = fit_votes(votes, known, random_state=random_state).believing(share)
+        return _deciding(model, decide, votes.votes)
     rows = votes.rows(votes.datasets == mine)
     if not chain.enough_for_folds(rows):
         return _adapted(fit_votes(votes, known, random_state=random_state).believing(share), rows, mine, decide=decide)
     model = fit_own_labels(rows, known, random_state=random_state).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
-    return _deciding(model, decide)
+    return _deciding(model, decide, rows.votes)
 
 
 def _fit_others(
@@ -244,7 +253,11 @@ def _fit_others(
     return fit_few(labeled, groups, known, random_state=random_state, notes=notes)
 
 
-def _deciding(model: Model, decide: str | None) -> Model:
+def _deciding(model: Model, decide: str | None, votes: Votes) -> Model:
+    """Return the model with the rule asked for; in place of balanced one half where all of its own rows have one P."""
+    balanced = decide in (None, BALANCED.decide) and not model.score_names
+    if balanced and np.ptp(model.predict(distinct_patterns(votes)[0])) < TIE:
+        decide = "accuracy"  # every row would be at the threshold, whatever its votes say
     return model if decide is None else model.deciding(decide)
 
 

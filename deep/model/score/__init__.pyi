@@ -3,6 +3,7 @@ from ._blend import Part as Part
 from ._blend import Scores as Scores
 from ._blend import by_labels as by_labels
 from ._decision import BALANCED as BALANCED
+from ._decision import TIE as TIE
 from ._decision import DecisionRule as DecisionRule
 from ._decision import Kept as Kept
 from ._scorers import LIMIT as LIMIT

@@ -112,7 +112,9 @@ class DecisionRule:
     def at(self, balanced: float) -> float:
         """Return the same, where the log-odds of the balanced rule are known."""
         found = balanced if self.log_odds is None else self.log_odds
-        return min(max(float(expit(found - TIE)), LOWEST), 1 - P_MIN)
+        # P is at the share itself where nothing tells items apart: then it is consistent only if most items are.
+        tie = TIE if self.log_odds is None and found < 0 else -TIE
+        return min(max(float(expit(found + tie)), LOWEST), 1 - P_MIN)
 
     def learn(self, labeled: Mapping[str, LeftOut], of: str) -> Self:
         """Return the rule with the threshold that keeps the wanted share on labels.
@@ -157,7 +159,8 @@ class DecisionRule:
         fixed = None if self.log_odds is None else self.at(self.log_odds)
         found = threshold if fixed is None else fixed
         at = "the threshold of its dataset" if found is None else f"{found:.3f}"
-        return f"rule: consistent where P is at least {at}, {self._why()}; sure where the interval of P excludes it"
+        bound = "above" if fixed is None and found is not None and found < 0.5 else "at least"
+        return f"rule: consistent where P is {bound} {at}, {self._why()}; sure where the interval of P excludes it"
 
     def _why(self) -> str:
         name, _, value = self.decide.partition("=")

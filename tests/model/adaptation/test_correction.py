@@ -28,7 +28,7 @@ def test_without_labels_p_stays():
     """Whatever the mean correction of the training datasets, with their whole second moment as uncertainty."""
     correction = Correction.learn(ASKED, PriorEstimate(0.3, 0.2, 0.4), P, np.full(19, -1))
     assert correction.apply(P) == pytest.approx(at_prior(P, 0.3), abs=1e-12)
-    assert decided(correction, P).tolist() == (P >= 0.5 - 1e-9).tolist()
+    assert decided(correction, P).tolist() == (P > 0.5 + 1e-9).tolist()  # at a share of .3 a tie is not consistent
     assert (correction.n_labels, correction.n_effective) == (0, 0.0)
     low, high = correction.interval(P)
     expected = ASKED.interval(logit(at_prior(P, 0.3)))

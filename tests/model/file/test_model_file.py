@@ -116,7 +116,9 @@ def test_the_file_is_json_that_says_what_it_is(model, tmp_path):
     content = json.loads(text)
     assert content["voters"][0]["details"]["prompt_hash"] == "ff"
     assert content["training_datasets"]["a"]["licence"] == "CC BY 4.0"
-    assert content["provenance"] == {"votes": ["votes.csv"]}
+    assert content["provenance"].keys() == {"training_rows", "votes"}
+    assert content["provenance"]["votes"] == ["votes.csv"]
+    assert content["provenance"]["training_rows"].keys() == content["training_datasets"].keys()
     assert content["chosen"]["calibrator_map"]["fitted"].keys() == {"slope_", "intercept_"}
     assert content["schema_version"] == 4
     assert len(content["parts"][0]["scorer"]["table"]["p"]) == 27
