@@ -18,15 +18,21 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["ABSTAIN", "Example", "Judgment", "Reason", "VoteMatrix"]
+__all__ = ["ABSTAIN", "FAILURE_REASONS", "UNASKED_REASONS", "Example", "Judgment", "Reason", "VoteMatrix"]
 
 T = TypeVar("T")
 
 ABSTAIN = -1
 """The entry of a vote matrix where a voter gave no vote, whatever the reason."""
 
-Reason = Literal["abstained", "failed", "refused", "truncated", "unparsable"]
+Reason = Literal["abstained", "failed", "no_source", "not_asked", "refused", "truncated", "unparsable"]
 """The reason of a missing vote. Only 1 and 0 are votes; nothing else is ever coerced to one."""
+
+FAILURE_REASONS = ("failed", "refused", "truncated", "unparsable")
+"""The reasons that are failures of the judge: it was asked, and gave no usable answer."""
+
+UNASKED_REASONS = ("no_source", "not_asked")
+"""The reasons that say nothing of the judge: the row has no source or no claim; the run was stopped before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,11 @@ class Example:
         if self.label not in (None, 0, 1):
             raise InputError(f"`label` must be 0, 1 or None. Got {self.label!r} in example {self.example_id!r}.")
 
+    @property
+    def has_texts(self) -> bool:
+        """Return whether there is anything to judge; a retrieval that found nothing leaves no source."""
+        return bool(self.source.strip() and self.claim.strip())
+
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
@@ -79,8 +90,9 @@ class Judgment:
     ----------
     vote : {1, 0, -1}
         1 consistent, 0 inconsistent, -1 no vote.
-    reason : {'abstained', 'failed', 'refused', 'truncated', 'unparsable'}, optional
-        Why there is no vote; given exactly where `vote` is -1.
+    reason : {'abstained', 'failed', 'no_source', 'not_asked', 'refused', 'truncated', 'unparsable'}, optional
+        Why there is no vote; given exactly where `vote` is -1. The judge was not asked where the row has no source or
+        claim, or where the run was stopped before.
     score : float, optional
         A soft vote: probability or grade, in the judge's own unit.
     raw_text : str, optional

@@ -9,7 +9,7 @@ from itertools import chain, groupby, islice, product
 from pathlib import Path
 
 from deep._util.names import check_name, family_of
-from deep.asking._functions import Calls, FunctionJudge
+from deep.asking._functions import NO_SOURCE, Calls, FunctionJudge
 from deep.asking._options import OPENAI_URL, AskOptions, model_of
 from deep.asking._replay import Entry, ProgramId, RequestProgram, as_requests
 from deep.datasets import Examples, read_examples, read_labels, read_texts, table_columns
@@ -99,7 +99,7 @@ class Plan:
             check_name(voter, "llm")
         self.calls.check(self.functions)
         shown = {few.version: few for judge, _ in self.prompts if (few := judge.few_shot) is not None}
-        for example in self.examples if shown else ():
+        for example in self.complete if shown else ():
             for few in shown.values():
                 few.choose(example)
 
@@ -193,16 +193,26 @@ class Plan:
         return self.examples.check()
 
     @property
+    def complete(self) -> Iterator[Example]:
+        """The examples that have a source and a claim: no judge is asked about others."""
+        return (example for example in self.examples if example.has_texts)
+
+    @cached_property
+    def n_complete(self) -> int:
+        """The number of examples that judges are asked about; all are checked first."""
+        return sum(1 for _ in self.complete) if self.n_examples else 0
+
+    @property
     def n_requests(self) -> int:
         """The number of requests in all, those of staged judges left out: they are known only as answers come."""
         cut = [judge for judge, _ in self.prompts if judge.chunk is not None]
-        whole = self.n_examples * sum(judge.samples for judge, _ in self.prompts if judge.chunk is None)
-        return whole + sum(judge.n_questions(example) for example in (self.examples if cut else ()) for judge in cut)
+        whole = self.n_complete * sum(judge.samples for judge, _ in self.prompts if judge.chunk is None)
+        return whole + sum(judge.n_questions(example) for example in (self.complete if cut else ()) for judge in cut)
 
     @property
     def n_offline(self) -> int:
         """The number of judgments that need no LLM."""
-        return self.n_examples * len(self.offline)
+        return self.n_complete * len(self.offline)
 
     def requests(self, examples: Iterable[Example] | None = None) -> Iterator[Request]:
         """Yield the requests of all prompts, those that concern one document together, about all or some examples.
@@ -218,7 +228,7 @@ class Plan:
         llms = dict.fromkeys(column.llm for _, column in self.prompts)
         for llm, first in product(llms, (True, False)):
             columns = [c for judge, c in self.prompts if c.llm == llm and judge.prompt.document_first is first]
-            asked = (q for e, column in product(examples, columns) for q in next(self.program(column, e)))
+            asked = (q for e, column in product(examples, columns) for q in next(self.program(column, e), ()))
             cut = first and any(judge.chunk is not None for judge, _ in self.prompts)
             yield from _by_group(asked) if cut else asked
 
@@ -227,7 +237,7 @@ class Plan:
         identity = ProgramId(column.name, str(example.dataset), example.example_id)
         provider = self.providers.get(column.llm)
         model, endpoint = (column.llm, self.endpoint) if provider is None else (model_of(column.llm), provider.endpoint)
-        program = unbroken(column.judge.program(example), identity, "unparsable", tell=tell)
+        program = unbroken(program_of(column.judge, example), identity, "unparsable", tell=tell)
         return as_requests(program, identity, model, endpoint)
 
     def programs(
@@ -272,6 +282,11 @@ def _by_group(requests: Iterable[Request]) -> Iterator[Request]:
     for request in requests:
         groups.setdefault(request.group, []).append(request)
     return chain.from_iterable(groups.values())
+
+
+def program_of(judge: Judge, example: Example) -> Program[Judgment]:
+    """Ask what a judge asks about an example; nothing where there is nothing to judge."""
+    return (yield from judge.program(example)) if example.has_texts else NO_SOURCE
 
 
 def unbroken(program: Program[Judgment], identity: ProgramId, reason: Reason, *, tell: bool) -> Program[Judgment]:
@@ -320,6 +335,7 @@ def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | No
     """
     try:
         known = tuple(_of_votes(path, examples) if _is_table(Path(path)) else read_examples(path))
+        known = tuple(example for example in known if example.has_texts)
     except InputError as error:
         raise InputError(_PARAM.sub("`few_shot`", str(error))) from None
     return FewShot(known, shots, family_of)

@@ -163,7 +163,7 @@ class RunOutcome:
 
 def run_plan(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None) -> RunOutcome:
     """Call the functions of a plan, and ask what the ledger lacks; without options no LLM is asked."""
-    tally = llm.Tally(plan.n_examples * len(plan.functions))
+    tally = llm.Tally(plan.n_complete * len(plan.functions))
     if plan.functions:
         alone = len(plan.functions) == len(plan.columns)
         stopped = plan.calls.ask(plan.functions, plan.examples, tally, progress, alone=alone)

@@ -64,12 +64,15 @@ def _add_ask(parser: console.CommandParser) -> None:
     add("--reread", action="store_true", help="read the ledger's replies again, ask nothing, and list changed votes")
     console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "above it the status is 1"})
     console.add_example_options(parser)
+    console.add_strict(parser)
     console.add_batch_file_options(parser)
 
 
 def _ask(args: argparse.Namespace) -> int:
     console.shard_limits(args)  # what is no limit is refused before anything is read
     plan = _plan(args)
+    if args.strict:
+        plan.examples.check(strict=True)
     plan.check_questions()
     options = console.ask_options(args, args.out) if plan.asks else None
     if args.batch_out or args.batch_in:

@@ -17,7 +17,7 @@ from deep._util.checks import (
     numbered,
     several,
 )
-from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes
+from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.model import chain, stack
 from deep.model.adaptation import MIN_DATASETS, Belief
@@ -130,9 +130,11 @@ def fit(
     """
     ensemblers = None if ensembler is None else several(ensembler, "ensembler")
     calibrators = None if calibrator is None else several(calibrator, "calibrator")
+    matrix = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes), votes)
+    warn_of_copies(matrix)
     asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
     return fit_asked(
-        as_votes(votes) if labels is None else as_labels(labels, as_votes(votes)),
+        matrix,
         asked,
         SharedWork(run=run),
         scores=scores,
