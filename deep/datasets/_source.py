@@ -128,7 +128,7 @@ class Source(ABC):
                 yield {name: Column(self, name, table.column(name), start) for name in names}
                 start += table.num_rows
         if not start:
-            raise InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
+            raise self.without_rows()
 
     @abstractmethod
     def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
@@ -145,6 +145,10 @@ class Source(ABC):
         """Return an error for a file that is not of the kind that its suffix says."""
         reason = str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
         return InputError(f"`paths` must name readable {self.kind} files. Got {self.path}: {reason}.")
+
+    def without_rows(self) -> InputError:
+        """Return an error for a header alone."""
+        return InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
 
     def empty(self) -> InputError:
         """Return an error for a file of no bytes."""
@@ -362,7 +366,9 @@ class LongSource(FrameSource):
     def __init__(self, inner: Source, renamed: Mapping[str, str]) -> None:
         kept = ("dataset", "label", "document_id", "family", "cost", *renamed)
         names = [name for name in inner.columns if name in kept]
-        (table,) = inner._tables(names, None, whole=True)
+        table = next(inner._tables(names, None, whole=True), None)
+        if table is None or not table.num_rows:
+            raise inner.without_rows()
         table = table.rename_columns([renamed.get(name, name) for name in names])
         self.is_crowd = "task" in renamed
         self.costs = _mean_costs(inner, table) if "cost" in names else {}
