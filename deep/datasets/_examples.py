@@ -88,7 +88,7 @@ class Examples(ABC):
             more = f", and in {more_rows(lacking[1:])}" if lacking[1:] else ""
             place = f"{self.at(lacking[0])}{more}"
             if strict or len(lacking) == len(identities):
-                raise InputError(f"`examples` must have a source and a claim. Got a row without {place}. Fill them in.")
+                raise InputError(f"`examples` must have a source and a claim in every row. Got none {place}. Fill it in.")
             warnings.warn(
                 f"{len(lacking):,} of {len(identities):,} rows have no source or no claim, and no judge is asked about "
                 f"them (the reason is no_source): {place}.",

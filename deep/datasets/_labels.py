@@ -68,7 +68,7 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
     names = () if votes is None else votes.dataset_names
     with rows_under(DATASET.get() or (names[0] if len(names) == 1 else None)):
         sources = open_all(paths)
-    if votes is not None and any("annotator" in s.columns or getattr(s, "is_crowd", False) for s in sources):
+    if votes is not None and any("annotator" in s.columns or s.is_crowd for s in sources):
         return _labels_of_most(sources, votes)
     for source in sources:
         if "label" not in source.columns:
@@ -296,7 +296,7 @@ def _labels_of(
     missing = [name for name in people if name not in columns]
     if missing:
         raise InputError(f"`people` must name columns of the labels. Got {missing[0]!r} for {source.path}.")
-    if not people and "label" in columns:
+    if not people and "label" in columns and not source.is_crowd:
         label = label_cells(source.read(["label"])["label"])
         if "annotator" not in columns:
             return [([ONE] * len(label), label)]

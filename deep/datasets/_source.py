@@ -100,6 +100,7 @@ class Source(ABC):
     """
 
     first: ClassVar[int] = 1
+    is_crowd = False
     kind: str
     columns: tuple[str, ...]
 
