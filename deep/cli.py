@@ -3,9 +3,11 @@
 import os
 import signal
 import sys
+import warnings
 from _thread import interrupt_main
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from io import FileIO, RawIOBase, TextIOWrapper
@@ -25,7 +27,7 @@ from deep._util.entry_points import (
     load_entry_point,
     unusable,
 )
-from deep.exceptions import DeepError, ExitStatus, InputError, StoppedError, printable
+from deep.exceptions import DeepError, DeepWarning, ExitStatus, InputError, StoppedError, printable
 
 __all__ = ["COMMANDS", "GROUPS", "RENAMED", "command_parser", "main"]
 
@@ -125,7 +127,9 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
     """
     _open_streams()
     try:
-        with _interrupts_heard():
+        with _interrupts_heard(), warnings.catch_warnings():
+            warnings.simplefilter("always", DeepWarning)
+            warnings.showwarning = partial(_show_warning, set())
             try:
                 return _main(list(sys.argv[1:] if argv is None else argv), command)
             finally:
@@ -152,6 +156,16 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
         subject = "output" if error.filename is None else repr(str(error.filename))
         why = error.strerror or str(error).partition("\n")[0]
         return _failed(f"error: {subject} must be usable. Got: {why}. Make room or choose another.", ExitStatus.ERROR)
+
+
+def _show_warning(told: set[str], message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
+    """Write a warning of deep's own once, on one line; others as Python does."""
+    text = str(message)
+    if not issubclass(category, DeepWarning):
+        sys.stderr.write(warnings.formatwarning(message, category, *place[:2]))
+    elif text not in told:
+        told.add(text)
+        sys.stderr.write(f"{printable(f'warning: {text}')}\n")
 
 
 def _main(words: list[str], command: str | None) -> int:

@@ -6,6 +6,7 @@
     ├── InputError             (also a ValueError)   a value, a file or an option is not usable as given
     └── MissingDependencyError (also an ImportError) an optional library is not installed
     StoppedError                                     a run ended before its work was done; run it again
+    DeepWarning            (also a UserWarning)      the result stands, but its reader should know something
 
 Asking for a result before ``fit`` raises scikit-learn's own ``NotFittedError``. A command prints the one
 line of a :class:`DeepError`, or of an ``OSError`` (a full disk, a closed output), and exits with status 2; anything
@@ -18,6 +19,7 @@ from enum import IntEnum
 
 __all__ = [
     "DeepError",
+    "DeepWarning",
     "ExitStatus",
     "InputError",
     "MissingDependencyError",
@@ -25,6 +27,10 @@ __all__ = [
     "needs_extra",
     "printable",
 ]
+
+
+class DeepWarning(UserWarning):
+    """Something that a reader should know of the input; a command prints it in one line of standard error."""
 
 
 class ExitStatus(IntEnum):

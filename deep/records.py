@@ -76,6 +76,11 @@ class Example:
         if self.label not in (None, 0, 1):
             raise InputError(f"`label` must be 0, 1 or None. Got {self.label!r} in example {self.example_id!r}.")
 
+    @property
+    def has_texts(self) -> bool:
+        """Return whether there is anything to judge; a retrieval that found nothing leaves no source."""
+        return bool(self.source.strip() and self.claim.strip())
+
 
 @dataclass(frozen=True, slots=True)
 class Judgment:

@@ -192,7 +192,7 @@ NO_VOTE = r"`votes` must be 0, 1 or empty\. Got {} at row 1 \(from 0\), column '
         (frame_of(), r"at least one row"),
         (frame_of(1)[["item_id"]], r"`frame` must have a column of votes beside"),
         (frame_of(1)[["strict"]], r"`frame` must have a column item_id\. Got 'strict'"),
-        (frame_of(1).rename(columns={"strict": 0}), r"text above every column\. Got 0\."),
+        (frame_of(1).rename(columns={"strict": 0.5}), r"text above every column\. Got 0\.5\."),
         (pd.concat([frame_of(1), frame_of(1)["strict"]], axis=1), r"unique column names\. Got 'strict' twice"),
         (frame_of(1, dataset=["news"]), r"`dataset` must be given for a frame without .* Got both"),
         (pl.DataFrame({"item_id": ["a"], "strict": [float("inf")]}), r"Got inf at row 0"),

@@ -1,15 +1,17 @@
 """The cells of one column of a table: ids as text, votes and labels as 1, 0 or none, scores as numbers."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from html import escape
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes, shown
-from deep._util.names import check_name
+from deep._util.names import LONGEST, check_name
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequen
 
 class TablePlace(Protocol):
     """A table that has columns: a file, or a data frame."""
+
+    first: ClassVar[int]
+    """The number of its first row, for people."""
 
     @property
     def path(self) -> object:
@@ -83,17 +88,31 @@ def texts(column: Column, *, required: bool = False) -> "pa.ChunkedArray":
     import pyarrow as pa
     from pyarrow import compute
 
-    values = _plain(column.values)
+    values = _whole(_plain(column.values))
     if not (_is_text(values) or pa.types.is_integer(values.type) or pa.types.is_null(values.type)):
         raise InputError(
             f"`{column.name}` must be text or whole numbers. Got type {values.type} in {column.source.path}, column "
             f"{shown(column.name)}."
         )
     cells = values.cast(pa.string()).fill_null("")
-    first = compute.index(cells, "").as_py() if required else -1
-    if first >= 0:
-        raise InputError(f"`{column.name}` must not be empty. Got '' at {column.where(first)}.")
+    if required and compute.index(cells, "").as_py() >= 0:
+        empty = compute.equal(cells, "").to_numpy(zero_copy_only=False)
+        raise _error(column, empty, f"`{column.name}` must not be empty.", "", cells)
     return cells
+
+
+def _whole(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return whole numbers that are floats, as an empty cell or a merge makes them, as whole numbers."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not pa.types.is_floating(values.type):
+        return values
+    numbers = values.cast(pa.float64())
+    try:
+        return compute.if_else(compute.is_nan(numbers), None, numbers).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return values
 
 
 def text_cells(column: Column, *, required: bool = False) -> Texts:
@@ -114,14 +133,18 @@ def name_cells(column: Column, *, required: bool = False) -> Texts:
     """Return a column of names as strings, empty where a cell is."""
     cells = text_cells(column, required=required)
     for name in set(cells) - {""}:
-        if not name.isprintable():
-            check_name(name, column.name, where=f" at {column.where(int(np.flatnonzero(cells == name)[0]))}")
+        if not name.isprintable() or len(name) > LONGEST:
+            # Not by `==`: NumPy compares with a text without its NULs at the end.
+            check_name(name, column.name, where=f" at {column.where(cells.tolist().index(name))}")
     return cells
 
 
 def vote_cells(column: Column) -> Votes:
     """Return a voter's column as 1, 0, or -1 where a cell is empty."""
-    remedy = "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
+    remedy = (
+        "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`). Of grades "
+        "make votes: 1 from the one on that means consistent, 0 below it."
+    )
     return _ternary(column, "votes", remedy)
 
 
@@ -187,34 +210,30 @@ def _votes_of_numbers(column: "pa.ChunkedArray") -> tuple[Votes, Mask]:
 
 
 def _numbers(column: "pa.ChunkedArray") -> tuple[Floats, Mask]:
-    """Return a column as floats, nan where empty, and a mask with True at (one of) the cells that are none."""
+    """Return a column as floats, nan where empty, and a mask with True at the cells that are none."""
     import pyarrow as pa
     from pyarrow import compute
 
     wrong = np.zeros(len(column), dtype=bool)
     if _is_text(column):
         column = compute.if_else(compute.equal(column, ""), pa.scalar(None, pa.string()), column)
-        first = _first_uncastable(column)
-        if first is not None:
-            wrong[first] = True
+        wrong[list(_uncastable(column))] = True
+        if wrong.any():
             return np.full(len(column), np.nan), wrong
     elif not _is_numeric(column.type):
         return np.full(len(column), np.nan), ~wrong
     return column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64), wrong
 
 
-def _first_uncastable(column: "pa.ChunkedArray") -> int | None:
-    """Return the first row of a text column that is no number: halve the part that fails until it is one row."""
-    if _castable(column):
-        return None
-    start, stop = 0, len(column)
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        if _castable(column.slice(start, middle - start)):
-            start = middle
+def _uncastable(column: "pa.ChunkedArray", start: int = 0) -> Iterator[int]:
+    """Yield the rows of a text column that are no numbers: halve each part that fails until it is one row."""
+    if not _castable(column):
+        if len(column) == 1:
+            yield start
         else:
-            stop = middle
-    return start
+            middle = len(column) // 2
+            yield from _uncastable(column.slice(0, middle), start)
+            yield from _uncastable(column.slice(middle), start + middle)
 
 
 def _castable(column: "pa.ChunkedArray") -> bool:
@@ -227,10 +246,41 @@ def _castable(column: "pa.ChunkedArray") -> bool:
     return True
 
 
-def _error(column: Column, wrong: Mask, rule: str, remedy: str) -> InputError:
-    """Return the error for the first wrong cell of a column."""
-    row = int(np.flatnonzero(wrong)[0])
-    return InputError(f"{rule} Got {shown(column.values[row].as_py())} at {column.where(row)}. {remedy}")
+MOST_PLACES = 10
+"""Further rows that an error names."""
+
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
+
+
+def _error(column: Column, wrong: Mask, rule: str, remedy: str, cells: "pa.ChunkedArray | None" = None) -> InputError:
+    """Return the error for the wrong cells of a column: the first, and the rows of others."""
+    rows = np.flatnonzero(wrong).tolist()
+    cell = _cell(column.values if cells is None else cells, rows[0])
+    if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell):
+        remedy = f"Its decimal comma is the cause: write a point, as in {cell.strip().replace(',', '.')}."
+    more = [column.start + row + column.source.first for row in rows[1:]]
+    place = f"{column.where(rows[0])}{f', and in {more_rows(more)}' if more else ''}"
+    return InputError(f"{rule} Got {shown(cell)} at {place}. {remedy}".strip())
+
+
+def more_rows(rows: Sequence[int]) -> str:
+    """Return how many further rows have a fault, and the first of their numbers.
+
+    Examples
+    --------
+    >>> more_rows([3, 9])
+    '2 more rows (3, 9)'
+    """
+    numbers = ", ".join(map(str, rows[:MOST_PLACES])) + (", ..." if len(rows) > MOST_PLACES else "")
+    return f"{len(rows):,} more row{'s' if len(rows) > 1 else ''} ({numbers})"
+
+
+def _cell(values: "pa.ChunkedArray", row: int) -> object:
+    """Return a cell, or its type where Python has no value for it: a time of an unknown time zone, or out of range."""
+    try:
+        return values[row].as_py()
+    except (ArithmeticError, LookupError, ValueError):  # Arrow's own errors are ValueErrors
+        return str(values.type)
 
 
 def _plain(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
@@ -262,6 +312,9 @@ def _is_numeric(kind: "pa.DataType") -> bool:
 
 MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 """Of splitmix64's finalizer, which spreads every bit over all of a 64-bit number."""
+
+LONG_TEXT = 1 << 12
+"""Bytes above which a text is hashed by its digest."""
 
 WORD = 8
 """Bytes of a text that are hashed at once."""
@@ -297,6 +350,13 @@ def hash_texts(column: "pa.ChunkedArray") -> Hashes:
 
 
 def _hash_chunk(texts: "pa.LargeStringArray") -> Hashes:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    long = compute.greater(compute.binary_length(texts), LONG_TEXT)
+    if compute.any(long).as_py():  # the loop below takes a step for every word of the longest text
+        digests = [blake2b(text.as_buffer()).hexdigest() for text in texts.filter(long)]
+        texts = compute.replace_with_mask(texts, long, pa.array(digests, pa.large_string()))
     _, places, data = texts.buffers()
     ends = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     start, stop = int(ends[0]), int(ends[-1])

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, check_votes, shown
 from deep._util.columns import Column, label_cells, name_cells, text_cells, vote_cells
-from deep._util.names import check_name, family_of
+from deep._util.names import check_name, check_no_known, family_of
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def without_codes(table: "pa.Table") -> "pa.Table":
 class FramePlace:
     """Where a cell of a frame stands."""
 
+    first: ClassVar[int] = 0
     path: str = "`frame`"
 
     def where(self, row: int, column: str) -> str:
@@ -160,19 +161,20 @@ def _wide(columns: Mapping[str, Column]) -> tuple[tuple[str, ...], Votes]:
     voters = {name: column for name, column in columns.items() if name not in ROLES}
     if not voters:
         raise InputError(f"`frame` must have a column of votes beside {', '.join(ROLES)}. Got {_listed(columns)}.")
+    check_no_known(voters, ROLES, "frame", "drop it")
     return tuple(voters), np.column_stack([vote_cells(column) for column in voters.values()])
 
 
 def _layout_of(columns: Iterable[str]) -> Layout:
     """Return the layout that the names of the columns show."""
-    names = {*columns}
-    if {*LONG["crowd-kit"].values()} <= names and "item_id" not in names:
-        return "crowd-kit"
-    return "long" if long_names(names) else "wide"
+    names = long_names({*columns})
+    return ("crowd-kit" if names is LONG["crowd-kit"] else "long") if names else "wide"
 
 
 def long_names(columns: Collection[str]) -> dict[str, str]:
     """Return the columns of a long table, a row an item and judge, by what they hold; none where it is not one."""
+    if {*LONG["crowd-kit"].values()} <= {*columns} and "item_id" not in columns:
+        return LONG["crowd-kit"]
     names = {role: next((name for name in said if name in columns), "") for role, said in SAID.items()}
     return names if all(names.values()) else {}
 
@@ -186,7 +188,7 @@ def _columns(frame: Frame) -> dict[str, Column]:
             f"`frame` must be a data frame of pandas, Polars or pyarrow. Got {type(frame).__name__}. "
             "Give an array of votes with `voter_names`."
         )
-    _check_names(frame)
+    frame = _with_names(frame)
     try:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -201,14 +203,15 @@ def _columns(frame: Frame) -> dict[str, Column]:
     return {name: Column(FramePlace(), name, table[name]) for name in table.column_names if name not in index}
 
 
-def _check_names(frame: Frame) -> None:
-    """Raise where a column of a pandas frame has no text as its name, which Arrow would turn into one."""
-    names = getattr(frame, "columns", ())
-    if hasattr(frame, "iloc"):
-        wrong = next((name for name in names if not isinstance(name, str)), None)
-        if wrong is not None:
-            raise InputError(f"`frame` must have text above every column. Got {wrong!r}. Rename the column.")
-        _check_unique(names)
+def _with_names(frame: Any) -> Frame:
+    """Return a frame of pandas with text above every column, also where a pivot has put numbers there."""
+    if not hasattr(frame, "iloc"):
+        return cast("Frame", frame)
+    for name in frame.columns:
+        if not isinstance(name, str | int | np.integer) or isinstance(name, bool):
+            raise InputError(f"`frame` must have text above every column. Got {name!r}. Rename the column.")
+    _check_unique(map(str, frame.columns))
+    return cast("Frame", frame.rename(columns=str))
 
 
 def _check_unique(names: Iterable[str]) -> None:

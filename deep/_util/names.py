@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import sha256
 
 from deep.exceptions import InputError
@@ -213,8 +213,38 @@ def plain_form(name: str) -> str:
     """
     if not ODD.search(name):
         return name  # nearly all
-    visible = "".join(c for c in name if unicodedata.category(c) != "Cf" and c not in INVISIBLE)
-    return " ".join(unicodedata.normalize("NFC", visible).split())
+    for character in {*name}:  # each once: names may be whole texts
+        if unicodedata.category(character) == "Cf" or character in INVISIBLE:
+            name = name.replace(character, "")
+    return " ".join(unicodedata.normalize("NFC", name).split())
+
+
+LABEL_NAMES = ("gold", "target", "y")
+"""Names that others give to the column of labels."""
+
+
+def meant_column(name: str, known: Collection[str]) -> str | None:
+    """Return the known column that a name seems to mean: its own but for case and outer blanks, or another for labels.
+
+    Examples
+    --------
+    >>> [meant_column(name, ("label", "dataset")) for name in ("Label ", "gold", "label", "strict")]
+    ['label', 'label', None, None]
+    """
+    plain = name.strip().casefold()
+    if "label" in known and plain in LABEL_NAMES:
+        return "label"
+    return plain if plain in known and plain != name else None
+
+
+def check_no_known(names: Iterable[str], known: Collection[str], param: str, leave_out: str) -> None:
+    """Raise where a column that would be a voter seems to mean a known one: a label that votes is always right."""
+    for name in names:
+        if (meant := meant_column(name, known)) is not None:
+            raise InputError(
+                f"`{param}` must name its columns as deep does. Got {name!r}, which may be the column {meant!r}. "
+                f"Rename it, or {leave_out.format(name=name)}."
+            )
 
 
 def check_twins(names: Iterable[str], param: str) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overlo
 from uuid import uuid4
 
 from deep._util import sqlite_log
-from deep.asking._options import AskProgress, ProgressCallback
+from deep.asking._options import NO_SOURCE, NOT_ASKED, AskProgress, ProgressCallback
 from deep.exceptions import InputError, printable
 from deep.judges import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
@@ -286,9 +286,8 @@ def judge(function: Any = None, /, **options: Any) -> Any:
 
 
 SECONDS_BETWEEN_LOOKS = 0.5
-FAILED, NOT_ASKED = Judgment(-1, "failed"), Judgment(-1, "not_asked")
-RECENT = 100_000
-"""Judgments that are kept in memory as well."""
+FAILED = Judgment(-1, "failed")
+RECENT_JUDGMENTS = 100_000  # kept in memory as well as on disk
 
 TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, voter TEXT, judgment TEXT, cost REAL) WITHOUT ROWID"
 
@@ -395,7 +394,9 @@ class Calls:
         keys = [{column.name: _function(column).key(example) for column in columns} for example in examples]
         return [
             {voter: self._recent.get(key) or self.known(key) or self._failed.get(key) for voter, key in row.items()}
-            for row in keys
+            if example.has_texts
+            else dict.fromkeys(row, NO_SOURCE)
+            for row, example in zip(keys, examples, strict=True)
         ]
 
     def left(self, columns: "Sequence[PlannedVoter]", examples: Iterable[Example]) -> Iterator[float | None]:
@@ -424,7 +425,7 @@ class Calls:
             self._failed[key] = judgment
             return
         self._recent[key] = judgment
-        while len(self._recent) > RECENT:
+        while len(self._recent) > RECENT_JUDGMENTS:
             del self._recent[next(iter(self._recent))]
         self.spent += judgment.cost or 0.0
         if not self._coming:
@@ -503,9 +504,8 @@ class _Round:
         self, columns: "Sequence[PlannedVoter]", examples: Iterable[Example], *, alone: bool = False
     ) -> str | None:
         """Call all functions on all examples; where they are alone, each on the first before all else."""
-        begin = 0
-        if alone and (first := next(iter(examples), None)) is not None:
-            begin = 1
+        begin, first = next(((n, e) for n, e in enumerate(examples, start=1) if alone and e.has_texts), (0, None))
+        if first is not None:
             await asyncio.gather(*(self._one(column, first, self.calls.room(column)[1]) for column in columns))
             if len(self.errors) == len(columns):
                 said = "; ".join(f"{voter}: {_said(error)}" for voter, error in self.errors.items())
@@ -528,6 +528,8 @@ class _Round:
 
     async def _one(self, column: "PlannedVoter", example: Example, room: asyncio.Semaphore) -> None:
         """Bring one judgment to an end; the same texts, called with at this moment, are waited for."""
+        if not example.has_texts:
+            return
         calls, judge, voter = self.calls, _function(column), column.name
         key = judge.key(example)
         while key in calls.open:

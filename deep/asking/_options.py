@@ -10,12 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deep.exceptions import InputError
+from deep.records import Judgment
 
 if TYPE_CHECKING:
     from deep.llm import Client, ConcurrencyLimit, PriceBook, Provider, Quirk, Tally, Terms
 
 
 OPENAI_URL = "https://api.openai.com/v1"
+
+NO_SOURCE = Judgment(-1, "no_source")
+NOT_ASKED = Judgment(-1, "not_asked")
 
 
 def base_url_from(given: str | None) -> str:

@@ -17,7 +17,7 @@ from deep.exceptions import InputError
 from deep.judges import Judge, Program
 from deep.llm import Provider, Request
 from deep.prompt_pool import FewShot, PromptJudge
-from deep.records import Example, Judgment, Reason
+from deep.records import ABSTAIN, Example, Judgment, Reason
 
 CLAIMS_AT_ONCE = 50
 """Claims about one document that are asked about together, so that no document fills the memory."""
@@ -99,7 +99,7 @@ class Plan:
             check_name(voter, "llm")
         self.calls.check(self.functions)
         shown = {few.version: few for judge, _ in self.prompts if (few := judge.few_shot) is not None}
-        for example in self.examples if shown else ():
+        for example in self.complete if shown else ():
             for few in shown.values():
                 few.choose(example)
 
@@ -193,16 +193,26 @@ class Plan:
         return self.examples.check()
 
     @property
+    def complete(self) -> Iterator[Example]:
+        """The examples that have a source and a claim: no judge is asked about others."""
+        return (example for example in self.examples if example.has_texts)
+
+    @cached_property
+    def n_complete(self) -> int:
+        """The number of examples that judges are asked about; all are checked first."""
+        return sum(1 for _ in self.complete) if self.n_examples else 0
+
+    @property
     def n_requests(self) -> int:
         """The number of requests in all, those of staged judges left out: they are known only as answers come."""
         cut = [judge for judge, _ in self.prompts if judge.chunk is not None]
-        whole = self.n_examples * sum(judge.samples for judge, _ in self.prompts if judge.chunk is None)
-        return whole + sum(judge.n_questions(example) for example in (self.examples if cut else ()) for judge in cut)
+        whole = self.n_complete * sum(judge.samples for judge, _ in self.prompts if judge.chunk is None)
+        return whole + sum(judge.n_questions(example) for example in (self.complete if cut else ()) for judge in cut)
 
     @property
     def n_offline(self) -> int:
         """The number of judgments that need no LLM."""
-        return self.n_examples * len(self.offline)
+        return self.n_complete * len(self.offline)
 
     def requests(self, examples: Iterable[Example] | None = None) -> Iterator[Request]:
         """Yield the requests of all prompts, those that concern one document together, about all or some examples.
@@ -218,7 +228,7 @@ class Plan:
         llms = dict.fromkeys(column.llm for _, column in self.prompts)
         for llm, first in product(llms, (True, False)):
             columns = [c for judge, c in self.prompts if c.llm == llm and judge.prompt.document_first is first]
-            asked = (q for e, column in product(examples, columns) for q in next(self.program(column, e)))
+            asked = (q for e, column in product(examples, columns) for q in next(self.program(column, e), ()))
             cut = first and any(judge.chunk is not None for judge, _ in self.prompts)
             yield from _by_group(asked) if cut else asked
 
@@ -227,7 +237,7 @@ class Plan:
         identity = ProgramId(column.name, str(example.dataset), example.example_id)
         provider = self.providers.get(column.llm)
         model, endpoint = (column.llm, self.endpoint) if provider is None else (model_of(column.llm), provider.endpoint)
-        program = unbroken(column.judge.program(example), identity, "unparsable", tell=tell)
+        program = unbroken(program_of(column.judge, example), identity, "unparsable", tell=tell)
         return as_requests(program, identity, model, endpoint)
 
     def programs(
@@ -272,6 +282,14 @@ def _by_group(requests: Iterable[Request]) -> Iterator[Request]:
     for request in requests:
         groups.setdefault(request.group, []).append(request)
     return chain.from_iterable(groups.values())
+
+
+NO_SOURCE = Judgment(vote=ABSTAIN, reason="no_source")
+
+
+def program_of(judge: Judge, example: Example) -> Program[Judgment]:
+    """Ask what a judge asks about an example; nothing where there is nothing to judge."""
+    return (yield from judge.program(example)) if example.has_texts else NO_SOURCE
 
 
 def unbroken(program: Program[Judgment], identity: ProgramId, reason: Reason, *, tell: bool) -> Program[Judgment]:
@@ -320,6 +338,7 @@ def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | No
     """
     try:
         known = tuple(_of_votes(path, examples) if _is_table(Path(path)) else read_examples(path))
+        known = tuple(example for example in known if example.has_texts)
     except InputError as error:
         raise InputError(_PARAM.sub("`few_shot`", str(error))) from None
     return FewShot(known, shots, family_of)

@@ -171,7 +171,7 @@ def run_plan(
     """Call the functions of a plan, and ask what the ledger lacks; without options, or not to `ask`, no LLM is."""
     if not ask:
         return RunOutcome(llm.Tally(0), FROM_LEDGER)
-    tally = llm.Tally(plan.n_examples * len(plan.functions))
+    tally = llm.Tally(plan.n_complete * len(plan.functions))
     if plan.functions:
         alone = len(plan.functions) == len(plan.columns)
         stopped = plan.calls.ask(plan.functions, plan.examples, tally, progress, alone=alone)

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
 from deep._util.checks import Votes
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import whole_file
-from deep.asking._functions import NOT_ASKED
+from deep.asking._options import NO_SOURCE, NOT_ASKED
 from deep.asking._plan import Plan, PlannedVoter, unbroken
 from deep.asking._replay import ProgramId, Replay
 from deep.asking._vote_files import chunks
@@ -83,12 +83,19 @@ def judge_offline(
     Judges that are quicker on many examples take all at once; the others go together from example to example, so
     that lexical checks share the analysis of a text.
     """
-    batches = {c.name: c.judge.label_many(examples) for c in columns if hasattr(c.judge, "label_many")}
-    for i, example in enumerate(examples):
-        yield {
+    complete = [example for example in examples if example.has_texts]
+    many = [column for column in columns if complete and hasattr(column.judge, "label_many")]
+    batches = {column.name: cast("Any", column.judge).label_many(complete) for column in many}
+    judged = (
+        {
             column.name: batches[column.name][i] if column.name in batches else _judged(column, example, tell=tell)
             for column in columns
         }
+        for i, example in enumerate(complete)
+    )
+    nothing = dict.fromkeys((column.name for column in columns), NO_SOURCE)
+    for example in examples:
+        yield next(judged) if example.has_texts else nothing
 
 
 def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:

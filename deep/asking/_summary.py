@@ -98,8 +98,8 @@ class Estimate:
 
     def add_functions(self, plan: Plan) -> None:
         """Count the calls of functions."""
-        total = self.calls + self.settled + plan.n_examples * len(plan.functions)
-        for cost in plan.calls.left(plan.functions, plan.examples):
+        total = self.calls + self.settled + plan.n_complete * len(plan.functions)
+        for cost in plan.calls.left(plan.functions, plan.complete):
             self.calls += 1
             self.unpriced_calls += cost is None
             self.dollars = _plus(self.dollars, cost or 0.0)
@@ -180,7 +180,7 @@ def _most_calls(plan: Plan) -> int | None:
     """Return the most calls that the staged judges can make; None where one of them cannot say."""
     total = 0
     judges = [column.judge for column in plan.staged]
-    for example in plan.examples:
+    for example in plan.complete:
         bounds = [judge.most_calls(example) if isinstance(judge, LLMJudge) else None for judge in judges]
         known = [bound for bound in bounds if bound is not None]
         if len(known) < len(bounds):

@@ -28,7 +28,7 @@ def add_arguments(parser: console.CommandParser) -> None:
         console.Subcommand("info", "print the card of a benchmark or a file", _add_names, _info),
         console.Subcommand("fetch", "download a benchmark", _add_fetch, _fetch),
         console.Subcommand("path", "print the folders of benchmarks, or the folder of one", _add_path, _path),
-        console.Subcommand("check", "report the faults in files of examples or votes", _add_tables, _check),
+        console.Subcommand("check", "report the faults in files of examples or votes", _add_check, _check),
         console.Subcommand("leakage", "report documents that are in several places", _add_tables, _leakage),
         shared=console.add_json,
     )
@@ -52,6 +52,11 @@ def _add_path(parser: console.CommandParser) -> None:
 def _add_tables(parser: console.CommandParser) -> None:
     console.add_options(parser, "votes", "ignore", "dataset", votes={"help": "tables of votes, joined as `fit` does"})
     _add_names(parser, "*")
+
+
+def _add_check(parser: console.CommandParser) -> None:
+    _add_tables(parser)
+    console.add_strict(parser)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -98,12 +103,15 @@ def _check(args: argparse.Namespace) -> int:
     votes, checked = _read_votes(args), []
     for name in args.names:
         examples = console.examples_from(args, name)
-        n, cards = examples.check(), datasets.describe_examples(examples)
-        labeled = sum(card.labeled for card in cards)
-        checked.append({"name": name, "n": n, "labeled": labeled, "datasets": [card.dataset for card in cards]})
+        n, cards = examples.check(strict=args.strict), datasets.describe_examples(examples)
+        row = {"name": name, "n": n, "labeled": sum(card.labeled for card in cards)}
+        row["incomplete"] = sum(not example.has_texts for example in examples)
+        checked.append(row | {"datasets": [card.dataset for card in cards]})
     line = "{name}: {n:,} examples, {labeled:,} labeled, in {where}"
     lines = [*(line.format(**row, where=", ".join(row["datasets"])) for row in checked), *map(repr, votes)]
-    console.print_result(console.SCHEMA | {"checked": checked}, [*lines, "nothing is wrong"], as_json=args.json)
+    incomplete = sum(row["incomplete"] for row in checked)
+    lines.append(f"{incomplete:,} rows have nothing to judge" if incomplete else "nothing is wrong")
+    console.print_result(console.SCHEMA | {"checked": checked}, lines, as_json=args.json)
     return ExitStatus.DONE
 
 

@@ -64,6 +64,7 @@ def _add_ask(parser: console.CommandParser) -> None:
     add("--from-ledger", metavar="LEDGER", help="write the votes that this ledger holds, and ask nothing")
     console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "call out voters above it: status 1"})
     console.add_example_options(parser)
+    console.add_strict(parser)
     console.add_batch_file_options(parser)
 
 
@@ -71,6 +72,8 @@ def _ask(args: argparse.Namespace) -> int:
     console.shard_limits(args)  # what is no limit is refused before anything is read
     args.ledger = args.from_ledger or args.ledger
     plan = _plan(args)
+    if args.strict:
+        plan.examples.check(strict=True)
     plan.check_questions()
     options = console.ask_options(args, args.out) if plan.asks else None
     if args.batch_out or args.batch_in:

@@ -20,6 +20,7 @@ from ._options import add_offline_options as add_offline_options
 from ._options import add_options as add_options
 from ._options import add_own_judges as add_own_judges
 from ._options import add_prompt_options as add_prompt_options
+from ._options import add_strict as add_strict
 from ._options import add_target_options as add_target_options
 from ._options import ask_options as ask_options
 from ._options import ask_programs as ask_programs

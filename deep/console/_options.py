@@ -221,6 +221,11 @@ def add_example_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--main-only", action="store_true", help="TofuEval: leave out summaries of marginal topics")
 
 
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """Add ``--strict``."""
+    parser.add_argument("--strict", action="store_true", help="end with an error where a row has no source or no claim")
+
+
 def column_map(args: argparse.Namespace) -> Mapping[str, str]:
     """Return field to column, for the columns that have another name."""
     given = {field: getattr(args, f"{field}_column") for field in FIELDS}

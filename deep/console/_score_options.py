@@ -298,7 +298,9 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
     """
     if bool(args.votes) == args.simulated:
         what = "both" if args.votes else "neither"
-        raise InputError(f"`VOTES` or `simulated` must be given. Got {what}. Give tables of votes.")
+        grades = "; of grades or scores make votes first, 1 from the one on that means consistent and 0 below it"
+        alone = grades if args.scores and not args.votes else ""
+        raise InputError(f"`VOTES` or `simulated` must be given. Got {what}. Give tables of votes{alone}.")
     every, soft = read_votes_and_scores(args)
     if soft is not None:  # a label known beside the scores is known
         every = every.with_columns(labels=soft.labels)
@@ -327,7 +329,7 @@ def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object
         "votes": files["votes"] or SIMULATED,
         "voters": datasets.vote_details(args.votes),
         "failures": _failures(args, votes),
-        "licences": benchmarks.licence_terms(votes.dataset_names),
+        "licences": benchmarks.licence_terms(datasets.benchmark_datasets(args.votes) & {*votes.dataset_names}),
     }
 
 

@@ -12,7 +12,9 @@ from ._given import VotesGiven as VotesGiven
 from ._given import as_examples as as_examples
 from ._given import as_labels as as_labels
 from ._given import as_votes as as_votes
+from ._given import is_frame as is_frame
 from ._given import is_paths as is_paths
+from ._given import warn_of_copies as warn_of_copies
 from ._judgments import BESIDE as BESIDE
 from ._judgments import Failures as Failures
 from ._judgments import JudgmentDetail as JudgmentDetail
@@ -41,6 +43,7 @@ from ._labels import read_labels as read_labels
 from ._labels import read_people as read_people
 from ._origin import FoundTexts as FoundTexts
 from ._origin import Item as Item
+from ._origin import benchmark_datasets as benchmark_datasets
 from ._origin import origin_record as origin_record
 from ._origin import read_documents as read_documents
 from ._origin import read_examples as read_examples
@@ -70,6 +73,7 @@ from ._tables import PUBLISHED_RANGES as PUBLISHED_RANGES
 from ._tables import VOTE_COLUMNS as VOTE_COLUMNS
 from ._tables import Paths as Paths
 from ._tables import ScoreTable as ScoreTable
+from ._tables import Tables as Tables
 from ._tables import choose_datasets as choose_datasets
 from ._tables import join_scores as join_scores
 from ._tables import locate_row as locate_row

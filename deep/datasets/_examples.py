@@ -1,18 +1,22 @@
 """Examples from files, from Hugging Face datasets and from anything that yields mappings; never all in memory."""
 
+import warnings
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from deep._util.columns import VOTE_WORDS
+from deep._util.columns import VOTE_WORDS, more_rows
 from deep._util.files import check_regular
-from deep._util.names import check_name, is_storable, plain_form
+from deep._util.names import check_name, is_storable, meant_column, plain_form
 from deep._util.plain_cells import read_row
 from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows, rows_of_text
-from deep.exceptions import InputError
+from deep.exceptions import DeepWarning, InputError
 from deep.records import Example
 
 REQUIRED = ("source", "claim")
@@ -27,6 +31,10 @@ ITEM_ID = "item_id"
 _LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "nan": None, "none": None, "null": None} | VOTE_WORDS
 
 
+PROBED = 100
+"""Rows in which a column is looked for that one of them lacks."""
+
+
 class Examples(ABC):
     """Examples that can be gone through again and again.
 
@@ -37,6 +45,8 @@ class Examples(ABC):
     """
 
     name: str
+    require_source: bool = True
+    """Whether an example without a source is a fault; not where its benchmark publishes none."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Example]:
@@ -55,8 +65,8 @@ class Examples(ABC):
         """Return the place of an example, counted from 1, for an error message."""
         return f"in row {number} of {self.origin}"
 
-    def check(self) -> int:
-        """Read everything once, and return the number of examples.
+    def check(self, *, strict: bool = False) -> int:
+        """Read everything once, and return the number of examples; warn of those without a source or a claim.
 
         Of each example eight bytes are kept, so ten million need 80 MB; a file is read again only to say where an
         id comes twice.
@@ -64,11 +74,29 @@ class Examples(ABC):
         Raises
         ------
         InputError
-            There is none, a row is not usable, or an id comes twice within a dataset.
+            There is none, a row is not usable, an id comes twice within a dataset, or no row, with `strict` any, has
+            no source or no claim.
         """
-        identities = array("q", (_twin_hash(example) for example in self))
+        identities, lacking = array("q"), array("q")
+        for number, example in enumerate(self, start=1):
+            identities.append(_twin_hash(example))
+            if not example.has_texts:
+                lacking.append(number)
         if not identities:
             raise InputError(f"`examples` must hold at least one row. Got none in {self.origin}. Add one, or leave it.")
+        if lacking and self.require_source:
+            more = f", and in {more_rows(lacking[1:])}" if lacking[1:] else ""
+            place = f"{self.at(lacking[0])}{more}"
+            if strict or len(lacking) == len(identities):
+                raise InputError(
+                    f"`examples` must have a source and a claim in every row. Got none {place}. Fill it in."
+                )
+            warnings.warn(
+                f"{len(lacking):,} of {len(identities):,} rows have no source or no claim, and no judge is asked about "
+                f"them (the reason is no_source): {place}.",
+                DeepWarning,
+                stacklevel=2,
+            )
         ordered = np.frombuffer(identities, dtype=np.int64)
         ordered.sort()  # in place: the array is ours
         repeated = ordered[1:][ordered[1:] == ordered[:-1]]
@@ -126,6 +154,31 @@ class _Rows(Examples):
     def _rows(self) -> Iterator[Located]:
         """Yield the rows, each with its line."""
 
+    @cached_property
+    def _present(self) -> set[str]:
+        """The columns that any of the first rows has: rows of JSON may leave out what is empty."""
+        return {name for _, row in islice(self._rows(), PROBED) for name in row}
+
+    def check(self, *, strict: bool = False) -> int:
+        """Read everything once, as :meth:`Examples.check` does; an error tells of all rows that are not usable."""
+        try:
+            return super().check(strict=strict)
+        except InputError as error:
+            whole_file = any(self.columns[field] not in self._present for field in self.needed)
+            others = [] if whole_file else [*self._faulty()][1:]
+            if not others:
+                raise
+            raise InputError(f"{error} Not usable either: {more_rows(others)}.") from None
+
+    def _faulty(self) -> Iterator[int]:
+        """Yield the numbers of the rows that are not usable, as far as the file can be read."""
+        with suppress(InputError):
+            for number, (line, row) in enumerate(self._rows(), start=1):
+                try:
+                    self._example(row, number, line)
+                except InputError:
+                    yield number
+
     def __iter__(self) -> Iterator[Example]:
         for number, (line, row) in enumerate(self._rows(), start=1):
             yield self._example(row, number, line)
@@ -142,8 +195,10 @@ class _Rows(Examples):
 
     def _example(self, row: FileRow, number: int, line: int | None) -> Example:
         for field in self.needed:
-            if self.columns[field] not in row:
+            if self.columns[field] not in row and self.columns[field] not in self._present:
                 raise self._missing(field, row, number, line)
+        if number == 1:
+            self._check_names(row, number, line)
         values = {field: row.get(column) for field, column in self.columns.items()} | {"example_id": self._id(row)}
         source, claim, question = (self._checked_text(field, values, number, line) for field in TEXTS)
         names = {field: _text(values[field]) for field in NAMES}
@@ -168,17 +223,29 @@ class _Rows(Examples):
             question=question or None,
         )
 
+    def _check_names(self, row: FileRow, number: int, line: int | None) -> None:
+        """Raise where a column seems to be a field that the rows lack; as such it would be passed over."""
+        lacking = [field for field in FIELDS if self.columns[field] not in row and field not in self.mapped]
+        for name, value in row.items():
+            field = meant_column(str(name), lacking)
+            # A column `target` of texts is no label; one that is spelt as a field is, whatever it holds.
+            if field and (str(name).strip().casefold() == field or (_text(value) or "").lower() in _LABELS):
+                raise InputError(
+                    f"`examples` must name its columns as deep does. Got {name!r} {self._place(number, line)}, which "
+                    f"may be the column {field!r}. {self._renaming(field)}."
+                )
+
     def _id(self, row: FileRow) -> object:
         """Return the name of a row: the example's id or, where there is no such column, the item's."""
         name = self.columns["example_id"]
         return row.get(name if name in row or "example_id" in self.mapped else ITEM_ID)
 
     def _checked_text(self, field: str, values: FileRow, number: int, line: int | None) -> str:
-        """Return a text of a row; empty where a question is missing, which alone may be."""
+        """Return a text of a row; empty where it is missing."""
         text = values[field]
-        if field not in REQUIRED and (text is None or text != text or (isinstance(text, str) and not text.strip())):
+        if text is None or text != text or (isinstance(text, str) and not text.strip()):
             return ""
-        if not isinstance(text, str) or not text.strip():
+        if not isinstance(text, str):
             allowed = ("text", "Fill it in, or drop the row")
             optional = ("text or empty", "Leave it empty, or map another column")
             raise self._wrong(field, *(allowed if field in REQUIRED else optional), values, number, line)

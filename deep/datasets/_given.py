@@ -1,34 +1,40 @@
 """Examples, votes and labels as people have them: a data frame, a table of Arrow, paths, or deep's own records."""
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from deep._util.checks import shown
+from deep._util.columns import VOTE_OF_TEXT, listed
 from deep._util.frames import Frame, frame_rows, frame_with
 from deep.datasets._examples import Examples, examples_from_dataset
-from deep.datasets._labels import LabelTable, join_labels, read_labels
+from deep.datasets._labels import join_labels, read_labels
 from deep.datasets._origin import read_examples
+from deep.datasets._source import UNNAMED
 from deep.datasets._tables import Paths, read_votes
-from deep.exceptions import InputError
+from deep.exceptions import DeepWarning, InputError
 from deep.records import Example, VoteMatrix
 
 VotesGiven = VoteMatrix | Frame | Paths
 """Votes, a data frame with the columns of a table of votes, or paths of such tables."""
 
 LabelsGiven = npt.ArrayLike | Frame | Paths
-"""1, 0 or -1 for each row of votes, a frame with item_id and label, or paths of tables of labels."""
-
-DATASET = "data"
-"""The dataset of the rows of a frame that has no column dataset."""
+"""1, 0 or nothing for each row of votes, a frame with item_id and label, or paths of tables of labels."""
 
 
 def is_paths(given: object) -> TypeGuard[Paths]:
     """Return whether something is a path or paths."""
     listed = given if isinstance(given, list | tuple) else [given]
     return bool(listed) and all(isinstance(one, str | Path) for one in listed)
+
+
+def is_frame(given: object) -> TypeGuard[Frame]:
+    """Return whether something is a data frame or a table of Arrow, and not one column, a Series or an array."""
+    return isinstance(given, Frame) and (hasattr(given, "columns") or hasattr(given, "schema"))
 
 
 def as_votes(votes: object) -> VoteMatrix:
@@ -54,7 +60,7 @@ def as_votes(votes: object) -> VoteMatrix:
     if isinstance(votes, VoteMatrix):
         return votes
     if isinstance(votes, Frame):
-        return VoteMatrix.from_frame(frame_with(votes, dataset=DATASET))
+        return VoteMatrix.from_frame(frame_with(votes, dataset=UNNAMED))
     if is_paths(votes):
         return read_votes(votes)
     raise InputError(
@@ -72,7 +78,7 @@ def as_examples(examples: Examples | Iterable[Example] | Frame | str | Path) -> 
         It is something else, or cannot be read.
     """
     if isinstance(examples, Frame):
-        return examples_from_dataset(frame_rows(examples), name=DATASET)
+        return examples_from_dataset(frame_rows(examples), name=UNNAMED)
     if isinstance(examples, str | Path):
         return read_examples(examples)
     if isinstance(examples, Examples):
@@ -84,19 +90,88 @@ def as_examples(examples: Examples | Iterable[Example] | Frame | str | Path) -> 
     return given
 
 
-def as_labels(labels: LabelsGiven, votes: VoteMatrix) -> VoteMatrix:
+def as_labels(labels: LabelsGiven, votes: VoteMatrix, given: object = None) -> VoteMatrix:
     """Return votes with labels, and no others on their datasets.
 
     Parameters
     ----------
-    labels : array-like of shape (n_examples,), data frame, or path or sequence of paths
-        An array has 1, 0, or -1 where there is none; others the columns dataset, item_id and label.
+    labels : array-like of shape (n_examples,), Series, data frame, or path or sequence of paths
+        A list, an array, or a Series by position: 1, 0, or -1, None or NaN where there is none. A Series of pandas
+        with another index than 0, 1, ... is aligned, by the index of the frame of votes or by item_id (dataset and
+        item_id). Others have the columns dataset, item_id and label.
     votes : VoteMatrix
+    given : object, optional
+        What the votes were read from: where that is a frame of pandas, its index tells which row a label is of.
+
+    Raises
+    ------
+    InputError
+        A label is none of these, or it is not known which item a label is of.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from deep.datasets import as_labels
+    >>> votes = VoteMatrix([[1], [0], [1]], ["a", "b", "c"], ["strict"], ["news"] * 3, [-1, -1, -1])
+    >>> as_labels([1, None, 0], votes).labels.tolist()
+    [1, -1, 0]
+    >>> as_labels(pd.Series({"c": 0, "a": 1}), votes).labels.tolist()
+    [1, -1, 0]
     """
-    if isinstance(labels, Frame):
-        found = frame_with(labels, dataset=votes.dataset_names[0], votes=np.zeros(len(frame_rows(labels)), np.int8))
-        read = VoteMatrix.from_frame(found)
-        return join_labels(votes, LabelTable(read.example_ids, read.datasets, read.labels, read.document_ids))
-    if is_paths(labels):
+    if hasattr(labels, "iloc") and not hasattr(labels, "columns"):  # a Series of pandas
+        labels = _aligned(labels, votes, given)
+    if is_paths(labels) or is_frame(labels):
         return join_labels(votes, read_labels(labels, votes))
-    return VoteMatrix(**{**vars(votes), "labels": np.asarray(labels)})
+    return VoteMatrix(**{**vars(votes), "labels": _codes(np.asarray(labels))})
+
+
+def _codes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """Return labels with -1 where one is missing, and 1 and 0 for words; what else is none is told later."""
+    import pandas as pd
+
+    if values.dtype.kind not in "OUf" or not values.ndim:
+        return values
+    cells = np.where(pd.isna(values), -1, values.astype(object)).tolist()
+    return np.array([VOTE_OF_TEXT.get(cell, cell) if isinstance(cell, str) else cell for cell in cells])
+
+
+def _aligned(labels: Any, votes: VoteMatrix, given: object) -> Any:
+    """Return labels by position, or with the ids of their items, as their index says."""
+    import pandas as pd
+
+    index, n = labels.index, len(votes.votes)
+    default = pd.RangeIndex(len(labels))
+    frame = given.index if isinstance(given, pd.DataFrame) and len(given) == n else default
+    named = index.nlevels > 1 or index.name is not None
+    # Of a frame that was shuffled, default numbers may be of its rows before or after.
+    by_position = index.equals(default) and not named and (frame.equals(default) or not index.isin(frame).all())
+    if by_position or (index.equals(frame) and index.name == frame.name):
+        return labels
+    by_id = named or set(map(str, index)) <= set(votes.example_ids)
+    by_frame = not (named or index.equals(default)) and isinstance(given, pd.DataFrame) and index.isin(frame).all()
+    if by_frame and index.is_unique and frame.is_unique and not (by_id and [*map(str, frame)] != [*votes.example_ids]):
+        return labels.reindex(frame)
+    if by_id and not by_frame:
+        return labels.rename("label").rename_axis(["dataset", "item_id"][-index.nlevels :]).reset_index()
+    raise InputError(
+        "`labels` must have the index of the votes, or one of item ids that is named item_id. Got one that may be "
+        f"another: {listed([*map(repr, index.tolist())])}. Give `labels.to_numpy()` for labels in the order of rows."
+    )
+
+
+ENOUGH_TO_DOUBT = 30
+"""Rows from which on a voter that is always right is doubted to be one."""
+
+
+def warn_of_copies(votes: VoteMatrix) -> None:
+    """Warn of a voter that equals the label wherever there are both, on 30 rows or more."""
+    for name, cells in zip(votes.voter_names, votes.votes.T, strict=True):
+        both = (cells >= 0) & (votes.labels >= 0)
+        n, ones = both.sum(), votes.labels[both].sum()
+        if n >= ENOUGH_TO_DOUBT and 0 < ones < n and (cells[both] == votes.labels[both]).all():
+            warnings.warn(
+                f"{shown(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
+                f"leave it out with `--ignore {name}` (`ignore`).",
+                DeepWarning,
+                stacklevel=3,
+            )

@@ -1,5 +1,6 @@
 """Several files of votes or scores, joined into one row per item."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -96,10 +97,14 @@ def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[
 
 
 def _codes(columns: Sequence[Texts]) -> tuple[npt.NDArray[np.int64], int]:
-    """Return a whole number for each string of columns below each other, equal where the strings are; and how many."""
+    """Return a whole number for each string of columns below each other, equal where they look alike; and how many."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    encoded = pa.concat_arrays([pa.array(one, pa.large_string()) for one in columns]).dictionary_encode()
+    texts = pa.concat_arrays([pa.array(one, pa.large_string()) for one in columns])
+    odd = pc.match_substring_regex(texts, ODD.pattern)
+    forms = [plain_form(text) for text in texts.filter(odd).to_pylist()]
+    encoded = pc.replace_with_mask(texts, odd, pa.array(forms, pa.large_string())).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
@@ -178,6 +183,27 @@ def _own_documents(documents: Texts | None, datasets: Texts, example_ids: Texts)
 IDS = 3
 """Of each file that shares no item with another."""
 
+TAIL = re.compile(r"\.0+$")
+"""What a column of floats puts behind whole numbers."""
+
+
+def _loose_form(item: str) -> str:
+    """Return an id without what spreadsheets and data frames take or add: zeros before a number, `.0` behind, case."""
+    return TAIL.sub("", plain_form(item)).lstrip("0").casefold()
+
+
+def likely_reason(ids: Texts, known: Texts) -> str:
+    """Return the likely reason why ids are not among those known: a sentence about the first, or nothing.
+
+    Examples
+    --------
+    >>> likely_reason(np.array(["x", "7.0"]), np.array(["006", "007"]))
+    " '7.0' may be '007'."
+    """
+    forms = {_loose_form(item): item for item in known.tolist()}
+    found = next((item for item in ids.tolist() if _loose_form(item) in forms), None)
+    return "" if found is None else f" {shown(found)} may be {shown(forms[_loose_form(found)])}."
+
 
 def check_any_matched(matched: npt.NDArray[np.bool_], votes: Items, name: str, other: Items) -> None:
     """Raise where a table has no item of the votes, with three ids of each."""
@@ -188,8 +214,8 @@ def check_any_matched(matched: npt.NDArray[np.bool_], votes: Items, name: str, o
     dataset = next((one for one in other.datasets.tolist() if one in known), None)
     ids, its_ids = (_first_ids(table, dataset) for table in (other, votes))
     raise InputError(
-        f"`{name}` must share items with `votes`. Got none in common: {ids} in `{name}`, and {its_ids} in `votes`. "
-        "Write dataset and item_id alike."
+        f"`{name}` must share items with `votes`. Got none in common: {ids} in `{name}`, and {its_ids} in `votes`."
+        f"{likely_reason(other.example_ids, votes.example_ids)} Write dataset and item_id alike."
     )
 
 
@@ -226,6 +252,7 @@ def check_repeated(part: TablePart, rows: Positions) -> None:
         return
     again = int(np.setdiff1d(np.arange(len(rows)), first)[0])
     before = int(np.flatnonzero(rows == rows[again])[0])
+    check_twins([str(part.item_id[before]), str(part.item_id[again])], "item_id")
     raise InputError(
         f"`item_id` must be unique within a dataset. Got {shown(part.item_id[again])} of dataset "
         f"{shown(part.dataset[again])} at {part.source.where(again, 'item_id')}, and before at row {before + 1}."

@@ -1,6 +1,7 @@
 """Labels of some items, from tables of their own, joined to votes."""
 
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,11 @@ import numpy as np
 from deep._util.checks import Labels, Texts, Votes, shown
 from deep._util.columns import Column, label_cells, person_cells, score_cells, text_cells, vote_cells
 from deep._util.files import read_bytes
-from deep._util.names import is_storable, plain_form
-from deep.datasets._join import check_any_matched, join_parts, number_items
+from deep._util.names import is_storable, meant_column, plain_form
+from deep.datasets._join import check_any_matched, join_parts, likely_reason, number_items
 from deep.datasets._source import DATASET, Source, rows_under
-from deep.datasets._tables import VOTE_COLUMNS, open_all, read_part
-from deep.exceptions import InputError
+from deep.datasets._tables import VOTE_COLUMNS, Tables, open_all, read_part
+from deep.exceptions import DeepWarning, InputError
 from deep.records import ABSTAIN, VoteMatrix
 
 
@@ -37,16 +38,17 @@ class LabelTable:
     document_ids: Texts | None = None
 
 
-def read_labels(paths: str | Path | Sequence[str | Path], votes: VoteMatrix | None = None) -> LabelTable:
+def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
     r"""Read the labels of one or more tables; rows without one are passed over.
 
     Parameters
     ----------
-    paths : path or sequence of paths
+    paths : path or sequence of paths, or data frame
         CSV or Parquet, with the columns ``dataset``, ``item_id`` and ``label``; ``document_id`` is optional, and
         other columns are not read.
     votes : VoteMatrix, optional
-        What the labels are of: where that is one dataset, tables without a column ``dataset`` are of it.
+        What the labels are of: where that is one dataset, tables without a column ``dataset`` are of it. With it,
+        several labels of an item, by the column ``annotator`` or in crowd-kit's layout, count as that of most people.
 
     Raises
     ------
@@ -66,16 +68,39 @@ def read_labels(paths: str | Path | Sequence[str | Path], votes: VoteMatrix | No
     names = () if votes is None else votes.dataset_names
     with rows_under(DATASET.get() or (names[0] if len(names) == 1 else None)):
         sources = open_all(paths)
+    if votes is not None and any("annotator" in s.columns or s.is_crowd for s in sources):
+        return _labels_of_most(sources, votes)
     for source in sources:
         if "label" not in source.columns:
             columns = ", ".join(map(shown, source.columns))
-            raise InputError(f"`labels` must have a column label. Got {columns} in {source.path}.")
+            alike = [name for name in source.columns if meant_column(name, ("label",))]
+            remedy = f" Rename {shown(alike[0])} if it holds them." if alike else ""
+            raise InputError(f"`labels` must have a column label. Got {columns} in {source.path}.{remedy}")
     found = join_parts([read_part(source, (), frozenset({"family"}), vote_cells) for source in sources], np.int8(-1))
     known = found.labels >= 0
     if not known.any():
         raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
     documents = None if found.document_ids is None else found.document_ids[known]
-    return LabelTable(found.example_ids[known], found.datasets[known], found.labels[known], documents)
+    ours = {plain_form(name): name for name in names}
+    spelled = {name: ours.get(plain_form(name), name) for name in set(found.datasets)}
+    datasets = np.array([spelled[name] for name in found.datasets[known]], dtype=object)
+    return LabelTable(found.example_ids[known], datasets, found.labels[known], documents)
+
+
+def _labels_of_most(sources: Sequence[Source], votes: VoteMatrix) -> LabelTable:
+    """Return the labels of most people; a tie is none."""
+    people = people_of(sources, votes)
+    known = people.labels >= 0
+    if people.n_unmatched:
+        warn_unmatched(people.n_unmatched, "")
+    documents = None if people.document_ids is None else people.document_ids[known]
+    return LabelTable(votes.example_ids[known], votes.datasets[known], people.labels[known], documents)
+
+
+def warn_unmatched(n: int, reason: str) -> None:
+    """Warn of labels of items that have no votes."""
+    said = f"{n:,} labels are of items without votes, and are left out.{reason}"
+    warnings.warn(said, DeepWarning, stacklevel=3)
 
 
 def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
@@ -85,7 +110,8 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     ----------
     votes : VoteMatrix
     labels : LabelTable
-        Items that have no votes are passed over.
+        Items that have no votes are passed over, with a warning. Ids that look alike are the same: composed (NFC) or
+        not, with blanks around them or not.
 
     Raises
     ------
@@ -106,8 +132,12 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     matched = rows[1] < len(votes.votes)
     check_any_matched(matched, votes, "labels", labels)
     at, given = rows[1][matched], labels.labels[matched]
+    if not matched.all():
+        ids = labels.example_ids[~matched]
+        warn_unmatched(len(ids), likely_reason(ids, votes.example_ids))
     _check_same(votes, at, given)
-    joined = np.where(np.isin(votes.datasets.astype(str), list(set(labels.datasets[matched]))), -1, votes.labels)
+    labeled = set(labels.datasets[matched])
+    joined = np.where([name in labeled for name in votes.datasets], -1, votes.labels)
     joined[at] = given
     documents = votes.document_ids
     if documents is None and labels.document_ids is not None:
@@ -165,7 +195,7 @@ class PeopleLabels:
 
 
 def read_people(
-    paths: str | Path | Sequence[str | Path],
+    paths: Tables,
     votes: VoteMatrix,
     *,
     people: Sequence[str] = (),
@@ -175,7 +205,7 @@ def read_people(
 
     Parameters
     ----------
-    paths : path or sequence of paths
+    paths : path or sequence of paths, or data frame
         CSV or Parquet tables with ``item_id`` and ``dataset``; the latter may be missing where no two items of the
         votes share an id. ``document_id`` is read where it is. Labels are 1, 0 or empty, in one of three layouts:
         ``label`` alone; ``annotator`` and ``label``, a row an item and person; or a column a person, where there is
@@ -204,11 +234,23 @@ def read_people(
     >>> found.names, found.labels.tolist(), found.n_tied
     (('Ann', 'Bob'), [1, -1], 1)
     """
+    with rows_under(DATASET.get() or (votes.dataset_names[0] if len(votes.dataset_names) == 1 else None)):
+        return people_of(open_all(paths), votes, people=people, consistent_from=consistent_from)
+
+
+def people_of(
+    sources: Sequence[Source],
+    votes: VoteMatrix,
+    *,
+    people: Sequence[str] = (),
+    consistent_from: float | None = None,
+) -> PeopleLabels:
+    """Return the labels of people in open tables, as :func:`read_people` reads them."""
     names: dict[str, int] = {}
     given: list[tuple[np.ndarray, np.ndarray, Labels]] = []
     documents: Texts | None = None
     unmatched = 0
-    for source in open_all(paths):
+    for source in sources:
         rows = _rows_of(source, votes)
         unmatched += int((rows < 0).sum())
         if "document_id" in source.columns:
@@ -254,7 +296,7 @@ def _labels_of(
     missing = [name for name in people if name not in columns]
     if missing:
         raise InputError(f"`people` must name columns of the labels. Got {missing[0]!r} for {source.path}.")
-    if not people and "label" in columns:
+    if not people and "label" in columns and not source.is_crowd:
         label = label_cells(source.read(["label"])["label"])
         if "annotator" not in columns:
             return [([ONE] * len(label), label)]

@@ -1,6 +1,7 @@
 """The examples that votes are of: their source in the file of votes, and their texts found again."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -134,6 +135,16 @@ def origin_record(examples: Examples, votes_path: str | Path) -> dict[str, objec
         "columns": examples.mapped,
         "dataset": examples.name,
     }
+
+
+def benchmark_datasets(paths: Sequence[str | Path]) -> set[str]:
+    """Return the datasets of benchmarks that tables of votes are of, as they remember: a name alone may be anyone's."""
+    found = set[str]()
+    for path in paths:
+        with suppress(InputError):  # one that this version does not have
+            benchmark, part = find_benchmark((_record(path) or {}).get("benchmark", ""))
+            found |= {part} if part else {*(benchmark.datasets or [benchmark.name])}
+    return found
 
 
 def read_texts(

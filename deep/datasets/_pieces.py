@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -165,6 +165,7 @@ LARGEST_COUNT = 1 << 53
 class BatchPlace:
     """Where a cell of a batch stands."""
 
+    first: ClassVar[int] = 1
     path: str = "the batch"
 
     def where(self, row: int, column: str) -> str:

@@ -225,8 +225,14 @@ def _plain(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+EXCEL_SEPARATOR = re.compile('\ufeff?"?sep=(.)"?\\s*', re.IGNORECASE)
+"""A first line of CSV that is no header, and tells Excel the separator."""
+
+
 def separator_of(header: str) -> str:
     """Return the separator of the cells of a CSV file: a comma, or the mark that its header has in place of any."""
+    if told := EXCEL_SEPARATOR.fullmatch(header):
+        return told[1]
     return next((mark for mark in ";\t" if mark in header and "," not in header), ",")
 
 
@@ -249,9 +255,11 @@ def csv_records(lines: Iterable[str], longest: int, *, strict: bool) -> Iterator
     """
     lines = iter(lines)
     first = next(lines, "")
-    reader = csv.reader(chain([first], lines), strict=strict, delimiter=separator_of(first))
+    skipped = EXCEL_SEPARATOR.fullmatch(first) is not None
+    lines = lines if skipped else chain([first], lines)
+    reader = csv.reader(lines, strict=strict, delimiter=separator_of(first))
     while True:
-        line = reader.line_num + 1
+        line = reader.line_num + 1 + skipped
         # The limit of a cell is the whole process's, so it is put back after every record.
         before = csv.field_size_limit(longest)
         try:
@@ -330,7 +338,7 @@ def read_rows(
     """
     kind = ending or ending_of(path)
     if kind is None:
-        raise InputError(f"`{param}` must be a CSV, JSONL or Parquet file. Got {str(path)!r}.")
+        raise InputError(f"`{param}` must be a CSV, JSON, JSONL or Parquet file. Got {str(path)!r}.")
     file = _File(path, param, pad)
     try:
         check_regular(path, param)
@@ -401,11 +409,30 @@ def _check_header(cells: list[str], file: _File) -> None:
         raise InputError(f"`{file.param}` must have unique column names. Got {repeated!r} twice in {file}.")
 
 
-def _read_jsonl(file: _File, _columns: Collection[str]) -> Iterator[Located]:
+def _read_json(file: _File, _columns: Collection[str]) -> Iterator[Located]:
+    """Yield the objects of a file that has one a line, or all in one array."""
     with file.text() as text:
         for number, line in enumerate(_lines(text, file), start=1):
+            if line.lstrip().startswith("["):
+                yield from _json_array(line + text.read(LONGEST), file)
+                return
             if line.strip():
                 yield number, _json_object(line, number, file)
+
+
+def _json_array(content: str, file: _File) -> Iterator[Located]:
+    try:
+        rows = json.loads(content)
+        reason = next((f"a {type(row).__name__}" for row in rows if not isinstance(row, dict)), "")
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError as error:
+        reason = str(error)
+    if len(content) > LONGEST:
+        reason = f"more than {LONGEST:,} characters; write one object a line"
+    if reason:
+        raise InputError(f"`{file.param}` must hold an array of JSON objects. Got {file}: {reason}.")
+    yield from ((None, row) for row in rows)
 
 
 def _json_object(line: str, number: int, file: _File) -> FileRow:
@@ -445,10 +472,11 @@ def _read_parquet(file: _File, columns: Collection[str]) -> Iterator[Located]:
 _READERS: dict[str, Callable[[_File, Collection[str]], Iterator[Located]]] = {
     ".csv": _read_csv,
     ".csv.gz": _read_csv,
-    ".jsonl": _read_jsonl,
-    ".jsonl.gz": _read_jsonl,
-    ".ndjson": _read_jsonl,
-    ".ndjson.gz": _read_jsonl,
+    ".json": _read_json,
+    ".jsonl": _read_json,
+    ".jsonl.gz": _read_json,
+    ".ndjson": _read_json,
+    ".ndjson.gz": _read_json,
     ".parquet": _read_parquet,
 }
 

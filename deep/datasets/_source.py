@@ -11,15 +11,15 @@ from contextvars import ContextVar
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deep._util.checks import check_kind, shown
 from deep._util.columns import Column, score_cells
 from deep._util.files import GzipReader, check_regular
-from deep._util.frames import long_names, read_frame, wide_table
+from deep._util.frames import Frame, frame_table, long_names, read_frame, wide_table
 from deep._util.names import check_name
 from deep._util.plain_cells import read_table
-from deep.datasets._rows import ParquetTable, csv_records, open_parquet, separator_of
+from deep.datasets._rows import EXCEL_SEPARATOR, ParquetTable, csv_records, open_parquet, separator_of
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns that pandas adds to a Parquet file for an index without a name."""
 
 
-def open_source(path: str | Path) -> "Source":
-    """Open a CSV or Parquet file by its suffix, and read its header."""
+def open_source(path: "str | Path | Frame") -> "Source":
+    """Open a CSV or Parquet file by its suffix, and read its header; or a data frame."""
+    if isinstance(path, Frame):
+        return FrameSource(frame_table(path))
     check_kind(path, (str, PathLike), "paths", "the path of a file, or several in a list")
     path = Path(path)
     suffix = path.name.lower()
@@ -69,12 +71,19 @@ def rows_under(dataset: str | None) -> Iterator[None]:
         DATASET.reset(token)
 
 
-def open_table(path: str | Path) -> "Source":
+UNNAMED = "data"
+"""The dataset of the rows of a frame, or of a table in crowd-kit's layout, that names none."""
+
+
+def open_table(path: "str | Path | Frame") -> "Source":
     """Open a table of votes, scores or labels: a long one as the wide one that it is, with the dataset given."""
     source = open_source(path)
-    if names := long_names(source.columns):
-        return LongSource(source, {name: role for role, name in names.items()})
-    return source if DATASET.get() is None or "dataset" in source.columns else OneDataset(source)
+    names = long_names(source.columns)
+    unnamed = UNNAMED if isinstance(source, FrameSource) or names.get("item_id") == "task" else None
+    with rows_under(DATASET.get() or unnamed):
+        if names:
+            return LongSource(source, {name: role for role, name in names.items()})
+        return source if DATASET.get() is None or "dataset" in source.columns else OneDataset(source)
 
 
 class Source(ABC):
@@ -90,6 +99,8 @@ class Source(ABC):
         Unique, not empty, in the order of the file.
     """
 
+    first: ClassVar[int] = 1
+    is_crowd = False
     kind: str
     columns: tuple[str, ...]
 
@@ -118,7 +129,7 @@ class Source(ABC):
                 yield {name: Column(self, name, table.column(name), start) for name in names}
                 start += table.num_rows
         if not start:
-            raise InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
+            raise self.without_rows()
 
     @abstractmethod
     def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
@@ -135,6 +146,10 @@ class Source(ABC):
         """Return an error for a file that is not of the kind that its suffix says."""
         reason = str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
         return InputError(f"`paths` must name readable {self.kind} files. Got {self.path}: {reason}.")
+
+    def without_rows(self) -> InputError:
+        """Return an error for a header alone."""
+        return InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
 
     def empty(self) -> InputError:
         """Return an error for a file of no bytes."""
@@ -162,11 +177,12 @@ class CsvSource(Source):
     def _header(self) -> tuple[str, ...]:
         self._raw = self._raw_bytes()
         self._check_text()
-        self._separator = separator_of(self._raw.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8"))
-        first = next(self._records(), None)
-        if first is None:
+        first = self._raw.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8")
+        self._separator, self._skipped = separator_of(first), EXCEL_SEPARATOR.fullmatch(first) is not None
+        header = next(self._records(), None)
+        if header is None:
             raise InputError(f"`paths` must name files with a header. Got only blank lines in {self.path}.")
-        return tuple(first[1])
+        return tuple(header[1])
 
     def _raw_bytes(self) -> bytearray:
         raw = bytearray()
@@ -223,7 +239,9 @@ class CsvSource(Source):
         try:
             table = arrow_csv.read_csv(
                 pa.BufferReader(self._raw),
-                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK_SIZE),
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=False, block_size=BLOCK_SIZE, skip_rows=int(self._skipped)
+                ),
                 parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=self._separator),
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=list(names), column_types=dict.fromkeys(names, pa.string())
@@ -292,6 +310,28 @@ class ParquetSource(Source):
             raise self.unreadable(error) from None
 
 
+class FrameSource(Source):
+    """A data frame, as a table of Arrow."""
+
+    first = 0
+    kind = "frame"
+
+    def __init__(self, table: "pa.Table") -> None:
+        self._table = table
+        super().__init__(Path("the frame"))
+
+    def _header(self) -> tuple[str, ...]:
+        return tuple(self._table.column_names)
+
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
+        table = self._table.select(list(names))
+        for start in range(0, table.num_rows, size or max(table.num_rows, 1)):
+            yield table.slice(start, size)
+
+    def _row(self, row: int) -> str:
+        return f"row {row} (from 0)"
+
+
 class OneDataset(Source):
     """A table without a column dataset, all rows of which are of the one given."""
 
@@ -313,38 +353,34 @@ class OneDataset(Source):
         return self._inner._row(row)
 
 
-class LongSource(Source):
+class LongSource(FrameSource):
     """A long table, a row an item and judge, as the wide one that it is.
 
     Attributes
     ----------
     costs : dict of str to float
         By judge the mean of the column cost, dollars of a vote, where there is one.
+    is_crowd : bool
+        Whether it is in crowd-kit's layout: what a worker says may be a vote or a label.
     """
 
     def __init__(self, inner: Source, renamed: Mapping[str, str]) -> None:
-        self.kind, self.path = inner.kind, inner.path
         kept = ("dataset", "label", "document_id", "family", "cost", *renamed)
         names = [name for name in inner.columns if name in kept]
-        (table,) = inner._tables(names, None, whole=True)
+        table = next(inner._tables(names, None, whole=True), None)
+        if table is None or not table.num_rows:
+            raise inner.without_rows()
         table = table.rename_columns([renamed.get(name, name) for name in names])
-        self.costs = _mean_costs(self, table) if "cost" in names else {}
+        self.is_crowd = "task" in renamed
+        self.costs = _mean_costs(inner, table) if "cost" in names else {}
         table = table.select([name for name in table.column_names if name != "cost"])
         try:
             dataset = None if "dataset" in names else DATASET.get()
-            self._table = wide_table(read_frame(table, layout="long", dataset=dataset))
+            super().__init__(wide_table(read_frame(table, layout="long", dataset=dataset)))
         except InputError as error:
             said = str(error).replace("`frame`", "`paths`").replace("for a frame", "(`--dataset`) for a table")
             raise InputError(f"{said} It is {inner.path}.") from None
-        super().__init__(inner.path)
-
-    def _header(self) -> tuple[str, ...]:
-        return tuple(self._table.column_names)
-
-    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
-        table = self._table.select(list(names))
-        for start in range(0, table.num_rows, size or table.num_rows):
-            yield table.slice(start, size)
+        self.kind, self.path = inner.kind, inner.path
 
 
 def _mean_costs(source: Source, table: "pa.Table") -> dict[str, float]:

@@ -21,7 +21,8 @@ from deep._util.columns import (
     texts,
     vote_cells,
 )
-from deep._util.names import resolve_dataset
+from deep._util.frames import Frame
+from deep._util.names import check_no_known, resolve_dataset
 from deep.datasets._join import Joined, TablePart, below, check_any_matched, hash_items, join_parts, number_items
 from deep.datasets._judgments import read_beside
 from deep.datasets._source import LongSource, Source, open_table, rows_under
@@ -46,6 +47,7 @@ ROLE_READERS: Mapping[str, Callable[[Column], Any]] = {
 """What reads the columns that are no voters, but for the ids of items."""
 
 Paths = str | Path | Sequence[str | Path]
+Tables = Paths | Frame
 CellReader = Callable[[Column], Votes] | Callable[[Column], Floats]
 
 
@@ -89,7 +91,7 @@ MOST_VOTERS = 10_000
 """Columns of a table: what compares each judge with each other has their square in memory."""
 
 
-def read_votes(paths: Paths, *, ignore: Iterable[str] = (), dataset: str | None = None) -> VoteMatrix:
+def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None = None) -> VoteMatrix:
     r"""Read votes from one or more tables.
 
     Parameters
@@ -147,7 +149,7 @@ def read_votes(paths: Paths, *, ignore: Iterable[str] = (), dataset: str | None 
     )
 
 
-def read_scores(paths: Paths, *, ignore: Iterable[str] = ()) -> ScoreTable:
+def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
     r"""Read scores from one or more tables.
 
     Parameters
@@ -204,7 +206,7 @@ def locate_row(paths: Sequence[str | Path], dataset: str, item_id: str, column: 
     return None
 
 
-def table_columns(paths: Paths) -> tuple[str, ...]:
+def table_columns(paths: Tables) -> tuple[str, ...]:
     """Return the columns of one or more tables, each once, in order of first appearance; no cell is read."""
     return all_columns(open_all(paths))
 
@@ -276,13 +278,16 @@ def check_same_labels(labels: Labels, given: Labels, datasets: Texts, items: Tex
         )
 
 
-def _read(paths: Paths, ignore: Iterable[str], cells: CellReader, empty: np.generic, what: str) -> Joined:
+def _read(paths: Tables, ignore: Iterable[str], cells: CellReader, empty: np.generic, what: str) -> Joined:
     """Read files and join them; `cells` reads a column, `empty` stands where a file lacks an item."""
     sources = open_all(paths)
     ignored = _check_ignored(ignore, sources)
     voters = [
         tuple(name for name in source.columns if name not in VOTE_COLUMNS and name not in ignored) for source in sources
     ]
+    for source, names in zip(sources, voters, strict=True):
+        if not isinstance(source, LongSource):  # whose voters are cells, not names of columns
+            check_no_known(names, VOTE_COLUMNS, "paths", "leave it out with `--ignore {name!r}` (`ignore`)")
     if not any(voters):
         raise InputError(
             f"`paths` must have at least one {what} column beside {', '.join(VOTE_COLUMNS)} and the ignored ones. "
@@ -296,9 +301,11 @@ def _read(paths: Paths, ignore: Iterable[str], cells: CellReader, empty: np.gene
     return join_parts([read_part(*pair, ignored, cells) for pair in zip(sources, voters, strict=True)], empty)
 
 
-def open_all(paths: Paths) -> list[Source]:
-    """Open tables of votes, scores or labels."""
-    listed = [paths] if isinstance(paths, (str, Path)) else list(paths) if isinstance(paths, Iterable) else [paths]
+def open_all(paths: Tables) -> list[Source]:
+    """Open tables of votes, scores or labels: files, or one data frame."""
+    listed = (
+        [paths] if isinstance(paths, (str, Path, Frame)) else list(paths) if isinstance(paths, Iterable) else [paths]
+    )
     if not listed:
         raise InputError("`paths` must name at least one file. Got none.")
     for path in filter(lambda path: str(path).endswith(SOFT), listed):
@@ -306,7 +313,7 @@ def open_all(paths: Paths) -> list[Source]:
     return [open_table(path) for path in listed]
 
 
-def read_costs(paths: Paths) -> dict[str, float]:
+def read_costs(paths: Tables) -> dict[str, float]:
     """Return by judge the mean dollars of a vote, where a long table has a column cost."""
     long = [source for source in open_all(paths) if isinstance(source, LongSource)]
     return {name: cost for source in long for name, cost in source.costs.items()}

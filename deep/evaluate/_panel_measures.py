@@ -5,12 +5,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from deep import datasets
 from deep._util.checks import Floats, Positions, Votes
+from deep._util.frames import Frame
 from deep._util.names import dollars, short_names
 from deep.evaluate import _cards
 from deep.evaluate._annotators import agreement_measures
@@ -32,8 +35,8 @@ PanelProgress = Callable[[str, int], Callable[[], None]]
 
 
 def read_panel_card(
-    paths: Sequence[str],
-    labels: Sequence[str] = (),
+    paths: datasets.Tables,
+    labels: datasets.LabelsGiven = (),
     *,
     ignore: Sequence[str] = (),
     people: Sequence[str] = (),
@@ -51,10 +54,11 @@ def read_panel_card(
 
     Parameters
     ----------
-    paths : sequence of str
+    paths : path or sequence of paths, or data frame
         Tables of votes.
-    labels : sequence of str, optional
-        Tables of people's labels, in place of those beside the votes (:func:`deep.datasets.read_people`).
+    labels : path or sequence of paths, data frame or array-like, optional
+        Tables of people's labels, in place of those beside the votes (:func:`deep.datasets.read_people`), or one label
+        a row, as :func:`deep.datasets.as_labels` takes them.
     ignore : sequence of str, optional
         Columns that are no voters.
     people, consistent_from
@@ -70,15 +74,21 @@ def read_panel_card(
         A table cannot be used.
     """
     votes, prices = datasets.read_votes(paths, ignore=ignore), datasets.read_costs(paths) | dict(prices or {})
+    files = [] if isinstance(paths, Frame) else [paths] if isinstance(paths, str | Path) else paths
     if examples is not None:
-        votes = replace(votes, document_ids=datasets.read_documents(paths, votes, examples, columns=columns))
+        votes = replace(votes, document_ids=datasets.read_documents(files, votes, examples, columns=columns))
+    given = None
     options = {"people": people, "consistent_from": consistent_from}
-    given = datasets.read_people(labels, votes, **options) if labels else None  # type: ignore[arg-type]
+    if datasets.is_paths(labels) or datasets.is_frame(labels):
+        given = datasets.read_people(labels, votes, **options)  # type: ignore[arg-type]
+    elif np.size(cast("npt.ArrayLike", labels)):
+        votes = datasets.as_labels(labels, votes, paths)
+    datasets.warn_of_copies(votes)
     return panel_card(
         votes,
         given,
-        failures=datasets.read_reasons(paths, votes),
-        usage=datasets.read_usage(paths, votes),
+        failures=datasets.read_reasons(files, votes),
+        usage=datasets.read_usage(files, votes),
         limit=limit,
         n_boot=n_boot,
         random_state=random_state,

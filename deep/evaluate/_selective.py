@@ -423,4 +423,4 @@ def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> Targe
     if len(found.dataset_names) > 1:
         raise InputError(f"`votes` must be of one dataset. Got {', '.join(found.dataset_names)}. Give the rows of one.")
     bare = replace(found, labels=np.full(len(found.labels), -1))
-    return Target(bare if labels is None else as_labels(labels, bare))
+    return Target(bare if labels is None else as_labels(labels, bare, votes))

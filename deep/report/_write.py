@@ -109,7 +109,7 @@ def _material(
     scores: npt.ArrayLike | None,
 ) -> ReportMaterial:
     matrix = votes_of(model, votes)
-    matrix = matrix if labels is None else as_labels(labels, matrix)
+    matrix = matrix if labels is None else as_labels(labels, matrix, votes)
     tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()
     selected = model.select(matrix, allow_mismatch=True, allow_missing=True)
     soft = None if scores is None else model.rows(selected, scores).scores

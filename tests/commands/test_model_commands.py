@@ -180,9 +180,14 @@ def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatc
     assert fit([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *words]) == 0
     model = load(tmp_path / "model.json")
     assert len(model.report["training_datasets"]) == 7
-    assert {row["licence"] for row in model.report["training_datasets"].values()} == {
-        "Apache-2.0 (commercial use allowed)"
-    }
+    # A name alone is no origin: these rows do not say that they are the benchmark's.
+    assert {row["licence"] for row in model.report["training_datasets"].values()} == {None}
+    made = {"examples": {"benchmark": "summedits", "sha256": {}, "main_only": False}}
+    rows = pa.Table.from_pandas(table).replace_schema_metadata({"deep": json.dumps(made)})
+    pq.write_table(rows, tmp_path / "made.parquet")
+    assert fit([str(tmp_path / "made.parquet"), "--out", str(tmp_path / "made.json"), *words]) == 0
+    licences = {row["licence"] for row in load(tmp_path / "made.json").report["training_datasets"].values()}
+    assert licences == {"Apache-2.0 (commercial use allowed)"}
     eighth = table[table["dataset"] == "summedits-news"].reset_index(drop=True)
     eighth.to_parquet(tmp_path / "eighth.parquet")
     p = scored(tmp_path, "--votes", tmp_path / "eighth.parquet")["p_consistent"].to_numpy()

@@ -349,7 +349,7 @@ def test_no_key_is_shown_or_written(examples, capsys, tmp_path):
     ("rows_", "complaint"),
     [
         ("source\na\n", "columns source and claim. Got none named 'claim' in row 1"),
-        ("source,claim\na,\n", "`claim` must be text. Got '' in row 1"),
+        ("source,claim\na,\n", "must have a source and a claim in every row. Got none in row 1"),
         ("source,claim,label\na,b,2\n", "`label` must be 0, 1 or empty. Got '2' in row 1"),
         ("source,claim,example_id\na,b,x\na,b,x\n", "unique within a dataset. Got 'x' twice"),
         ("source,claim\na,b,c\n", "as many cells as columns. Got row 1"),

@@ -138,7 +138,7 @@ BAD = [
     ("x.csv", b'source,claim\n"a\nb",c\nd\n', r"as many cells as columns. Got row 2 \(line 4\).* 1 cells under 2"),
     ("x.csv", b"source,source\na,b\n", r"unique column names. Got 'source' twice"),
     ("x.csv", b"source\na\n", r"Got none named 'claim' in row 1 \(line 2\).*which has source. .*--claim-column"),
-    ("x.csv", b"source,claim\n ,b\n", r"`source` must be text. Got ' ' in row 1 \(line 2\).*column 'source'. Fill"),
+    ("x.csv", b"source,claim\n ,b\n", r"must have a source and a claim in every row. Got none in row 1 of"),
     (
         "x.csv",
         GOOD + b"a,b,maybe\n",

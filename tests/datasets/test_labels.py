@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from deep.datasets import LabelTable, join_labels, read_labels
-from deep.exceptions import InputError
+from deep.exceptions import DeepWarning, InputError
 from deep.records import VoteMatrix
 
 
@@ -45,7 +45,9 @@ def test_labels_are_of_the_one_dataset_of_the_votes(tmp_path):
 def test_labels_replace_those_of_their_datasets_alone(tmp_path):
     """A label beside the votes counts no more where labels of its dataset are given; others stay."""
     table = read_labels(written(tmp_path / "l.csv", dataset=["talk", "talk"], item_id=["b", "zz"], label=[0, 1]))
-    assert join_labels(votes((1, 0, 1, 0)), table).labels.tolist() == [1, 0, -1, 0]
+    with pytest.warns(DeepWarning, match="1 labels are of items without votes"):
+        joined = join_labels(votes((1, 0, 1, 0)), table)
+    assert joined.labels.tolist() == [1, 0, -1, 0]
 
 
 def test_documents_come_from_the_labels_where_the_votes_have_none(tmp_path):

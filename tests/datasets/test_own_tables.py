@@ -12,13 +12,13 @@ from tests.deep_commands import data, estimate, fit, panel, score
 from tests.model.fitted import small_votes
 
 WIDE = pd.DataFrame(
-    {"dataset": "news", "item_id": ["a", "b", "c"], "label": [1, 0, None], "x": [1, 0, None], "y": [0, None, 1]}
+    {"dataset": "news", "item_id": ["a", "b", "c"], "label": [1, 0, None], "x": [1, 0, None], "v": [0, None, 1]}
 )
 LONG = pd.DataFrame(
     {
         "dataset": "news",
         "item": ["a", "a", "b", "c"],
-        "judge": ["x", "y", "x", "y"],
+        "judge": ["x", "v", "x", "v"],
         "vote": ["yes", "no", False, True],
         "label": [1, 1, 0, None],
         "cost": [0.002, None, 0.004, 0.001],
@@ -85,7 +85,7 @@ def test_a_row_a_vote(ending, tmp_path):
     assert votes.votes.tolist() == wide.votes.tolist()
     assert (votes.voter_names, votes.labels.tolist()) == (wide.voter_names, wide.labels.tolist())
     both = deep.read_votes([path, written(tmp_path, WIDE[["dataset", "item_id"]].assign(z=[1, 1, 0]), "z.csv")])
-    assert both.voter_names == ("x", "y", "z")
+    assert both.voter_names == ("x", "v", "z")
 
 
 def test_a_vote_given_twice_is_refused_with_the_file(tmp_path):
@@ -127,7 +127,7 @@ def test_the_dataset_of_every_command(tmp_path, capsys):
 def test_files_that_share_no_item(tmp_path):
     """Of other judges on one dataset: three ids of each; rows of one table in two files are none."""
     one = written(tmp_path, WIDE[["dataset", "item_id", "x"]], "one.csv")
-    other = WIDE[["dataset", "y"]].assign(item_id=["news/a", "news/b", "news/c"])
+    other = WIDE[["dataset", "v"]].assign(item_id=["news/a", "news/b", "news/c"])
     with pytest.raises(
         InputError, match=r"`item_id` must be written alike.*'a', 'b', 'c' in .*one.csv, and 'news/a', "
     ):
@@ -151,7 +151,7 @@ def test_prices_of_judges_of_your_own(tmp_path, capsys):
     """From the command line, by the judge's name; from the column cost of a long table, as its mean."""
     path = written(tmp_path, WIDE)
     words = [path, "--n-boot", "10", "--no-worth", "--json"]
-    assert panel([*words, "--prices", "x=0.002", "y=0"]) == 0
+    assert panel([*words, "--prices", "x=0.002", "v=0"]) == 0
     assert json.loads(capsys.readouterr().out)["cost_per_1000"] == pytest.approx(2.0)
     assert panel([written(tmp_path, LONG, "long.csv"), *words[1:]]) == 0
     assert json.loads(capsys.readouterr().out)["cost_per_1000"] == pytest.approx(3.0 + 1.0)
@@ -159,4 +159,4 @@ def test_prices_of_judges_of_your_own(tmp_path, capsys):
         assert panel([*words, "--prices", wrong]) == 2
         assert "`prices` must be JUDGE=USD" in capsys.readouterr().err
     assert panel([*words, "--prices", "z=1"]) == 2
-    assert "`prices` must name judges of the votes: x, y. Got 'z'" in capsys.readouterr().err
+    assert "`prices` must name judges of the votes: v, x. Got 'z'" in capsys.readouterr().err

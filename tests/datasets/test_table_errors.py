@@ -26,7 +26,8 @@ def test_no_vote(tmp_path, cell):
     path = one_row(tmp_path, cell)
     assert fault(read_votes, path) == (
         f"`votes` must be 0, 1 or empty. Got {cell!r} at {path}, column 'a', row 2 (line 3). "
-        "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
+        "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`). Of grades "
+        "make votes: 1 from the one on that means consistent, 0 below it."
     )
 
 
@@ -91,15 +92,15 @@ def test_no_vote_in_parquet(tmp_path, column, shown):
 )
 @pytest.mark.parametrize("read", [read_votes, read_scores])
 def test_types_that_hold_neither_votes_nor_scores(tmp_path, column, read):
-    """Lists, bytes and dates are refused at their first row."""
+    """Lists, bytes and dates are refused at their first row; how many others there are is told."""
     path = tmp_path / "v.parquet"
     parquet.write_table(pa.table({"dataset": ["d", "d"], "item_id": [1, 2], "a": column}), path)
-    assert f"at {path}, column 'a', row 1. " in fault(read, path)
+    assert f"at {path}, column 'a', row 1, and in 1 more row (2). " in fault(read, path)
 
 
-@pytest.mark.parametrize("column", [pa.array([1.0, 2.0]), pa.array([True, False])], ids=str)
+@pytest.mark.parametrize("column", [pa.array([1.5, 2.0]), pa.array([True, False])], ids=str)
 def test_ids_of_a_type_without_one_spelling(tmp_path, column):
-    """An id that is a float may stand for 1 or 1.0, so it is refused."""
+    """A truth value and a fraction are no ids; a float that is whole is, for so a merge leaves whole numbers."""
     path = tmp_path / "v.parquet"
     parquet.write_table(pa.table({"dataset": ["d", "d"], "item_id": column, "a": [1, 0]}), path)
     expected = f"`item_id` must be text or whole numbers. Got type {column.type} in {path}, column 'item_id'."
@@ -360,7 +361,7 @@ def test_long_values_are_cut(tmp_path):
     path = one_row(tmp_path, "a long story\n" * 20)
     message = fault(read_votes, path)
     assert "...'" in message
-    assert len(message) < 250 + len(str(path))
+    assert len(message) < 320 + len(str(path))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -19,7 +19,7 @@ from deep._util.checks import (
     numbered,
     several,
 )
-from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes
+from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
 from deep.model import chain, stack
@@ -134,10 +134,11 @@ def fit(
     """
     ensemblers = None if ensembler is None else several(ensembler, "ensembler")
     calibrators = None if calibrator is None else several(calibrator, "calibrator")
+    matrix = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes), votes)
+    warn_of_copies(matrix)
     asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
-    given = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes))
     model = fit_asked(
-        given,
+        matrix,
         asked,
         SharedWork(run=run),
         scores=scores,
@@ -149,7 +150,7 @@ def fit(
         provenance=provenance,
     )
     known = cast("Mapping[str, object]", model.report["provenance"])
-    own = {**known, TRAINING_ROWS: row_fingerprints(given, model.select(given))}
+    own = {**known, TRAINING_ROWS: row_fingerprints(matrix, model.select(matrix))}
     return replace(model, report={**model.report, "provenance": own})
 
 

@@ -77,7 +77,7 @@ def pairs_of_file(body: object) -> _answers.JsonReply:
         raise WebError(422, "invalid", "The body must be an object with the texts name and text.")
     name, text = _plain_csv(body["name"], body["text"])
     examples = datasets.examples_from_text(text.encode("utf-8", "surrogatepass"), name)
-    examples.check()
+    examples.check(strict=True)
     return {"pairs": list(map(_pair_of, examples))}
 
 
