@@ -10,8 +10,8 @@ lines alone where they occur once in it, or once in the whole of deep. A mutant 
 
 ``judge`` runs the tests of the room, those first that name most of what the module defines, until one fails. A test
 that fails without the mutant too does not count. Outcomes: `noticed` (with the test), `survived` (all passed), `late`
-(none failed within ``--limit-s`` processor seconds), `gone`, `unjudged`. Only unjudged ones are judged, or with
-``--again`` all. Tests that start deep as another process see it without the mutant.
+(none failed within ``--limit-s`` processor seconds), `gone`, `unjudged`. Judged are those that are unjudged, or late by
+a smaller limit; with ``--again`` all. Tests that start deep as another process see it without the mutant.
 """
 
 import argparse
@@ -148,23 +148,29 @@ def judged(entry: Entry, files: dict[str, str], limit: int) -> Entry:
     return entry | {"outcome": "unjudged", "why": f"fail without the mutant: {', '.join(failing)}"}
 
 
+def is_open(entry: Entry, limit: int) -> bool:
+    """Tell whether nobody has judged a mutant yet, or only in less time than there is now."""
+    return entry["outcome"] == "unjudged" or (entry["outcome"] == "late" and entry["limit_s"] < limit)
+
+
 def judge(entries: list[Entry], args: argparse.Namespace) -> None:
     """Judge what is to be judged until the time is over, the rooms in turn, and write each outcome at once."""
     ends = time.monotonic() + args.seconds
     files = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in ROOT.glob("deep/**/*.py")}
-    waiting = [i for i, entry in enumerate(entries) if args.again or entry["outcome"] == "unjudged"]
-    seen, writing = Counter[str](), Lock()
-    turns = {
-        i: (seen.update([room := room_of(Path(entries[i]["file"]).relative_to("deep"))]), seen[room])[1]
-        for i in waiting
-    }
+    waiting = [i for i, entry in enumerate(entries) if args.again or is_open(entry, args.limit_s)]
+    seen, turns, writing = Counter[str](), dict[int, int](), Lock()
+    for i in waiting:
+        room = room_of(Path(entries[i]["file"]).relative_to("deep"))
+        turns[i], seen[room] = seen[room], seen[room] + 1
 
     def one(i: int) -> None:
         if time.monotonic() < ends:
+            before = entries[i]["outcome"]
             entries[i] = judged({k: v for k, v in entries[i].items() if k not in ("by", "why")}, files, args.limit_s)
             with writing:
                 write(entries, args.out)
-            say(f"{entries[i]['outcome']:<9} {entries[i]['file']}:{entries[i]['line']} {entries[i].get('by', '')}")
+            after = entries[i]
+            say(f"{after['outcome']} (was {before}) {after['file']}:{after['line']} {after.get('by', '')}")
 
     with ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(one, sorted(waiting, key=turns.__getitem__)))
@@ -194,7 +200,7 @@ def main() -> None:
     if args.what == "draw":
         write(entries := list(drawn(args.sample, args.seed)), args.out)
     else:
-        entries = json.loads(SAMPLE.read_text(encoding="utf-8"))
+        entries = json.loads((args.out if args.what == "show" else SAMPLE).read_text(encoding="utf-8"))
     if args.what == "judge":
         load_libraries(tomllib.loads(SETTINGS.read_text(encoding="utf-8"))["libraries"])
         judge(entries, args)

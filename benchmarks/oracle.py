@@ -29,6 +29,7 @@ import json
 import math
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -317,6 +318,7 @@ def run_line(line: str, where: Path, env: dict[str, str]) -> tuple[str, str, int
 def store_case(name: str, lines: list[str], args: argparse.Namespace) -> None:
     """Run the commands of a case in a folder of its own; one that begins with & serves until the others are done."""
     folder = args.folder / name
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -356,7 +358,7 @@ def wait_for(port: int) -> None:
 def store_help(args: argparse.Namespace) -> None:
     """Store `--help` of every command that others' help names."""
     folder = args.folder / "help"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     waiting = [()]
     while waiting:
         words: tuple[str, ...] = waiting.pop()
@@ -366,19 +368,21 @@ def store_help(args: argparse.Namespace) -> None:
             waiting = [(name,) for name in re.findall(r"^  ([a-z]+)  +\S", out, re.M)]
         elif len(words) == 1:
             listed = re.findall(rf"^  deep {words[0]} ([a-z-]+):", out, re.M)
-            choices = re.findall(r"\{([a-z,-]+)\}\s+\.\.\.", out)[:1]
-            waiting += [(*words, name) for name in dict.fromkeys([*listed, *",".join(choices).split(",")]) if name]
+            choices = re.search(r"\[-h\] ((?:[a-z-]+ \| )+[a-z-]+)", " ".join(out.split()))
+            listed += choices[1].split(" | ") if choices else []
+            waiting += [(*words, name) for name in dict.fromkeys(listed)]
 
 
 def store(args: argparse.Namespace) -> int:
     """Write the panels, run all cases, and return the status."""
     args.folder, args.tree = args.folder.resolve(), args.tree.resolve()
-    args.folder.mkdir(parents=True)
+    args.folder.mkdir(parents=True, exist_ok=True)
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     panels = []
     for name, panel in table["panel"].items():
         if (args.data / panel["votes"]).exists():
-            write_panel(args.folder / "inputs" / name, args.data, **panel)
+            if not (args.folder / "inputs" / name).exists():  # as they are where cases are run again
+                write_panel(args.folder / "inputs" / name, args.data, **panel)
             panels.append(name)
         else:
             sys.stdout.write(f"{name}: left out, no {args.data / panel['votes']}\n")
@@ -389,7 +393,7 @@ def store(args: argparse.Namespace) -> int:
     with ThreadPoolExecutor(args.jobs) as pool:
         for made in [pool.submit(store_case, name, cases[name], args) for name in cases if name in wanted]:
             made.result()
-    if "*" in args.only:
+    if any(fnmatch("help", pattern) for pattern in args.only):
         store_help(args)
     return 0
 
@@ -399,11 +403,13 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ways = p.add_subparsers(required=True)
     one = ways.add_parser("store", help="run every case and keep what it gives")
-    one.add_argument("folder", type=Path, metavar="FOLDER", help="a new folder")
+    one.add_argument("folder", type=Path, metavar="FOLDER", help="where each case gets a folder")
     one.add_argument("--tree", type=Path, default=ROOT, help="the checkout to run (default: this one)")
     one.add_argument("--data", type=Path, default=os.environ.get("DEEP_DATA_HOME", ROOT.parent / "shared" / "data"))
     one.add_argument("--jobs", type=int, default=2, help="cases at a time (default: 2)")
-    one.add_argument("--only", nargs="+", default=["*"], metavar="GLOB", help="cases to run, such as 'summeval-*'")
+    one.add_argument(
+        "--only", nargs="+", default=["*"], metavar="GLOB", help="cases to run (again), such as 'summeval-*'"
+    )
     one.set_defaults(run=store)
     two = ways.add_parser("compare", help="say where two folders differ")
     two.add_argument("old", type=Path, metavar="OLD", help="folder of results")
