@@ -239,8 +239,8 @@ def compare(args: argparse.Namespace) -> int:
         if lines:
             more = [f"{len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
             by_case.setdefault(path.parts[0], []).extend(f"{path}: {line}" for line in [*lines[:SHOWN], *more])
-            largest = max((deviation(line) for line in lines), default=0.0)
-            by_case[path.parts[0]].append(f"{path}: largest deviation of a number {largest:.3g}")
+            if largest := max(map(deviation, lines)):
+                by_case[path.parts[0]].append(f"{path}: largest deviation of a number {largest:.3g}")
     for case, lines in by_case.items():
         sys.stdout.write("\n".join([f"== {case}", *lines, ""]))
     sys.stdout.write(f"{len(ours | theirs)} files compared; cases that differ: {', '.join(by_case) or 'none'}\n")
