@@ -9,10 +9,10 @@ on the simulated votes and on ``examples/``. It keeps output, errors, status and
 ``--help`` of every command that ``deep --help`` leads to. Nothing of deep is imported here, so that any commit can be
 stored by the same cases::
 
-    git worktree add /tmp/before 8991e5d
-    python benchmarks/oracle.py store /tmp/old --tree /tmp/before
-    python benchmarks/oracle.py store /tmp/new
-    python benchmarks/oracle.py compare /tmp/old /tmp/new
+    git worktree add ../before 8991e5d
+    python benchmarks/oracle.py store build/old --tree ../before
+    python benchmarks/oracle.py store build/new
+    python benchmarks/oracle.py compare build/old build/new
 
 ``compare`` takes any two folders that the same commands wrote into. Every file is read as what it holds: JSON and JSON
 lines by key path, CSV and Parquet cell by cell (of Parquet the types and deep's metadata too), other text line by line,
