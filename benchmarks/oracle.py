@@ -62,6 +62,7 @@ IGNORED_KEYS = {
 """Keys of JSON and columns of tables that are passed over, with all below them, and why."""
 
 IGNORED_TEXT = {
+    r"[^\s'\"=]*/(?=(?:examples|inputs)/)": "where a checkout or a store lies",
     r"(?<=127\.0\.0\.1:)\d+": "the port of a test server",
     r"\b\d+(\.\d+)? (ms|s|seconds)(?=$|[\s,.;:)|])": "how long something took",
     r"((?<=\$\d\.\d{4})|(?<=unknown)) +\d+\.\d\d +\d+\.\d\d *$": "how long answers took, in `deep votes report`",
