@@ -62,6 +62,7 @@ IGNORED_KEYS = {
 """Keys of JSON and columns of tables that are passed over, with all below them, and why."""
 
 IGNORED_TEXT = {
+    r"\b[0-9a-f]{64}\b": "the digest of a file that holds a date, such as a model's",
     r"[^\s'\"=]*/(?=(?:examples|inputs)/)": "where a checkout or a store lies",
     r"(?<=127\.0\.0\.1:)\d+": "the port of a test server",
     r"\b\d+(\.\d+)? (ms|s|seconds)(?=$|[\s,.;:)|])": "how long something took",
@@ -301,12 +302,27 @@ def cases_of(table: dict[str, Any], panels: list[str]) -> dict[str, list[str]]:
     return cases
 
 
+def write_metadata(folder: Path, tree: Path) -> None:
+    """Write the metadata of a checkout: the environment's may be another commit's, with other entry points."""
+    project = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = {"console_scripts": project.get("scripts", {}), **project.get("entry-points", {})}
+    lines = [line for group, of in groups.items() for line in (f"[{group}]", *(f"{k} = {v}" for k, v in of.items()))]
+    (version,) = re.findall(
+        r'^__version__ = "(.+)"$', (tree / "deep" / "__init__.py").read_text(encoding="utf-8"), re.M
+    )
+    info = folder / f"deep_judges-{version}.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text("\n".join([*lines, ""]))
+
+
 def environment(args: argparse.Namespace, port: int = 0) -> dict[str, str]:
     """Return the variables that every command runs with: the checkout in front, and nothing of the user's own."""
     kept = {key: value for key, value in os.environ.items() if key in ("PATH", "HOME", "TMPDIR", "DEEP_DATA_HOME")}
     local = {"OPENAI_API_KEY": "unused", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "PORT": str(port)}
     width = {"COLUMNS": "120", "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-    return kept | local | width | {"PYTHONPATH": str(args.tree), "PYTHON": sys.executable, "TREE": str(args.tree)}
+    path = os.pathsep.join([str(args.folder / "inputs" / "metadata"), str(args.tree)])
+    return kept | local | width | {"PYTHONPATH": path, "PYTHON": sys.executable, "TREE": str(args.tree)}
 
 
 def run_line(line: str, where: Path, env: dict[str, str]) -> tuple[str, str, int]:
@@ -332,7 +348,7 @@ def store_case(name: str, lines: list[str], args: argparse.Namespace) -> None:
             wait_for(int(env["PORT"]))
             continue
         out, err, status = run_line(line, folder, env)
-        err = re.sub(r"(?m)^.*requests/s .*\n", "", err)  # progress, a line now and then
+        err = re.sub(r"(?m)^(.*requests/s .*|judging \d+/.*)\n", "", err)  # progress, a line now and then
         text = f"$ {line}\nstatus {status}\n{out}\n--- errors\n{err}"
         (folder / f"{number:02}.txt").write_text(text, encoding="utf-8")
     for server in servers:
@@ -387,6 +403,7 @@ def store(args: argparse.Namespace) -> int:
             panels.append(name)
         else:
             sys.stdout.write(f"{name}: left out, no {args.data / panel['votes']}\n")
+    write_metadata(args.folder / "inputs" / "metadata", args.tree)
     for name, text in table["file"].items():
         (args.folder / "inputs" / name).write_text(text, encoding="utf-8")
     cases = cases_of(table, panels)
