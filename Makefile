@@ -151,3 +151,12 @@ $(VENV)-peers/installed: $(VENV)/test-installed
 
 clean:
 	rm -rf $(VENV) $(VENV)-* build dist runs *.egg-info .coverage.json
+
+# What deep does, seen from outside, beside another commit: P, decisions, intervals, files, error lines, --help.
+AGAINST ?= HEAD
+.PHONY: oracle
+oracle: $(VENV)/test-installed
+	rm -rf build/oracle && git worktree prune && git worktree add --detach build/oracle/tree $(AGAINST)
+	$(BIN)/python benchmarks/oracle.py store build/oracle/old --tree build/oracle/tree --jobs $(JOBS)
+	$(BIN)/python benchmarks/oracle.py store build/oracle/new --jobs $(JOBS)
+	$(BIN)/python benchmarks/oracle.py compare build/oracle/old build/oracle/new

@@ -19,7 +19,6 @@ import multiprocessing
 import os
 import re
 import resource
-import signal
 import sys
 import tomllib
 from collections import Counter
@@ -123,32 +122,49 @@ def changed_lines(mutant: Mutant) -> str:
     return "\n".join(f"    {line}" for line in lines if re.match(r"[+-](?![+-])", line))
 
 
-def run_tests(module: str, text: str | None, tests: Sequence[str], limit: int) -> None:
-    """Run tests with a module's text replaced, and end the process with pytest's exit status."""
+class FirstFailure:
+    """A plugin of pytest that keeps the name of what failed."""
+
+    name = ""
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Keep the test that failed."""
+        self.name = self.name or (report.nodeid if report.failed else "")
+
+    pytest_collectreport = pytest_runtest_logreport
+
+
+def run_tests(module: str, text: str | None, tests: Sequence[str], limit: int, result: Any) -> None:
+    """Run tests with a module's text replaced, and send the status of pytest and the test that failed."""
     import pytest
 
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))  # time on a clock would hang on what else runs
-    sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - closed with the process
-    os.dup2(sys.stdout.fileno(), 1)
-    os.dup2(sys.stdout.fileno(), 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(1, 2)
     sys.dont_write_bytecode = True
     if text is not None:
-        name = module.removesuffix(".py").replace("/", ".")
+        name = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         sys.meta_path.insert(0, MutatedModule(name, ROOT / module, text))
-    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow"]
-    os._exit(int(pytest.main([*options, *tests])))
+    first = FirstFailure()
+    status = pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow", *tests], plugins=[first])
+    result.send((int(status), first.name))
+    os._exit(0)
 
 
-def outcome(module: str, text: str | None, tests: Sequence[str], limit: int) -> int | None:
-    """Return pytest's exit status in a forked process, None where it took more processor seconds than the limit."""
-    process = multiprocessing.get_context("fork").Process(target=run_tests, args=(module, text, tests, limit))
+def outcome(module: str, text: str | None, tests: Sequence[str], limit: int) -> tuple[int, str] | None:
+    """Return what `run_tests` sends, None where it took too long or died."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=run_tests, args=(module, text, tests, limit, theirs))
     process.start()
-    process.join(PATIENCE)
-    if process.is_alive():
-        process.kill()
-        process.join()
-    ended = process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
-    return None if ended else process.exitcode
+    theirs.close()
+    try:
+        found = ours.recv() if ours.poll(PATIENCE) else None
+    except EOFError:
+        found = None
+    process.kill()
+    process.join()
+    return found
 
 
 def load_libraries(names: Sequence[str]) -> None:
@@ -162,8 +178,8 @@ def time_limits(modules: dict[str, list[str]]) -> dict[str, int]:
     limits = {}
     for module, tests in modules.items():
         with Children() as children:
-            status = outcome(module, None, tests, int(PATIENCE))
-        if status != 0:
+            found = outcome(module, None, tests, int(PATIENCE))
+        if found is None or found[0] != 0:
             raise SystemExit(f"The tests of {module} fail as it is: {' '.join(tests)}")
         limits[module] = int(3 * children.processor_s) + GRACE
         say(f"{module}: tests pass in {children.processor_s:.1f} processor seconds")
@@ -217,7 +233,8 @@ def main() -> None:
     limits = time_limits({module: modules[module] for module in dict.fromkeys(mutant.module for mutant in drawn)})
 
     def test(mutant: Mutant) -> int | None:
-        status = outcome(mutant.module, mutated_text(mutant), modules[mutant.module], limits[mutant.module])
+        found = outcome(mutant.module, mutated_text(mutant), modules[mutant.module], limits[mutant.module])
+        status = found and found[0]
         say(f"{'SURVIVED' if status == 0 else 'late' if status is None else 'killed'} {mutant}")
         return status
 

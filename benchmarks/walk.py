@@ -1,14 +1,20 @@
 """The way of one text to its P: the files and functions of deep that scoring it passes through.
 
-    python benchmarks/walk.py [--cold | --write]
+    python benchmarks/walk.py [--cold | --write | --all]
 
 A model of twelve lexical checks is fitted on ``examples/claims.csv``. One text is scored to warm up; then another is
 scored while every call into `deep/` is counted by Python's profiler. Comprehensions and lambdas count with the function
 that holds them. With ``--cold`` the model is loaded, its judges are found and the text is scored, with nothing done
-before but the imports. ``--write`` puts the list into ``docs/how-it-works.md``, held by a test.
+before but the imports. ``--write`` puts the list into ``docs/how-it-works.md``, held by a test. ``--all`` prints three
+lines instead: how many files and functions one text takes (warm), `deep fit` on three labeled datasets and `deep loo`.
+The last two are run by their command lines, each in a fresh process that has imported nothing but `deep.cli`; a file
+counts where a function of it is called, in the main thread, also while a module is imported, but not for its own body.
 """
 
 import argparse
+import contextlib
+import io
+import multiprocessing
 import sys
 import tempfile
 from collections import defaultdict
@@ -68,6 +74,26 @@ def walk(*, cold: bool) -> dict[str, set[str]]:
         return passed_through(lambda: scorer.score(*SCORED))
 
 
+def command(words: list[str]) -> dict[str, set[str]]:
+    """Return the functions that a command passes through, by file; what it prints is dropped."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        return passed_through(lambda: run(words))
+
+
+def commands() -> dict[str, dict[str, set[str]]]:
+    """Return the functions that a fit on three datasets and holding out one of four pass through, by file."""
+    votes, fresh = str(CLAIMS), multiprocessing.get_context("fork")
+    words = {
+        "votes": ["votes", votes, "--lexical", "all", "--out", "votes.parquet"],
+        "deep fit on three datasets": ["fit", "votes.parquet", "--exclude", "weather", "sport", "--jobs", "1"],
+        "deep loo --test aggrefact": ["loo", "--test", "aggrefact", "--n-boot", "100", "--jobs", "1", "--out", "loo"],
+    }
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), fresh.Pool(1, maxtasksperchild=1) as one:
+        found = dict(zip(words, one.map(command, words.values(), chunksize=1), strict=True))
+    del found["votes"]
+    return found
+
+
 def listed(found: Mapping[str, set[str]]) -> str:
     """Return the list as it stands on the page, between its marks."""
     rows = [f"| `{file}` | `{'`, `'.join(sorted(names))}` |" for file, names in sorted(found.items())]
@@ -86,7 +112,13 @@ def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--cold", action="store_true", help="with loading the model and finding its judges")
     p.add_argument("--write", action="store_true", help="write the list into docs/how-it-works.md")
+    p.add_argument("--all", action="store_true", help="print how much one text, a fit and loo pass through")
     args = p.parse_args()
+    if args.all:
+        both = commands()  # first, while nothing is warm
+        for name, found in {"one text to its P": walk(cold=False), **both}.items():
+            sys.stdout.write(f"{name}: {len(found)} files, {sum(map(len, found.values()))} functions\n")
+        return
     found = walk(cold=args.cold)
     if args.write:
         PAGE.write_text(PAGE.read_text(encoding="utf-8").replace(on_page(), listed(found)), encoding="utf-8")
