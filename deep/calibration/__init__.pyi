@@ -8,7 +8,6 @@ from ._ece import NoiseFloor as NoiseFloor
 from ._ece import check_bins as check_bins
 from ._ece import checked_rows as checked_rows
 from ._ece import collapse as collapse
-from ._ece import debiased_ece as debiased_ece
 from ._ece import ece_noise_floor as ece_noise_floor
 from ._ece import expected_calibration_error as expected_calibration_error
 from ._intervals import PairedComparison as PairedComparison
@@ -17,10 +16,8 @@ from ._intervals import bootstrap_balanced_accuracy as bootstrap_balanced_accura
 from ._intervals import paired_bootstrap as paired_bootstrap
 from ._intervals import risk_coverage as risk_coverage
 from ._intervals import selective_threshold as selective_threshold
-from ._metrics import BrierDecomposition as BrierDecomposition
 from ._metrics import auroc as auroc
 from ._metrics import balanced_accuracy as balanced_accuracy
-from ._metrics import brier_decomposition as brier_decomposition
 from ._metrics import evaluate as evaluate
 from ._metrics import log_loss as log_loss
 from ._metrics import precision as precision
@@ -43,7 +40,6 @@ from ._registry import CALIBRATORS as CALIBRATORS
 from ._registry import NETCAL_CALIBRATORS as NETCAL_CALIBRATORS
 from ._reliability import CorpDisplay as CorpDisplay
 from ._reliability import ReliabilityDisplay as ReliabilityDisplay
-from ._reliability import VennAbers as VennAbers
 from ._reliability import plot_reliability as plot_reliability
 from ._reliability import save_figure as save_figure
 from ._reliability import wilson_interval as wilson_interval

@@ -222,20 +222,6 @@ def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCou
     )
 
 
-def contradicting_points() -> tuple[OperatingPoint, ...]:
-    """Return the cells of Table 1 that no whole counts reproduce.
-
-    Examples
-    --------
-    >>> from deep.datasets import contradicting_points
-    >>> for point in contradicting_points():
-    ...     print(point.voter, point.dataset)
-    prompt-2/gpt-3.5 halueval-summarization
-    prompt-5/gpt-4 tofueval-meetingbank
-    """
-    return tuple(p for p in published_points() if not recover_counts(p, published_dataset(p.dataset)).reproduces)
-
-
 SimulatedCells = tuple[Votes, npt.NDArray[np.int64]]
 """Patterns of votes, shape (n_patterns, 10), and how many inconsistent and consistent items have each."""
 
