@@ -26,14 +26,7 @@ from ._names import CALIBRATOR_CLASSES as CALIBRATOR_CLASSES
 from ._names import CALIBRATOR_NAMES as CALIBRATOR_NAMES
 from ._names import DEFAULT_BINS as DEFAULT_BINS
 from ._names import NETCAL_CLASSES as NETCAL_CLASSES
-from ._netcal import NetcalBBQ as NetcalBBQ
-from ._netcal import NetcalBeta as NetcalBeta
 from ._netcal import NetcalCalibrator as NetcalCalibrator
-from ._netcal import NetcalENIR as NetcalENIR
-from ._netcal import NetcalHistogram as NetcalHistogram
-from ._netcal import NetcalIsotonic as NetcalIsotonic
-from ._netcal import NetcalPlatt as NetcalPlatt
-from ._netcal import NetcalTemperature as NetcalTemperature
 from ._netcal import netcal_expected_calibration_error as netcal_expected_calibration_error
 from ._registry import ALL_CALIBRATORS as ALL_CALIBRATORS
 from ._registry import CALIBRATORS as CALIBRATORS
