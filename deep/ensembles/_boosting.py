@@ -52,7 +52,6 @@ class MirroredBoosting(StagedEnsembler):
         Weighted share of label 1: where the boosters start, and P where there are none.
     """
 
-    stage_param: ClassVar[str] = "n_estimators"
     n_estimators: int = 50
     _: KW_ONLY
     learning_rate: float = 0.1
@@ -93,9 +92,6 @@ class MirroredBoosting(StagedEnsembler):
         for name, value in self.get_params().items():
             if name in LEAST and not value >= LEAST[name]:
                 raise InputError(f"`{name}` must be at least {LEAST[name]}. Got {value!r}.")
-
-    def _proba(self, X: Votes) -> Floats:
-        return np.asarray(self._staged_proba(X, [self.n_estimators])[0])
 
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
         if not self.boosters_:
