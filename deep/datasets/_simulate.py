@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes, check_choice
+from deep._util.checks import Floats, Positions, Votes
 from deep._util.files import JsonObject
 from deep._util.names import family_of
 from deep.exceptions import InputError
@@ -145,12 +145,6 @@ def published_datasets() -> tuple[PublishedDataset, ...]:
     return tuple(PublishedDataset(row["name"], row["title"], row["consistent"], row["inconsistent"]) for row in rows)
 
 
-def published_dataset(name: str) -> PublishedDataset:
-    """Return one of the paper's test sets by its name; `InputError` lists the names where it is another."""
-    by_name = {dataset.name: dataset for dataset in published_datasets()}
-    return by_name[check_choice(name, by_name, "name")]
-
-
 def _cells(rows: list[JsonObject]) -> Iterator[tuple[JsonObject, str, list[float]]]:
     """Walk rows that hold a list of percentages under the name of each dataset."""
     for row in rows:
@@ -206,8 +200,8 @@ def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCou
 
     Examples
     --------
-    >>> from deep.datasets import published_dataset, published_points, recover_counts
-    >>> recover_counts(published_points()[0], published_dataset("aggrefact-xsum"))
+    >>> from deep.datasets import published_datasets, published_points, recover_counts
+    >>> recover_counts(published_points()[0], published_datasets()[0])
     WholeCounts(true_positives=233, false_positives=128, reproduces=True)
     """
     tp = _whole_within(point.tpr, HALF_DIGIT, dataset.n_consistent)[:, None]
