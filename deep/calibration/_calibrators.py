@@ -156,17 +156,14 @@ class BBQ(BaseCalibrator):
         return self.values_[np.searchsorted(self.cuts_, p, side="right")]
 
 
-def _numbers_of_bins(total: float) -> Ints:
-    """Return the sizes tried: from N^(1/3) / 10 to 10 N^(1/3), with at least 5 rows a bin on average."""
+def _equal_frequency(scores: DistinctScores) -> Binnings:
+    """Return the distinct equal-frequency binnings, which cut between distinct scores."""
+    # The sizes tried: from N^(1/3) / 10 to 10 N^(1/3), with at least 5 rows a bin on average.
+    total = scores.n.sum()
     cube_root = np.power(total, 1.0 / 3.0)
     fewest = max(1, int(cube_root / 10.0))
     most = int(min(np.ceil(total / 5.0), np.ceil(cube_root * 10.0)))
-    return np.arange(fewest, max(fewest, most) + 1)
-
-
-def _equal_frequency(scores: DistinctScores) -> Binnings:
-    """Return the distinct equal-frequency binnings, which cut between distinct scores."""
-    tried = _numbers_of_bins(scores.n.sum())
+    tried = np.arange(fewest, max(fewest, most) + 1)
     reached = np.append(0.0, np.cumsum(scores.n))
     binning, ends = _nearest_ends(tried, (reached[:-1] + reached[1:]) / 2.0 / reached[-1])
     ends, n_cuts = _distinct(ends, np.bincount(binning, minlength=len(tried)))

@@ -70,7 +70,8 @@ class MirroredBoosting(StagedEnsembler):
         self.boosters_: tuple[Booster, ...] = ()
         if not np.ptp(X, axis=0).any():
             return
-        plain, turned = merge_repeats(X, y, w), merge_repeats(_turned(X), 1 - y, w)
+        votes_turned = np.where(X == ABSTAIN, X, 1 - X)
+        plain, turned = merge_repeats(X, y, w), merge_repeats(votes_turned, 1 - y, w)
         order = _compared(plain, turned)
         self.turned_ = order < 0
         first, self._other = (turned, plain) if self.turned_ else (plain, turned)
@@ -332,11 +333,6 @@ class CatBoost(MirroredBoosting):
     def _log_odds(self, booster: Booster, votes: Floats, n_rounds: int) -> Floats:
         raw = booster.predict(votes, prediction_type="RawFormulaVal", ntree_end=n_rounds, thread_count=1)
         return np.asarray(raw, dtype=np.float64)
-
-
-def _turned(X: Votes) -> Votes:
-    """Return votes of 0 as 1 and of 1 as 0."""
-    return np.where(X == ABSTAIN, X, 1 - X)
 
 
 def _compared(a: MergedCells, b: MergedCells) -> int:
