@@ -171,12 +171,15 @@ class StagedEnsembler(BaseEnsembler):
     A subclass also implements ``_staged_proba(X, stages)``, so that a grid search over `stage_param` fits once.
     """
 
-    stage_param: ClassVar[str]
+    stage_param: ClassVar[str] = "n_estimators"
     """The constructor's parameter that holds the number of rounds."""
 
     @abstractmethod
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
         """Return P(consistent) after each number of rounds, shape (len(stages), n_examples)."""
+
+    def _proba(self, X: Votes) -> Floats:
+        return np.asarray(self._staged_proba(X, [getattr(self, self.stage_param)])[0])
 
     def staged_predict_proba(self, X: npt.ArrayLike, stages: Sequence[int]) -> Floats:
         """Return P(consistent) after each of `stages` rounds, shape (len(stages), n_examples)."""

@@ -11,13 +11,14 @@ from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points, simulate_votes
 from deep.experiments.loo._few_datasets import StudyPanel, draws_of
-from deep.experiments.loo._few_labels import few_labels, fewer_labels, labeled_lines, summarize_labeled
+from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
 from deep.model.adaptation import LeftOutRows, PriorEstimate, learn_misfit
 from deep.model.score import Scores
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from transfer import main
 from transfer_report import simulated_text, summarize, summarize_simulated
+from transfer_target import fewer_labels
 from transfer_worlds import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
 
 

@@ -137,19 +137,19 @@ def unusable(entry: EntryPoint, why: str) -> InputError:
     )
 
 
-class ClassRegistry(dict[str, type[T]]):
-    """Classes by name: those of deep, and those of other packages, which are imported when they are first asked for.
+class ClassRegistry(dict[str, T]):
+    """Classes, or what makes an object, by name: those of deep, and other packages', imported when first asked for.
 
     Parameters
     ----------
-    own : mapping of str to type
+    own : mapping of str to callable
     group : str
         The entry points of others.
     base : type
         The class that all of them are.
     """
 
-    def __init__(self, own: Mapping[str, type[T]], group: str, base: type) -> None:
+    def __init__(self, own: Mapping[str, T], group: str, base: type) -> None:
         super().__init__(own)
         self._group = group
         self._base = base
@@ -161,5 +161,5 @@ class ClassRegistry(dict[str, type[T]]):
         loaded: Any = load_entry_point(entry)
         if not (isinstance(loaded, type) and issubclass(loaded, self._base)):
             raise unusable(entry, f"{loaded!r}, which is no class on {self._base.__name__}")
-        self[name] = cast("type[T]", loaded)
+        self[name] = cast("T", loaded)
         return self[name]

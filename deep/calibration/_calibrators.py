@@ -2,18 +2,17 @@
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln
 from sklearn.isotonic import isotonic_regression
 
-from deep._util.checks import Floats, Labels, check_choice, weigh
+from deep._util.checks import Floats, Labels, weigh
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 from deep.base import BaseCalibrator
 from deep.calibration._ece import DistinctScores, bin_edges, bin_sums, check_bins, collapse
-from deep.exceptions import InputError
 
 
 class Histogram(BaseCalibrator):
@@ -107,17 +106,6 @@ class BBQ(BaseCalibrator):
     gets the marginal likelihood of the labels under a Beta prior in each bin; the calibrated probability is
     the mean of the binnings' posterior means under these weights. N is the total weight.
 
-    Parameters
-    ----------
-    strategy : {'quantile', 'uniform'}, default='quantile'
-        Bins of equal frequency, as in the paper, or of equal width.
-    score_function : {'aic', 'bdeu', 'bic'}, default='bdeu'
-        How a binning is weighted: by its marginal likelihood, as in the paper, or by exp(-AIC/2) or
-        exp(-BIC/2); with these two a bin's value is its plain share of label 1.
-    elbow : float or None, default=None
-        None averages all binnings. Otherwise they are sorted by weight (largest = 1) and cut off where the
-        next is lower by less than `elbow` times the variance of the weights.
-
     Attributes
     ----------
     cuts_ : ndarray of shape (n_cuts,)
@@ -130,8 +118,7 @@ class BBQ(BaseCalibrator):
     Equal frequency with ties: the bins' ends stand between distinct scores, at the score whose cumulative
     weight is nearest to j N / B, so **equal probabilities are never split**; ends that coincide merge, and
     binnings that come out the same count once. A cut lies halfway between two scores. The Beta prior of a
-    bin has the weight of 2 rows and its mean in the bin's middle, held within [0.005, 0.995]; an equal-width
-    bin without rows has that mean, or its middle under AIC and BIC.
+    bin has the weight of 2 rows and its mean in the bin's middle, held within [0.005, 0.995].
 
     Weights are counts: scale them to sum to the number of rows. The time of a fit grows with the number of
     binnings, at most 10 N^(1/3), times that of their bins, at most that of distinct scores.
@@ -139,8 +126,8 @@ class BBQ(BaseCalibrator):
     **Not monotone.** Flipping labels and probabilities together flips the output but where a target falls
     exactly halfway between two scores.
 
-    ``BBQ(strategy="uniform", score_function="bic", elbow=0.001)`` is the class of the same name in netcal,
-    which has neither weights, equal frequency nor the marginal likelihood.
+    The class of the same name in netcal has neither weights, equal frequency nor the marginal likelihood; it is
+    ``NetcalCalibrator("netcal-bbq")``.
 
     References
     ----------
@@ -158,53 +145,41 @@ class BBQ(BaseCalibrator):
     cuts_: Floats
     values_: Floats
 
-    def __init__(
-        self,
-        *,
-        strategy: Literal["quantile", "uniform"] = "quantile",
-        score_function: Literal["aic", "bdeu", "bic"] = "bdeu",
-        elbow: float | None = None,
-    ) -> None:
-        self.strategy = strategy
-        self.score_function = score_function
-        self.elbow = elbow
-
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
-        check_choice(self.strategy, ("quantile", "uniform"), "strategy")
-        check_choice(self.score_function, ("aic", "bdeu", "bic"), "score_function")
-        if self.elbow is not None and not self.elbow > 0:
-            raise InputError(f"`elbow` must be None or positive. Got {self.elbow!r}.")
-        scores = collapse(p, y, w)
-        binnings = _equal_frequency(scores) if self.strategy == "quantile" else _equal_width(scores)
-        values, log_weights = _judge(binnings, self.score_function)
+        binnings = _equal_frequency(collapse(p, y, w))
+        values, log_weights = _judge(binnings)
         # The posterior over binnings under a flat prior; the largest is taken out first, or all would underflow to 0.
         weights = np.exp(log_weights - log_weights.max())
-        if self.elbow is not None:
-            weights *= _above_elbow(weights, self.elbow)
         self.cuts_, self.values_ = _average(binnings, values, weights / weights.sum())
 
     def _transform(self, p: Floats) -> Floats:
         return self.values_[np.searchsorted(self.cuts_, p, side="right")]
 
 
-def _numbers_of_bins(total: float) -> Ints:
-    """Return the sizes tried: from N^(1/3) / 10 to 10 N^(1/3), with at least 5 rows a bin on average."""
+def _equal_frequency(scores: DistinctScores) -> Binnings:
+    """Return the distinct equal-frequency binnings, which cut between distinct scores."""
+    # The sizes tried: from N^(1/3) / 10 to 10 N^(1/3), with at least 5 rows a bin on average.
+    total = scores.n.sum()
     cube_root = np.power(total, 1.0 / 3.0)
     fewest = max(1, int(cube_root / 10.0))
     most = int(min(np.ceil(total / 5.0), np.ceil(cube_root * 10.0)))
-    return np.arange(fewest, max(fewest, most) + 1)
-
-
-def _equal_frequency(scores: DistinctScores) -> Binnings:
-    """Return the distinct equal-frequency binnings, which cut between distinct scores."""
-    tried = _numbers_of_bins(scores.n.sum())
+    tried = np.arange(fewest, max(fewest, most) + 1)
     reached = np.append(0.0, np.cumsum(scores.n))
     binning, ends = _nearest_ends(tried, (reached[:-1] + reached[1:]) / 2.0 / reached[-1])
     ends, n_cuts = _distinct(ends, np.bincount(binning, minlength=len(tried)))
     below, above = scores.p[:-1], scores.p[1:]
     middle = (below + above) / 2.0
     # Between neighbouring floating-point numbers the middle is one of them; a piece holds its left end.
-    return _filled(scores, ends, n_cuts + 1, np.where(middle > below, middle, above), ends - 1)
+    knots = np.where(middle > below, middle, above)
+    # Count the scores before each end into the bins between them.
+    sizes = n_cuts + 1
+    not_first, not_last = _bounds(sizes)
+    start, stop = np.zeros(len(not_first), dtype=np.intp), np.full(len(not_last), len(scores.p))
+    start[not_first], stop[not_last] = ends, ends
+    reached1 = np.append(0.0, np.cumsum(scores.n1))
+    n, n1 = reached[stop] - reached[start], reached1[stop] - reached1[start]
+    # Sums of fractional weights are not exact; a bin must not hold more of label 1 than it holds.
+    return Binnings(sizes, knots, ends - 1, n, np.clip(n1, 0.0, n))
 
 
 def _nearest_ends(tried: Ints, halfway: Floats) -> tuple[Ints, Ints]:
@@ -225,14 +200,6 @@ def _nearest_ends(tried: Ints, halfway: Floats) -> tuple[Ints, Ints]:
     return binning[kept], nearest[kept]
 
 
-def _equal_width(scores: DistinctScores) -> Binnings:
-    """Return the equal-width binnings, bins without rows included."""
-    tried = _numbers_of_bins(scores.n.sum())
-    edges = np.concatenate([bin_edges(n_bins)[1:-1] for n_bins in tried])
-    knots, cuts = np.unique(edges, return_inverse=True)
-    return _filled(scores, np.searchsorted(scores.p, edges), tried, knots, cuts)
-
-
 def _distinct(ends: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     """Drop runs of `ends` that come again later."""
     stops = np.cumsum(lengths)
@@ -251,18 +218,7 @@ def _bounds(sizes: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     return not_first, not_last
 
 
-def _filled(scores: DistinctScores, ends: Ints, sizes: Ints, knots: Floats, cuts: Ints) -> Binnings:
-    """Count the scores before each of `ends` into the bins between them."""
-    not_first, not_last = _bounds(sizes)
-    start, stop = np.zeros(len(not_first), dtype=np.intp), np.full(len(not_last), len(scores.p))
-    start[not_first], stop[not_last] = ends, ends
-    reached, reached1 = (np.append(0.0, np.cumsum(part)) for part in (scores.n, scores.n1))
-    n, n1 = reached[stop] - reached[start], reached1[stop] - reached1[start]
-    # Sums of fractional weights are not exact; a bin must not hold more of label 1 than it holds.
-    return Binnings(sizes, knots, cuts, n, np.clip(n1, 0.0, n))
-
-
-def _judge(binnings: Binnings, score_function: str) -> tuple[Floats, Floats]:
+def _judge(binnings: Binnings) -> tuple[Floats, Floats]:
     """Return the value of every bin, and the log weight of each binning."""
     sizes, knots, cuts, n, n1 = binnings
     starts = np.cumsum(sizes) - sizes
@@ -270,33 +226,16 @@ def _judge(binnings: Binnings, score_function: str) -> tuple[Floats, Floats]:
     low, high = np.zeros_like(n), np.ones_like(n)
     low[not_first], high[not_last] = knots[cuts], knots[cuts]
     middle = (low + high) / 2.0
-    if score_function == "bdeu":
-        prior = np.clip(middle, PRIOR_MARGIN, 1.0 - PRIOR_MARGIN)
-        alpha, beta = PRIOR_WEIGHT * prior, PRIOR_WEIGHT * (1.0 - prior)
-        # Beta-binomial marginal likelihood of each bin; bins are independent, so their logarithms add up.
-        evidence = _log_beta(n1 + alpha, n - n1 + beta) - _log_beta(alpha, beta)
-        return (n1 + alpha) / (n + PRIOR_WEIGHT), np.add.reduceat(evidence, starts)
-    share = np.divide(n1, n, out=middle, where=n > 0)
-    likelihood = np.add.reduceat(xlogy(n1, share) + xlogy(n - n1, 1.0 - share), starts)
-    total = n[: sizes[0]].sum()
-    return share, likelihood - sizes * (1.0 if score_function == "aic" else np.log(total) / 2.0)
+    prior = np.clip(middle, PRIOR_MARGIN, 1.0 - PRIOR_MARGIN)
+    alpha, beta = PRIOR_WEIGHT * prior, PRIOR_WEIGHT * (1.0 - prior)
+    # Beta-binomial marginal likelihood of each bin; bins are independent, so their logarithms add up.
+    evidence = _log_beta(n1 + alpha, n - n1 + beta) - _log_beta(alpha, beta)
+    return (n1 + alpha) / (n + PRIOR_WEIGHT), np.add.reduceat(evidence, starts)
 
 
 def _log_beta(a: Floats, b: Floats) -> Floats:
     """Return log B(a, b); three times as fast as scipy's ``betaln``, and as exact at the size of counts."""
     return np.asarray(gammaln(a) + gammaln(b) - gammaln(a + b))
-
-
-def _above_elbow(weights: Floats, elbow: float) -> npt.NDArray[np.bool_]:
-    """Return a mask of the weights before the first small drop, not counting a tie of the very largest."""
-    order = np.argsort(weights)[::-1]
-    drops = -np.diff(weights[order])
-    tied = int(np.argmax(drops > 0)) if (drops > 0).any() else len(drops)
-    small = drops[tied:] <= elbow * np.var(weights)
-    last = tied + (int(np.argmax(small)) if small.any() else len(small))
-    kept = np.zeros(len(weights), dtype=bool)
-    kept[order[: last + 1]] = True
-    return kept
 
 
 def _average(binnings: Binnings, values: Floats, weights: Floats) -> tuple[Floats, Floats]:

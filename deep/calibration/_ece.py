@@ -166,48 +166,6 @@ def expected_calibration_error(
     return plain_ece(checked_scores(y_true, y_prob, sample_weight), check_bins(n_bins))
 
 
-def debiased_ece(
-    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int = DEFAULT_BINS, sample_weight: Weights = None
-) -> float:
-    """Return the expected calibration error with its noise floor taken off, near 0 for a perfect predictor.
-
-    Parameters
-    ----------
-    y_true, y_prob, n_bins, sample_weight
-        As in :func:`expected_calibration_error`; the weights are counts, and so whole numbers.
-
-    Returns
-    -------
-    float
-        In the unit of the expected calibration error, and never above it. **Negative** where the sample is
-        closer to perfect than a perfect predictor is on average.
-
-    Raises
-    ------
-    InputError
-        A value is out of range, lengths differ, or a weight is not a whole number.
-
-    Notes
-    -----
-    ``sign(ece - floor) * sqrt(|ece^2 - floor^2|)``, with the exact mean of :func:`ece_noise_floor`. Noise and true
-    gap add up in squares within a bin, so that the floor counts in full where P is right and hardly at all
-    where it is far off; plain ece - floor would take it off in full everywhere. In simulations (8 bins,
-    n = 268, 558 and 3,000; labels from tempered P) its mean is 0.001, 0.003 and 0.000 for a perfect
-    predictor, and 0.077, 0.077 and 0.077 where the true error is 0.077 and the plain one 0.095, 0.086
-    and 0.079.
-
-    Examples
-    --------
-    >>> from deep.calibration import debiased_ece
-    >>> y_prob, y_true, counts = [0.3, 0.3, 0.8, 0.8], [0, 1, 0, 1], [50, 50, 30, 70]
-    >>> round(debiased_ece(y_true, y_prob, sample_weight=counts), 3)
-    0.146
-    """
-    scores = checked_scores(y_true, y_prob, sample_weight)
-    floor, _ = floor_of(scores, check_bins(n_bins), n_draws=0)
-    return beyond_floor(plain_ece(scores, n_bins), floor)
-
-
 def ece_noise_floor(
     y_prob: ArrayLike,
     *,
@@ -263,11 +221,6 @@ def plain_ece(scores: DistinctScores, n_bins: int) -> float:
     """Return the expected calibration error of checked scores."""
     n, expected, n1 = bin_sums(scores, bin_edges(n_bins))
     return float(np.abs(n1 - expected).sum() / n.sum())
-
-
-def beyond_floor(ece: float, floor: float) -> float:
-    """Take the floor off the error in quadrature, keeping the sign of their difference."""
-    return float(np.sign(ece - floor) * np.sqrt(abs(ece**2 - floor**2)))
 
 
 def floor_of(scores: DistinctScores, n_bins: int, *, n_draws: int, random_state: RandomState = 0) -> NoiseFloor:

@@ -4,8 +4,6 @@ They equal scikit-learn's (tested), and are not taken from it: on collapsed scor
 ``sklearn.metrics`` takes rows, checks them again for each metric, and warns or raises where a class is missing.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
@@ -15,27 +13,6 @@ from deep._util.odds import P_MIN
 from deep.calibration import _ece
 from deep.calibration._names import DEFAULT_BINS
 from deep.exceptions import InputError
-
-
-class BrierDecomposition(NamedTuple):
-    """The Brier score and its three parts: brier = reliability - resolution + uncertainty.
-
-    Parameters
-    ----------
-    brier : float
-        Mean squared gap between P and the label, in [0, 1].
-    reliability : float
-        Mean squared gap between P and the share of label 1 where P is that; 0 is perfect.
-    resolution : float
-        How far those shares lie from the overall share, squared; the more the better.
-    uncertainty : float
-        Variance of the label: the Brier score of the overall share.
-    """
-
-    brier: float
-    reliability: float
-    resolution: float
-    uncertainty: float
 
 
 def log_loss(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = None) -> float:
@@ -57,44 +34,6 @@ def log_loss(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = N
     0.6931
     """
     return _log_loss(_ece.checked_scores(y_true, y_prob, sample_weight))
-
-
-def brier_decomposition(
-    y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: int | None = None, sample_weight: Weights = None
-) -> BrierDecomposition:
-    """Split the Brier score into reliability, resolution and uncertainty.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight
-        As in :func:`log_loss`.
-    n_bins : int, optional
-        Equal-width bins over [0, 1] within which rows are pooled. Default: rows with equal P are pooled,
-        which needs few distinct P to mean anything: with one row a P, reliability is all of the Brier score.
-
-    Returns
-    -------
-    BrierDecomposition
-        Its identity holds with bins too: resolution then takes in what P varies, and varies with the label,
-        within bins [2]_, and may come out slightly below 0.
-
-    References
-    ----------
-    .. [1] A. H. Murphy, "A new vector partition of the probability score", 1973.
-       https://doi.org/10.1175/1520-0450(1973)012<0595:ANVPOT>2.0.CO;2
-    .. [2] D. B. Stephenson, C. A. S. Coelho and I. T. Jolliffe, "Two extra components in the Brier score
-       decomposition", 2008. https://doi.org/10.1175/2007WAF2006116.1
-
-    Examples
-    --------
-    >>> from deep.calibration import brier_decomposition
-    >>> parts = brier_decomposition([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75])
-    >>> parts
-    BrierDecomposition(brier=0.1875, reliability=0.0625, resolution=0.0625, uncertainty=0.1875)
-    """
-    return _brier(
-        _ece.checked_scores(y_true, y_prob, sample_weight), n_bins if n_bins is None else _ece.check_bins(n_bins)
-    )
 
 
 def auroc(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: Weights = None) -> float:
@@ -241,14 +180,11 @@ def evaluate(
     else:
         _, decided, _ = _ece.checked_rows(y_decision, y_prob, sample_weight, labels="y_decision")
     scores = _ece.collapse(p, y, w)
-    brier = _brier(scores, _ece.check_bins(n_bins))
     return {
         **_decisions(y, decided, w),
         "auroc": _auroc(scores),
         "log_loss": _log_loss(scores),
-        "brier": brier.brier,
-        "brier_reliability": brier.reliability,
-        "brier_resolution": brier.resolution,
+        **_brier(scores, _ece.bin_edges(_ece.check_bins(n_bins))),
         **_calibration_errors(scores, n_bins, n_draws, random_state),
     }
 
@@ -259,7 +195,10 @@ def _calibration_errors(
     ece, mean, q95 = _ece.plain_ece(scores, n_bins), float("nan"), float("nan")
     if n_draws != 0:
         mean, q95 = _ece.floor_of(scores, n_bins, n_draws=n_draws, random_state=random_state)
-    return {"ece": ece, "ece_debiased": _ece.beyond_floor(ece, mean), "ece_floor": mean, "ece_floor_95": q95}
+    # Noise and true gap add up in squares within a bin. So the floor is taken off in squares: in full where P is right,
+    # and hardly at all where it is far off. Near 0, and as often below it, for a perfect predictor.
+    debiased = float(np.sign(ece - mean) * np.sqrt(abs(ece**2 - mean**2)))
+    return {"ece": ece, "ece_debiased": debiased, "ece_floor": mean, "ece_floor_95": q95}
 
 
 def _log_loss(scores: _ece.DistinctScores) -> float:
@@ -268,16 +207,28 @@ def _log_loss(scores: _ece.DistinctScores) -> float:
     return float(-loss.sum() / scores.n.sum())
 
 
-def _brier(scores: _ece.DistinctScores, n_bins: int | None) -> BrierDecomposition:
+def _brier(scores: _ece.DistinctScores, edges: Floats) -> dict[str, float]:
+    """Return the Brier score, and its reliability and resolution over bins.
+
+    brier = reliability - resolution + uncertainty [1]_. The identity holds with bins too: resolution then takes in what
+    P varies, and varies with the label, within bins [2]_, and may come out slightly below 0.
+
+    References
+    ----------
+    .. [1] A. H. Murphy, "A new vector partition of the probability score", 1973.
+       https://doi.org/10.1175/1520-0450(1973)012<0595:ANVPOT>2.0.CO;2
+    .. [2] D. B. Stephenson, C. A. S. Coelho and I. T. Jolliffe, "Two extra components in the Brier score
+       decomposition", 2008. https://doi.org/10.1175/2007WAF2006116.1
+    """
     p, n, n1 = scores
     total = n.sum()
     share = float(n1.sum() / total)
     brier = float((n1 * (1.0 - p) ** 2 + (n - n1) * p**2).sum() / total)
-    mass, expected, observed = (n, n * p, n1) if n_bins is None else _ece.bin_sums(scores, _ece.bin_edges(n_bins))
+    mass, expected, observed = _ece.bin_sums(scores, edges)
     squared = np.divide((observed - expected) ** 2, mass, out=np.zeros_like(mass), where=mass > 0)
     reliability = float(squared.sum() / total)
-    uncertainty = share * (1.0 - share)
-    return BrierDecomposition(brier, reliability, reliability + uncertainty - brier, uncertainty)
+    resolution = reliability + share * (1.0 - share) - brier
+    return {"brier": brier, "brier_reliability": reliability, "brier_resolution": resolution}
 
 
 def _auroc(scores: _ece.DistinctScores) -> float:

@@ -13,15 +13,15 @@ CALIBRATOR_CLASSES = {
 """The name that options and results use, to that of the class. Where none are named, all of these are tried."""
 
 NETCAL_CLASSES = {
-    "netcal-bbq": "NetcalBBQ",
-    "netcal-beta": "NetcalBeta",
-    "netcal-enir": "NetcalENIR",
-    "netcal-histogram": "NetcalHistogram",
-    "netcal-isotonic": "NetcalIsotonic",
-    "netcal-platt": "NetcalPlatt",
-    "netcal-temperature": "NetcalTemperature",
+    "netcal-bbq": ("netcal.binning", "BBQ"),
+    "netcal-beta": ("netcal.scaling", "BetaCalibration"),
+    "netcal-enir": ("netcal.binning", "ENIR"),
+    "netcal-histogram": ("netcal.binning", "HistogramBinning"),
+    "netcal-isotonic": ("netcal.binning", "IsotonicRegression"),
+    "netcal-platt": ("netcal.scaling", "LogisticCalibration"),
+    "netcal-temperature": ("netcal.scaling", "TemperatureScaling"),
 }
-"""The same of netcal's, which take no weights and are tried where they are named."""
+"""The modules and classes of netcal's, which take no weights and are tried where they are named."""
 
 CALIBRATOR_NAMES = (
     *CALIBRATOR_CLASSES,

@@ -5,18 +5,18 @@ import io
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from deep._util.checks import Floats, Labels, Weights
+from deep._util.checks import Floats, Labels, Weights, check_choice
 from deep.base import BaseCalibrator
 from deep.calibration._ece import check_bins, checked_rows, collapse
-from deep.calibration._names import DEFAULT_BINS
+from deep.calibration._names import DEFAULT_BINS, NETCAL_CLASSES
 from deep.exceptions import InputError, needs_extra
 
 MAX_ROWS = 1_000_000
@@ -26,12 +26,22 @@ EXACT = 1e-9
 """Relative: so near to a whole number is one."""
 
 
+COUNTS_ROWS = ("netcal-bbq", "netcal-enir")
+"""Their maps depend on how many rows there are; those of the others on the shares of label 1 alone."""
+
+
+@dataclass(eq=False, repr=False)
 class NetcalCalibrator(BaseCalibrator):
     """One of netcal's calibrators at its defaults, fitted to each row as often as it weighs.
 
-    netcal takes no weights, so rows are repeated: exact, and refused where it would not be. `counts_rows` says
-    whether the map depends on how many rows there are beside their shares. Where it does not, weights may be any
-    multiple of whole numbers. Rows of equal P stand together, those of label 1 first.
+    netcal takes no weights, so rows are repeated: exact, and refused where it would not be. Weights must be whole for
+    netcal's BBQ and ENIR, which count rows. For the others they may be any multiple of whole numbers. Rows of equal P
+    stand together, those of label 1 first. The time of ENIR grows with the square of the distinct scores.
+
+    Parameters
+    ----------
+    option : str, default='netcal-isotonic'
+        A key of `NETCAL_CLASSES`: which of them, by its name in options and results.
 
     Attributes
     ----------
@@ -50,28 +60,19 @@ class NetcalCalibrator(BaseCalibrator):
        https://arxiv.org/abs/2004.13546
     """
 
-    fitted_: Any
-
-    option: ClassVar[str]
-    """Its name in options and results."""
-
-    netcal_class: ClassVar[tuple[str, str]]
-    """netcal's module and class."""
-
-    counts_rows: ClassVar[bool] = False
-
-    fit_params: ClassVar[dict[str, object]] = {}
+    option: str = "netcal-isotonic"
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
+        module, name = NETCAL_CLASSES[check_choice(self.option, NETCAL_CLASSES, "option")]
         scores = collapse(p, y, w)
-        counts = whole_counts(
-            np.column_stack([scores.n1, scores.n - scores.n1]), multiples=not self.counts_rows, option=self.option
-        )
+        by_label = np.column_stack([scores.n1, scores.n - scores.n1])
+        counts = whole_counts(by_label, multiples=self.option not in COUNTS_ROWS, option=self.option)
         rows = np.repeat(scores.p, counts.sum(axis=1))
         labels = np.repeat(np.tile([1, 0], len(scores.p)), counts.ravel())
-        module, name = self.netcal_class
+        # Those that optimise would else write logs for TensorBoard into the working folder.
+        quiet = {"tensorboard": False} if module == "netcal.scaling" else {}
         with netcal_says(self.option):
-            self.fitted_ = getattr(import_module(module), name)().fit(rows, labels, **self.fit_params)
+            self.fitted_ = getattr(import_module(module), name)().fit(rows, labels, **quiet)
         self._transform(scores.p)
 
     def _transform(self, p: Floats) -> Floats:
@@ -85,60 +86,6 @@ class NetcalCalibrator(BaseCalibrator):
                 f"{self.option!r} at P = {p[wrong][0].item():.3g}. Take 'isotonic' or 'platt'."
             )
         return found
-
-
-class NetcalBBQ(NetcalCalibrator):
-    """netcal's Bayesian binning into quantiles: bins of equal width, weighted by BIC."""
-
-    option = "netcal-bbq"
-    netcal_class = ("netcal.binning", "BBQ")
-    counts_rows = True
-
-
-class NetcalENIR(NetcalCalibrator):
-    """netcal's ensemble of near-isotonic regressions. Its time grows with the square of the distinct scores."""
-
-    option = "netcal-enir"
-    netcal_class = ("netcal.binning", "ENIR")
-    counts_rows = True
-
-
-class NetcalHistogram(NetcalCalibrator):
-    """netcal's histogram binning: 10 bins of equal width."""
-
-    option = "netcal-histogram"
-    netcal_class = ("netcal.binning", "HistogramBinning")
-
-
-class NetcalIsotonic(NetcalCalibrator):
-    """netcal's isotonic regression."""
-
-    option = "netcal-isotonic"
-    netcal_class = ("netcal.binning", "IsotonicRegression")
-
-
-class NetcalPlatt(NetcalCalibrator):
-    """netcal's logistic calibration: Platt scaling on log-odds, without smoothed labels."""
-
-    option = "netcal-platt"
-    netcal_class = ("netcal.scaling", "LogisticCalibration")
-    fit_params: ClassVar[dict[str, object]] = {"tensorboard": False}
-
-
-class NetcalBeta(NetcalCalibrator):
-    """netcal's beta calibration."""
-
-    option = "netcal-beta"
-    netcal_class = ("netcal.scaling", "BetaCalibration")
-    fit_params: ClassVar[dict[str, object]] = {"tensorboard": False}
-
-
-class NetcalTemperature(NetcalCalibrator):
-    """netcal's temperature scaling."""
-
-    option = "netcal-temperature"
-    netcal_class = ("netcal.scaling", "TemperatureScaling")
-    fit_params: ClassVar[dict[str, object]] = {"tensorboard": False}
 
 
 def netcal_expected_calibration_error(

@@ -61,8 +61,6 @@ from ._rows import read_rows as read_rows
 from ._simulate import OperatingPoint as OperatingPoint
 from ._simulate import PublishedDataset as PublishedDataset
 from ._simulate import WholeCounts as WholeCounts
-from ._simulate import contradicting_points as contradicting_points
-from ._simulate import published_dataset as published_dataset
 from ._simulate import published_datasets as published_datasets
 from ._simulate import published_points as published_points
 from ._simulate import published_source as published_source

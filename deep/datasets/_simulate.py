@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes, check_choice
+from deep._util.checks import Floats, Positions, Votes
 from deep._util.files import JsonObject
 from deep._util.names import family_of
 from deep.exceptions import InputError
@@ -145,12 +145,6 @@ def published_datasets() -> tuple[PublishedDataset, ...]:
     return tuple(PublishedDataset(row["name"], row["title"], row["consistent"], row["inconsistent"]) for row in rows)
 
 
-def published_dataset(name: str) -> PublishedDataset:
-    """Return one of the paper's test sets by its name; `InputError` lists the names where it is another."""
-    by_name = {dataset.name: dataset for dataset in published_datasets()}
-    return by_name[check_choice(name, by_name, "name")]
-
-
 def _cells(rows: list[JsonObject]) -> Iterator[tuple[JsonObject, str, list[float]]]:
     """Walk rows that hold a list of percentages under the name of each dataset."""
     for row in rows:
@@ -206,8 +200,8 @@ def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCou
 
     Examples
     --------
-    >>> from deep.datasets import published_dataset, published_points, recover_counts
-    >>> recover_counts(published_points()[0], published_dataset("aggrefact-xsum"))
+    >>> from deep.datasets import published_datasets, published_points, recover_counts
+    >>> recover_counts(published_points()[0], published_datasets()[0])
     WholeCounts(true_positives=233, false_positives=128, reproduces=True)
     """
     tp = _whole_within(point.tpr, HALF_DIGIT, dataset.n_consistent)[:, None]
@@ -220,20 +214,6 @@ def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCou
     return WholeCounts(
         round(point.tpr * dataset.n_consistent), dataset.n_inconsistent - n_true_negatives, reproduces=False
     )
-
-
-def contradicting_points() -> tuple[OperatingPoint, ...]:
-    """Return the cells of Table 1 that no whole counts reproduce.
-
-    Examples
-    --------
-    >>> from deep.datasets import contradicting_points
-    >>> for point in contradicting_points():
-    ...     print(point.voter, point.dataset)
-    prompt-2/gpt-3.5 halueval-summarization
-    prompt-5/gpt-4 tofueval-meetingbank
-    """
-    return tuple(p for p in published_points() if not recover_counts(p, published_dataset(p.dataset)).reproduces)
 
 
 SimulatedCells = tuple[Votes, npt.NDArray[np.int64]]

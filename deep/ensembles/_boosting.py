@@ -52,7 +52,6 @@ class MirroredBoosting(StagedEnsembler):
         Weighted share of label 1: where the boosters start, and P where there are none.
     """
 
-    stage_param: ClassVar[str] = "n_estimators"
     n_estimators: int = 50
     _: KW_ONLY
     learning_rate: float = 0.1
@@ -71,7 +70,8 @@ class MirroredBoosting(StagedEnsembler):
         self.boosters_: tuple[Booster, ...] = ()
         if not np.ptp(X, axis=0).any():
             return
-        plain, turned = merge_repeats(X, y, w), merge_repeats(_turned(X), 1 - y, w)
+        votes_turned = np.where(X == ABSTAIN, X, 1 - X)
+        plain, turned = merge_repeats(X, y, w), merge_repeats(votes_turned, 1 - y, w)
         order = _compared(plain, turned)
         self.turned_ = order < 0
         first, self._other = (turned, plain) if self.turned_ else (plain, turned)
@@ -93,9 +93,6 @@ class MirroredBoosting(StagedEnsembler):
         for name, value in self.get_params().items():
             if name in LEAST and not value >= LEAST[name]:
                 raise InputError(f"`{name}` must be at least {LEAST[name]}. Got {value!r}.")
-
-    def _proba(self, X: Votes) -> Floats:
-        return np.asarray(self._staged_proba(X, [self.n_estimators])[0])
 
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
         if not self.boosters_:
@@ -336,11 +333,6 @@ class CatBoost(MirroredBoosting):
     def _log_odds(self, booster: Booster, votes: Floats, n_rounds: int) -> Floats:
         raw = booster.predict(votes, prediction_type="RawFormulaVal", ntree_end=n_rounds, thread_count=1)
         return np.asarray(raw, dtype=np.float64)
-
-
-def _turned(X: Votes) -> Votes:
-    """Return votes of 0 as 1 and of 1 as 0."""
-    return np.where(X == ABSTAIN, X, 1 - X)
 
 
 def _compared(a: MergedCells, b: MergedCells) -> int:

@@ -1,7 +1,6 @@
 """Encodings of votes as numbers, repeated rows merged into one, and the checks of ensemblers' parameters."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 
 import numpy as np
@@ -158,16 +157,6 @@ def neutral(X: Votes, proba: Callable[[Floats], Floats]) -> Floats:
     if len(open_rows):
         found[..., open_rows] = (found[..., open_rows] + proba(signed(X[open_rows], -BETWEEN))) / 2
     return found
-
-
-def at_stages(rounds: Iterable[Floats], stages: Sequence[int]) -> Floats:
-    """Return the entries of `rounds`, counted from 1, at `stages`; the last where it ended before."""
-    kept: dict[int, Floats] = {}
-    for number, proba in enumerate(islice(rounds, max(stages)), start=1):
-        last = proba
-        if number in stages:
-            kept[number] = proba
-    return np.asarray([kept.get(stage, last) for stage in stages])
 
 
 def check_above(value: float, low: float, name: str) -> float:

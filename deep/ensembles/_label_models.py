@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from deep._util.checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, check_above, tokens, weighted_sums
+from deep.ensembles._encoding import Grid, check_above, check_count, tokens, weighted_sums
 from deep.exceptions import InputError, needs_extra
 from deep.records import ABSTAIN
 
@@ -157,12 +157,6 @@ def _log_odds(prior: Floats, rates: Floats) -> tuple[Floats, float]:
     return log_rates[1] - log_rates[0], float(log_prior[1] - log_prior[0])
 
 
-RATES = 4
-"""How many learning rates are tried, each a tenth of the one before."""
-
-MOMENTUM = 0.9
-"""Of the descent, as in snorkel."""
-
 PRECISION = 0.7
 """The share of each voter's votes that are right where the descent starts, as in snorkel."""
 
@@ -182,15 +176,12 @@ one where voters tell the labels apart least, and alike."""
 LAST_STEP = 1e-3
 """A longer one would leave the minimum for another."""
 
-LARGEST = float(np.finfo(np.float32).max)
-"""A loss above this is no number in snorkel's single precision: the descent has diverged."""
 
-
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LabelModel(BaseEnsembler):
     """Snorkel's label model: voters' accuracies from how often they agree, without labels [1]_.
 
-    P(voter votes v | label), abstaining being one more outcome, is fitted by gradient descent so that voters who
+    P(voter votes v | label), abstaining being one more outcome, is fitted so that voters who
     err independently would overlap as often as these do. An abstain is no evidence in P(consistent), so a row
     without votes gets `class_balance`. Voters that share their errors make P far too sure: calibrate it.
 
@@ -198,20 +189,14 @@ class LabelModel(BaseEnsembler):
     weighted share: exact on weighted rows, in time that does not depend on how many there are. Snorkel descends 100
     steps, which stops well before the minimum, at a place that depends on the seed: its balanced accuracy on one
     dataset spreads over 7 points. This class goes to the minimum by Newton's steps in a trust region, from `RESTARTS`
-    starts, and keeps the least loss: P is the same for every seed. `n_epochs` asks for snorkel's descent (SGD with
-    momentum from the same start, the same rate and bounds), in numpy and double precision: P differs from snorkel's by
-    its rounding, 1e-6 at most on real votes (docs/decisions/0018-label-model.md). No global random state is touched.
+    starts, and keeps the least loss: P is the same for every seed (docs/decisions/0018-label-model.md). No global
+    random state is touched. Snorkel's own descent is :class:`SnorkelLabelModel`.
 
     A voter without votes has the same P for both labels, and so no influence; one that always votes alike has little.
     P is finite for any finite fit.
 
     Parameters
     ----------
-    n_epochs : int, optional
-        At least 1: so many steps of snorkel's gradient descent, which takes 100. Default: to the minimum of the loss.
-    lr : float, default=0.01
-        Above 0: learning rate of `n_epochs` steps. Where the descent diverges (at 0.01 beyond 100 to 150 voters that
-        all vote on all rows) a tenth of it is tried, at most three times.
     l2 : float, default=0.0
         At least 0: weight decay, and pull to the start, where each voter is right on 7 of 10 of its votes.
     class_balance : tuple of two floats, default=(0.5, 0.5)
@@ -228,7 +213,7 @@ class LabelModel(BaseEnsembler):
     Raises
     ------
     InputError
-        In `fit`: the descent diverged at every rate, or a parameter is out of range.
+        In `fit`: a parameter is out of range.
 
     References
     ----------
@@ -245,9 +230,6 @@ class LabelModel(BaseEnsembler):
     [1.0, 0.2, 0.5]
     """
 
-    n_epochs: int | None = None
-    _: KW_ONLY
-    lr: float = 0.01
     l2: float = 0.0
     class_balance: tuple[float, float] = (0.5, 0.5)
     random_state: int = 0
@@ -258,30 +240,14 @@ class LabelModel(BaseEnsembler):
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
         self._check_params()
-        rates = [self.lr / 10**step for step in range(RATES)]
-        if self.n_epochs is None:
-            return self._set(self._minimum(X, w), X, w)
-        descents = (self._descend(X, w, rate) for rate in rates)
-        mu = next((found for found in descents if np.isfinite(found).all()), None)
-        if mu is None:
-            raise InputError(
-                f"`lr` must be small enough for the descent to converge. Got {self.lr!r} for {X.shape[1]} voters, and "
-                f"{rates[-1]:g} was tried too. Fit fewer voters."
-            )
-        return self._set(mu, X, w)
-
-    def _set(self, mu: Floats, X: Votes, w: Floats) -> None:
-        """Keep snorkel's mu within its bounds, the labels the right way round, as `vote_probs_`."""
         # Snorkel's own bound on the rates, with the sum of weights for the number of rows.
         least = min(0.01, 10 ** -np.ceil(np.log10(w.sum())))
-        bounded = _right_way_round(mu.clip(least, 1 - least), self.class_balance)
+        bounded = _right_way_round(self._mu(X, w).clip(least, 1 - least), self.class_balance)
         self.vote_probs_ = bounded.reshape(X.shape[1], 2, 2).transpose(0, 2, 1)
 
     def _check_params(self) -> None:
-        check_above(self.lr, 0, "lr")
-        for name, least in (("n_epochs", 1), ("l2", 0)):
-            if getattr(self, name) is not None and not getattr(self, name) >= least:
-                raise InputError(f"`{name}` must be at least {least}. Got {getattr(self, name)!r}.")
+        if not self.l2 >= 0:
+            raise InputError(f"`l2` must be at least 0. Got {self.l2!r}.")
         balance = np.asarray(self.class_balance, dtype=np.float64)
         if balance.shape != (2,) or not (balance > 0).all() or abs(balance.sum() - 1) > 1e-9:
             raise InputError(
@@ -289,7 +255,7 @@ class LabelModel(BaseEnsembler):
                 f"Got {self.class_balance!r}."
             )
 
-    def _minimum(self, X: Votes, w: Floats) -> Floats:
+    def _mu(self, X: Votes, w: Floats) -> Floats:
         """Return the mu of least loss that `RESTARTS` starts lead to, shape (2 * n_voters, 2)."""
         overlaps, rng = _overlaps(X, w), np.random.RandomState(self.random_state)
         loss = _Loss(overlaps, np.asarray(self.class_balance), self.l2, _start(overlaps, self.class_balance))
@@ -297,24 +263,6 @@ class LabelModel(BaseEnsembler):
             loss.minimum(loss.start * rng.random_sample(None if i == 0 else loss.start.shape)) for i in range(RESTARTS)
         ]
         return min(found, key=lambda mu: loss.value_and_slope(mu)[0])
-
-    def _descend(self, X: Votes, w: Floats, rate: float) -> Floats:
-        """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""
-        # Snorkel's loss compares O, the second moments of the vote indicators, with mu P mu', which is what they are
-        # where voters err independently; only O depends on the rows, so weighted moments are all that weights need.
-        overlaps = _overlaps(X, w)
-        start = _start(overlaps, self.class_balance)
-        mu = start * np.random.RandomState(self.random_state).random_sample()  # snorkel's draw
-        speed: Floats | None = None
-        for _ in range(self.n_epochs or 0):
-            gradient = _gradient(mu, overlaps, self.class_balance)
-            if gradient is None:
-                return np.full_like(mu, np.nan)
-            # Snorkel gives `l2` to the loss, squared, and to torch as weight decay.
-            gradient += 2 * self.l2**2 * (mu - start) + self.l2 * mu
-            speed = gradient if speed is None else MOMENTUM * speed + gradient
-            mu = mu - rate * speed
-        return mu
 
     @property
     def vote_log_odds_(self) -> Floats:
@@ -356,18 +304,6 @@ def _misfit(mu: Floats, overlaps: Floats, balance: Floats | tuple[float, float])
     return np.asarray(misfit)
 
 
-def _gradient(mu: Floats, overlaps: Floats, balance: Floats | tuple[float, float]) -> Floats | None:
-    """Return the gradient of |O - mu P mu'|^2 off the voters' own blocks plus |sum(mu P) - diag O|^2, or None."""
-    joint, misfit = mu * balance, _misfit(mu, overlaps, balance)
-    if not np.vdot(misfit, misfit) <= LARGEST:
-        return None
-    return _slope(misfit, joint, joint.sum(axis=1) - np.diag(overlaps), balance)
-
-
-def _slope(misfit: Floats, joint: Floats, shares: Floats, balance: Floats | tuple[float, float]) -> Floats:
-    return np.asarray((4 * misfit @ joint) + 2 * shares[:, None] * balance)
-
-
 @dataclass(frozen=True, eq=False)
 class _Loss:
     """Snorkel's loss with its slope and curvature, of mu in one row."""
@@ -382,7 +318,8 @@ class _Loss:
         joint, misfit = mu * self.balance, _misfit(mu, self.overlaps, self.balance)
         shares, away, tied = joint.sum(axis=1) - np.diag(self.overlaps), mu - self.start, mu @ TIE
         pull = self.l2**2 * (away**2).sum() + self.l2 / 2 * (mu**2).sum() + (tied * mu).sum() / 2
-        slope = _slope(misfit, joint, shares, self.balance) + 2 * self.l2**2 * away + self.l2 * mu + tied
+        slope = (4 * misfit @ joint) + 2 * shares[:, None] * self.balance
+        slope = slope + 2 * self.l2**2 * away + self.l2 * mu + tied
         return float((misfit**2).sum() + shares @ shares + pull), slope.ravel()
 
     @cached_property
@@ -426,15 +363,28 @@ def _right_way_round(mu: Floats, balance: tuple[float, float]) -> Floats:
     return mu if np.trace(votes) >= np.trace(votes[:, ::-1]) else mu[:, ::-1]
 
 
+RATES = 4
+"""How many learning rates are tried, each a tenth of the one before."""
+
+
 @dataclass(eq=False, repr=False)
 class SnorkelLabelModel(LabelModel):
     """Snorkel's label model, fitted by the library itself: torch, single precision, 100 steps.
 
-    The parameters, and how P follows from the rates, are those of :class:`LabelModel`, whose P with as many steps
-    differs by the rounding of single precision, 1e-6 at most on real votes; the library takes thirty times as long. It
+    How P follows from the rates is as in :class:`LabelModel`, which goes to the minimum of the same loss. The library
     takes no weights: the one thing it learns from the rows, the share on which each pair of votes meets, is given
     weighted here, and so is the bound on its rates, which makes it exact on weighted rows. The library seeds the
     generators of Python, numpy and torch; all three are left as they were. It is tried where it is named.
+
+    Parameters
+    ----------
+    n_epochs : int, default=100
+        At least 1: steps of gradient descent.
+    lr : float, default=0.01
+        Above 0: their learning rate. Where the descent diverges (at 0.01 beyond 100 to 150 voters that all vote on all
+        rows) a tenth of it is tried, at most three times.
+    l2, class_balance, random_state
+        As in :class:`LabelModel`.
 
     Raises
     ------
@@ -457,11 +407,25 @@ class SnorkelLabelModel(LabelModel):
     [1.0, 0.2, 0.5]
     """
 
-    n_epochs: int | None = 100
+    n_epochs: int = 100
+    _: KW_ONLY
+    lr: float = 0.01
 
-    def _minimum(self, X: Votes, w: Floats) -> Floats:  # noqa: ARG002 - there is none
-        """Refuse the fit to the minimum, which the library has not."""
-        raise InputError("`n_epochs` must be at least 1. Got None. Fit 'LabelModel', which goes to the minimum.")
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_count(self.n_epochs, "n_epochs")
+        check_above(self.lr, 0, "lr")
+
+    def _mu(self, X: Votes, w: Floats) -> Floats:
+        rates = [self.lr / 10**step for step in range(RATES)]
+        descents = (self._descend(X, w, rate) for rate in rates)
+        mu = next((found for found in descents if np.isfinite(found).all()), None)
+        if mu is None:
+            raise InputError(
+                f"`lr` must be small enough for the descent to converge. Got {self.lr!r} for {X.shape[1]} voters, and "
+                f"{rates[-1]:g} was tried too. Fit fewer voters."
+            )
+        return mu
 
     def _descend(self, X: Votes, w: Floats, rate: float) -> Floats:
         """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""

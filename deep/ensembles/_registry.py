@@ -7,7 +7,7 @@ from deep.ensembles._names import NAMED_ONLY, OWN_NAMES
 
 _CLASSES = {NAMED_ONLY: "SnorkelLabelModel"}
 
-ENSEMBLERS: ClassRegistry[BaseEnsembler] = ClassRegistry(
+ENSEMBLERS: ClassRegistry[type[BaseEnsembler]] = ClassRegistry(
     {name: getattr(ensembles, _CLASSES.get(name, name)) for name in OWN_NAMES}, ENSEMBLER, BaseEnsembler
 )
 """The ensemblers by name, in the order of `ENSEMBLER_NAMES`; those of other packages are imported when asked for."""

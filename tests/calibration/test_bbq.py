@@ -1,4 +1,4 @@
-"""BBQ against a plain reading of the paper, and against netcal."""
+"""BBQ against a plain reading of the paper; histogram binning and the calibration error against netcal."""
 
 import contextlib
 import io
@@ -9,11 +9,9 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.special import betaln, xlogy
+from scipy.special import betaln
 
 from deep.calibration import BBQ, Histogram, expected_calibration_error
-from deep.calibration._calibrators import _above_elbow
-from deep.exceptions import InputError
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,7 +35,7 @@ def sample(seed: int, n: int) -> tuple[Floats, npt.NDArray[np.int64]]:
     return p, (rng.random(n) < p**2).astype(int)
 
 
-def plainly(p: Floats, y: npt.NDArray[np.int64], at: float, *, bic: bool = False) -> float:
+def plainly(p: Floats, y: npt.NDArray[np.int64], at: float) -> float:
     """Calibrate one probability by loops over rows, bin by bin and binning by binning."""
     order = np.argsort(p)
     p, y = p[order], y[order]
@@ -59,12 +57,8 @@ def plainly(p: Floats, y: npt.NDArray[np.int64], at: float, *, bic: bool = False
             mean = min(max((low + high) / 2, 0.005), 0.995)
             alpha, beta = 2 * mean, 2 * (1 - mean)
             ones, zeros = y[start:stop].sum(), (1 - y[start:stop]).sum()
-            if bic:
-                estimate = ones / (ones + zeros)
-                log_evidence += xlogy(ones, estimate) + xlogy(zeros, 1 - estimate) - np.log(n) / 2
-            else:
-                estimate = (ones + alpha) / (ones + zeros + 2)
-                log_evidence += betaln(ones + alpha, zeros + beta) - betaln(alpha, beta)
+            estimate = (ones + alpha) / (ones + zeros + 2)
+            log_evidence += betaln(ones + alpha, zeros + beta) - betaln(alpha, beta)
             if low <= at < high or (stop == n and at == 1):
                 value = estimate
         scores.append(log_evidence)
@@ -82,10 +76,9 @@ def test_bbq_is_the_average_that_the_paper_defines(seed: int, n: int, power: int
     p, y = sample(seed, n)
     p = p**power if steps is None else (p**power * steps).round() / steps
     y[:2] = [0, 1]
-    bbq, bic = BBQ().fit(p, y), BBQ(score_function="bic").fit(p, y)
+    bbq = BBQ().fit(p, y)
     for at in (0.0, 0.1, 0.37, 0.5, 0.9, 1.0):
         assert bbq.transform([at])[0] == pytest.approx(plainly(p, y, at), abs=1e-12)
-        assert bic.transform([at])[0] == pytest.approx(np.clip(plainly(p, y, at, bic=True), 1e-6, 1 - 1e-6), abs=1e-12)
 
 
 def test_bbq_of_two_scores_is_the_average_of_two_binnings() -> None:
@@ -129,43 +122,6 @@ def test_a_large_count_costs_no_memory_by_the_row() -> None:
     np.testing.assert_allclose(bbq.transform([0.1, 0.5, 0.9]), [0.2, 0.5, 0.9], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("weights", "kept"),
-    [
-        ([0.3, 1.0, 0.0, 1.0], [True, True, True, True]),
-        ([1.0, 0.5, 0.4999999, 0.1], [True, True, False, False]),
-        ([1.0, 1.0, 1.0], [True, True, True]),
-        ([1.0], [True]),
-    ],
-)
-def test_the_elbow_is_the_first_small_drop(weights: list[float], kept: list[bool]) -> None:
-    """Ties of the largest are stepped over; from the first drop below 0.001 variances on, nothing is kept."""
-    assert _above_elbow(np.array(weights), 0.001).tolist() == kept
-
-
-@pytest.mark.parametrize("score_function", ["bic", "aic"])
-@pytest.mark.parametrize(("seed", "n"), [(0, 50), (1, 558), (2, 3000)])
-@pytest.mark.parametrize("double", [True, False])
-def test_bbq_equals_netcal(
-    netcal: ModuleType, monkeypatch: pytest.MonkeyPatch, double: bool, seed: int, n: int, score_function: str
-) -> None:
-    """Equal-width binnings weighted by BIC or AIC up to the elbow are netcal's BBQ.
-
-    Netcal sums log-likelihoods in single precision, which shows at 1e-6; in double precision nothing does.
-    """
-    import torch
-
-    if double:
-        monkeypatch.setattr(torch, "FloatTensor", torch.DoubleTensor)
-    p, y = sample(seed, n)
-    with contextlib.redirect_stderr(io.StringIO()):
-        oracle = netcal.binning.BBQ(score_function=score_function.upper()).fit(p, y)
-    grid = np.linspace(0.001, 0.999, 400)
-    expected = np.clip(oracle.transform(grid.copy()), 1e-6, 1 - 1e-6)
-    ours = BBQ(strategy="uniform", score_function=score_function, elbow=0.001).fit(p, y).transform(grid)  # type: ignore[arg-type]
-    np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-12 if double else 3e-6)
-
-
 @pytest.mark.parametrize("n_bins", [1, 8, 10, 15])
 def test_histogram_equals_netcal(netcal: ModuleType, n_bins: int) -> None:
     """Netcal's histogram binning, empty bins included."""
@@ -185,17 +141,3 @@ def test_expected_calibration_error_equals_netcal(netcal: ModuleType, n: int, n_
     assert expected_calibration_error(y, p, n_bins=n_bins) == pytest.approx(
         netcal.metrics.ECE(n_bins).measure(p, y), abs=1e-6
     )
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"strategy": "kmeans"}, r"`strategy` must be one of quantile, uniform. Got 'kmeans'"),
-        ({"score_function": "BIC"}, r"`score_function` must be one of aic, bdeu, bic. Got 'BIC'"),
-        ({"elbow": 0}, r"`elbow` must be None or positive. Got 0"),
-    ],
-)
-def test_unknown_options_are_listed(parameters: dict[str, object], message: str) -> None:
-    """An option that does not exist is refused at the fit, with those that do."""
-    with pytest.raises(InputError, match=message):
-        BBQ(**parameters).fit([0.1, 0.9], [0, 1])  # type: ignore[arg-type]

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logit
-from sklearn.exceptions import NotFittedError
 
 from deep._util.odds import fit_logistic
-from deep.calibration import BBQ, Beta, Histogram, Isotonic, Platt, Temperature, VennAbers
-from deep.exceptions import InputError
+from deep.calibration import BBQ, Beta, Histogram, Isotonic, Platt, Temperature
 
 GRID = np.linspace(0.0, 1.0, 41)
 
@@ -313,38 +311,7 @@ def test_histogram_by_hand():
     assert Histogram().fit([0.1, 0.9], [0, 1]).edges_ == pytest.approx(np.linspace(0, 1, 11))
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.parametrize("at", [0.0, 0.05, 0.2, 0.4, 0.55, 0.7, 0.9, 1.0])
-def test_venn_abers_is_two_isotonic_fits(name, at):
-    """The minimax formula on the scores with one row more, of label 0 and of label 1, new scores and known ones."""
-    p, y, w = SAMPLES[name]
-    pair = []
-    for label in (0, 1):
-        scores, total, shares = shares_of([*p, at], [*y, label], [*w, 1])
-        pair.append(pooled(shares, total)[scores.index(at)])
-    venn = VennAbers().fit(p, y, w)
-    assert venn.interval([at]).tolist() == [pytest.approx(pair, abs=1e-12)]
-    merged = pair[1] / (1 - pair[0] + pair[1])
-    assert venn.transform([at, 0.5, at])[[0, 2]] == pytest.approx(held([merged] * 2), abs=1e-12)
-
-
-def test_venn_abers_by_hand():
-    """Two rows at 0.3 with one label 1: a third makes it 1/3 or 2/3; below them 0 stays 0 and 1 is pooled."""
-    venn = VennAbers().fit([0.3, 0.3, 0.6], [0, 1, 1])
-    # At 0.3: 1/3, or 2/3 as long as what follows is not lower. At 0.1: label 0 is 0; label 1 pools with 1 of 2: 2/3.
-    # At 0.6: label 0 makes 1/2 of it, which 0.3 equals; label 1 makes it 1.
-    assert venn.interval([0.3, 0.1, 0.6, 0.3]) == pytest.approx(
-        np.array([[1 / 3, 2 / 3], [0, 2 / 3], [1 / 2, 1], [1 / 3, 2 / 3]])
-    )
-    # p1 / (1 - p0 + p1): (2/3) / (4/3), (2/3) / (5/3), 1 / (3/2).
-    assert venn.transform([0.3, 0.1, 0.6]) == pytest.approx([1 / 2, 2 / 5, 2 / 3])
-    with pytest.raises(NotFittedError, match="not fitted"):
-        VennAbers().interval([0.5])
-    with pytest.raises(InputError, match=r"`y_prob` must lie in \[0, 1\]\. Got 1\.5 at row 0\."):
-        venn.interval([1.5])
-
-
-@pytest.mark.parametrize("kind", [BBQ, Beta, Histogram, Isotonic, Platt, Temperature, VennAbers])
+@pytest.mark.parametrize("kind", [BBQ, Beta, Histogram, Isotonic, Platt, Temperature])
 def test_rows_repeated_are_rows_weighted_in_any_order(kind):
     """A weight of w is the row w times; rows may come in any order; flipping both classes flips the map."""
     # Scores off the edges of bins, counts off ties between equal-frequency bins.

@@ -1,4 +1,4 @@
-"""CORP diagrams and Venn-Abers intervals: identities, chance, and what the references say."""
+"""CORP diagrams: identities, chance, and what the references say."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from deep.calibration import CorpDisplay, VennAbers
+from deep.calibration import CorpDisplay
 from deep.exceptions import InputError
 
 
@@ -52,41 +52,12 @@ def test_an_overconfident_one_leaves_it():
 
 
 def test_weights_are_repeated_rows():
-    """A row of weight w is the row w times, for both."""
+    """A row of weight w is the row w times."""
     rng = np.random.default_rng(2)
     y, p, w = rng.integers(0, 2, 20), rng.choice([0.1, 0.4, 0.7, 0.9], 20), rng.integers(1, 5, 20)
     one = CorpDisplay.from_predictions(y, p, sample_weight=w, n_resamples=20)
     many = CorpDisplay.from_predictions(np.repeat(y, w), np.repeat(p, w), n_resamples=20)
     np.testing.assert_allclose(one.frame(), many.frame())
-    a = VennAbers().fit(p, y, sample_weight=w).interval(p)
-    np.testing.assert_allclose(a, VennAbers().fit(np.repeat(p, w), np.repeat(y, w)).interval(p))
-
-
-def test_venn_abers_equals_its_definition():
-    """p0 and p1 are isotonic fits with the new item added, by scikit-learn's own estimator."""
-    from sklearn.isotonic import IsotonicRegression
-
-    rng = np.random.default_rng(3)
-    p, y = rng.random(60), rng.integers(0, 2, 60)
-    venn = VennAbers().fit(p, y)
-    for score in (0.01, 0.5, p[7], 0.99):
-        for label in (0, 1):
-            fit = IsotonicRegression().fit(np.append(p, score), np.append(y, label))
-            assert venn.interval([score])[0, label] == pytest.approx(fit.predict([score])[0])
-
-
-@pytest.mark.slow
-def test_venn_abers_brackets_and_covers():
-    """p0 <= p <= p1; the mean of the brackets holds the mean label of new items from the same source."""
-    rng = np.random.default_rng(4)
-    p = rng.random(400)
-    venn = VennAbers().fit(p, rng.random(400) < p**2)
-    fresh = rng.random(3000)
-    low, high = venn.interval(fresh).T
-    merged = venn.transform(fresh)
-    assert (low <= high).all()
-    assert ((merged >= low - 1e-9) & (merged <= high + 1e-9)).all()
-    assert low.mean() - 0.03 <= np.mean(fresh**2) <= high.mean() + 0.03
 
 
 @pytest.mark.parametrize("change", [{"level": 1.0}, {"n_resamples": 0}, {"sample_weight": [0.5, 1.0]}])

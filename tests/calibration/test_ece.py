@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from deep.calibration import debiased_ece, ece_noise_floor, expected_calibration_error
+from deep.calibration import ece_noise_floor, evaluate, expected_calibration_error
 from deep.exceptions import InputError
 
 Floats = npt.NDArray[np.float64]
@@ -125,8 +125,8 @@ def test_debiased_ece_is_the_error_less_its_floor_in_squares() -> None:
 
     Half of them consistent: ece 0, so -0.1875.
     """
-    assert debiased_ece([1, 1, 1, 1], [0.5] * 4) == pytest.approx(0.46351, abs=1e-5)
-    assert debiased_ece([1, 1, 0, 0], [0.5] * 4) == pytest.approx(-0.1875)
+    assert evaluate([1, 1, 1, 1], [0.5] * 4)["ece_debiased"] == pytest.approx(0.46351, abs=1e-5)
+    assert evaluate([1, 1, 0, 0], [0.5] * 4)["ece_debiased"] == pytest.approx(-0.1875)
 
 
 @pytest.mark.parametrize("n", [268, 558, 3000])
@@ -139,6 +139,6 @@ def test_debiased_ece_is_centred_on_the_true_error(n: int, slope: float, true: f
         x = rng.normal(0, 2, n)
         y, p = rng.random(n) < 1 / (1 + np.exp(-slope * x)), 1 / (1 + np.exp(-x))
         plain.append(expected_calibration_error(y, p))
-        debiased.append(debiased_ece(y, p))
+        debiased.append(evaluate(y, p, n_draws=1)["ece_debiased"])
     assert abs(np.mean(debiased) - true) < 0.006
     assert abs(np.mean(debiased) - true) < abs(np.mean(plain) - true) + 0.001

@@ -12,8 +12,8 @@ import pytest
 
 from deep.calibration import (
     NETCAL_CALIBRATORS,
-    NetcalBBQ,
-    NetcalHistogram,
+    NETCAL_CLASSES,
+    NetcalCalibrator,
     expected_calibration_error,
     netcal_expected_calibration_error,
 )
@@ -31,15 +31,15 @@ def rows(n=400):
 
 def netcals_own(name, p, y, at):
     """Return what netcal's class, fitted without deep, makes of scores."""
-    kind = NETCAL_CALIBRATORS[name]
-    module, own = kind.netcal_class
+    module, own = NETCAL_CLASSES[name]
+    quiet = {"tensorboard": False} if module == "netcal.scaling" else {}
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
     ):
         warnings.simplefilter("ignore")
-        return getattr(import_module(module), own)().fit(p, y, **kind.fit_params).transform(np.array(at))
+        return getattr(import_module(module), own)().fit(p, y, **quiet).transform(np.array(at))
 
 
 @pytest.mark.parametrize("name", NETCAL_CALIBRATORS)
@@ -64,6 +64,12 @@ def test_what_breaks_the_contract_for_flipped_labels_is_netcals():
     assert np.abs(netcals_own("netcal-enir", p, y, p) - flipped).max() > 0.1
 
 
+def test_an_option_that_netcal_has_not_is_refused():
+    """In Python too the calibrator is one of netcal's, by its name in options."""
+    with pytest.raises(InputError, match=r"`option` must be .*netcal-bbq.* Got 'isotonic'"):
+        NetcalCalibrator("isotonic").fit(*rows(60))
+
+
 def test_weights_become_the_smallest_whole_numbers():
     """Where only ratios matter, any multiple of whole numbers is exact; where rows count, whole numbers alone are."""
     shares = np.array([1 / 3, 1.0, 7 / 9])
@@ -76,7 +82,7 @@ def test_weights_become_the_smallest_whole_numbers():
 def test_weights_that_cannot_be_expanded_are_one_line(weights):
     """Irrational ratios and too many rows name the bound and the remedy."""
     with pytest.raises(InputError, match=r"netcal takes no weights.*--weighting uniform") as error:
-        NetcalHistogram().fit([0.2, 0.8], [0, 1], weights)
+        NetcalCalibrator("netcal-histogram").fit([0.2, 0.8], [0, 1], weights)
     assert "\n" not in str(error.value)
 
 
@@ -91,7 +97,7 @@ def test_the_error_is_measured_as_deep_does():
 
 def test_a_map_outside_0_and_1_is_one_line():
     """What netcal returns is checked: a map that leaves [0, 1] is refused, not clipped."""
-    fitted = NetcalBBQ().fit(*rows(60))
+    fitted = NetcalCalibrator("netcal-bbq").fit(*rows(60))
 
     class Outside:
         def transform(self, p):

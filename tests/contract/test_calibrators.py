@@ -16,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 from deep.base import BaseCalibrator
 from deep.calibration import (
     ALL_CALIBRATORS,
-    BBQ,
     CALIBRATORS,
     NETCAL_CALIBRATORS,
     Histogram,
@@ -28,8 +27,6 @@ Triples = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.i
 
 VARIANTS: dict[str, BaseCalibrator] = {
     **{name: kind() for name, kind in CALIBRATORS.items()},
-    "bbq-uniform-bic": BBQ(strategy="uniform", score_function="bic", elbow=0.001),
-    "bbq-quantile-aic": BBQ(score_function="aic"),
     "histogram-3": Histogram(n_bins=3),
     **{name: kind() for name, kind in NETCAL_CALIBRATORS.items()},
 }
@@ -101,7 +98,7 @@ def cells_of(true: npt.NDArray[np.float64], rows: int) -> Triples:
 def test_the_registry_is_in_order() -> None:
     """Its names are those of the options and of the results."""
     assert list(CALIBRATORS) == sorted(CALIBRATORS)
-    assert all(issubclass(kind, BaseCalibrator) for kind in ALL_CALIBRATORS.values())
+    assert all(isinstance(kind(), BaseCalibrator) for kind in ALL_CALIBRATORS.values())
 
 
 @pytest.mark.parametrize("distinct", [None, 7, 40])
@@ -237,7 +234,7 @@ def test_a_constant_score_gets_about_the_share_of_label_1(calibrator: BaseCalibr
     if refuses_order(calibrator, p, [1, 1, 1, 1, 0, 0], [100] * 6):
         return
     out = calibrator.fit(p, [1, 1, 1, 1, 0, 0], [100] * 6).transform([p[0]])
-    if "Temperature" not in type(calibrator).__name__:
+    if "temperature" not in repr(calibrator).lower():
         assert out[0] == pytest.approx(2 / 3, abs=0.01)
     assert 0 < out[0] < 1
 

@@ -1,4 +1,4 @@
-"""LabelModel: snorkel's descent in double precision, on weighted rows, without a trace in the global state."""
+"""LabelModel: the minimum of snorkel's loss on weighted rows, without a trace in the global state."""
 
 import logging
 import random
@@ -8,13 +8,10 @@ import pandas as pd
 import pytest
 
 from deep.datasets import published_datasets, simulate_votes
-from deep.ensembles._label_models import LabelModel, _right_way_round
+from deep.ensembles._label_models import LabelModel, SnorkelLabelModel, _right_way_round
 from deep.evaluate import hold_out
 from deep.exceptions import InputError
 from deep.model import RECIPES, choose_subsets, training_set
-
-SNORKELS = 100
-"""Steps of snorkel's descent."""
 
 
 def simulate(n=500, *, n_voters=5, missing=0.2, seed=0):
@@ -53,25 +50,26 @@ def test_equals_snorkel_on_real_votes(data_home, file):
     X = real_votes(data_home / file)
     patterns, counts = cells(X)
     assert (X == -1).any()
-    ours = LabelModel(SNORKELS).fit(patterns, sample_weight=counts).predict_proba(X)[:, 1]
+    ours = SnorkelLabelModel().fit(patterns, sample_weight=counts).predict_proba(X)[:, 1]
     np.testing.assert_allclose(ours, snorkel_proba(X), atol=1e-6)
 
 
-def spread(patterns, counts, *, epochs=None, seeds=20):
+def spread(patterns, counts, *, kind=LabelModel, seeds=20):
     """Return the largest difference in P of any pattern between seeds."""
-    fits = (LabelModel(epochs, random_state=seed).fit(patterns, sample_weight=counts) for seed in range(seeds))
+    fits = (kind(random_state=seed).fit(patterns, sample_weight=counts) for seed in range(seeds))
     return np.ptp([fitted.predict_proba(patterns)[:, 1] for fitted in fits], axis=0).max()
 
 
 @pytest.mark.parametrize("dataset", [found.name for found in published_datasets()])
 def test_p_is_the_same_for_every_seed(dataset):
-    """All columns of the paper's Table 2, 20 seeds: equal, where snorkel's 100 steps differ by tenths."""
+    """All columns of the paper's Table 2, 20 seeds: equal, where snorkel's 100 steps differ by a tenth and more."""
     split = hold_out(simulate_votes(0), dataset)
     training = training_set(split.train, RECIPES["paper"])
-    for subset in choose_subsets(training, [3, 5, 9], criterion="accuracy"):
+    for size, subset in zip([3, 5, 9], choose_subsets(training, [3, 5, 9], criterion="accuracy"), strict=True):
         table = cells(split.train.votes[:, list(subset.columns)])
         assert spread(*table) < 1e-6
-        assert spread(*table, epochs=SNORKELS) > 0.1
+        if size == 5:  # a second for each
+            assert spread(*table, kind=SnorkelLabelModel) > 0.1
 
 
 @pytest.mark.parametrize("file", ["wrench_youtube/votes.csv", "summeval_llm/votes_ge5.csv"])
@@ -88,52 +86,52 @@ def test_voters_that_cannot_be_told_apart_count_alike():
     np.testing.assert_allclose(p[2:], 0.5, atol=1e-6)
 
 
+def descended(X, n_steps, rate, *, l2=0.0, class_balance=(0.5, 0.5)):
+    """Return P(vote | label), a row a vote, where gradient descent with momentum ends on snorkel's loss."""
+    votes = np.stack([X == 0, X == 1], axis=2).reshape(len(X), -1).astype(float)
+    overlaps, balance = votes.T @ votes / len(X), np.array(class_balance)
+    shares = np.diag(overlaps)
+    others = np.kron(1 - np.eye(X.shape[1]), np.ones((2, 2)))
+    start = np.zeros((len(shares), 2))
+    for row, share in enumerate(shares):
+        start[row, row % 2] = min(0.7 * share / balance[row % 2], 1)
+    mu, speed = 0.5 * start, 0.0
+    for _ in range(n_steps):
+        joint = mu * balance
+        away = others * (joint @ mu.T - overlaps)
+        slope = 4 * away @ joint + 2 * (joint.sum(axis=1) - shares)[:, None] * balance
+        speed = 0.9 * speed + slope + 2 * l2**2 * (mu - start) + l2 * mu
+        mu = mu - rate * speed
+    return mu
+
+
 @pytest.mark.parametrize("params", [{}, {"l2": 0.1}, {"class_balance": (0.7, 0.3)}])
 def test_the_default_is_where_snorkels_descent_ends(params):
-    """Given 200 times its steps, at three times its rate."""
+    """Given 200 times its steps, at three times its rate, in double precision; after 100 steps it is elsewhere."""
     X = simulate()
-    there = LabelModel(20_000, lr=0.03, **params).fit(X).predict_proba(X)
-    np.testing.assert_allclose(LabelModel(**params).fit(X).predict_proba(X), there, atol=1e-6)
-    assert np.abs(LabelModel(SNORKELS, **params).fit(X).predict_proba(X) - there).max() > 1e-3
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"n_epochs": 20},
-        {"lr": 0.05},
-        {"l2": 0.1},
-        {"class_balance": (0.7, 0.3)},
-        {"random_state": 3},
-    ],
-)
-def test_every_parameter_is_snorkels(params):
-    """Each moves P, and to where snorkel moves it."""
-    X = simulate()
-    short = {"n_epochs": 10, **params}
-    ours = LabelModel(**short).fit(X).predict_proba(X)[:, 1]
-    as_snorkel = {"seed" if name == "random_state" else name: value for name, value in short.items()}
-    np.testing.assert_allclose(ours, snorkel_proba(X, **as_snorkel), atol=1e-6)
-    assert np.abs(ours - LabelModel(10).fit(X).predict_proba(X)[:, 1]).max() > 1e-4
+    model = LabelModel(**params).fit(X)
+    there = descended(X, 20_000, 0.03, **params)
+    np.testing.assert_allclose(model.vote_probs_.transpose(0, 2, 1).reshape(-1, 2), there, atol=1e-6)
+    early = SnorkelLabelModel(**params).fit(X).predict_proba(X)
+    assert np.abs(early - model.predict_proba(X)).max() > 1e-3
 
 
 @pytest.mark.parametrize("total", [30, 100, 101, 5000])
 def test_bounds_come_from_the_sum_of_weights(total):
-    """Unanimous voters are held off certainty by as much as on `total` rows."""
+    """Unanimous voters are held off certainty by as much as on `total` rows, in single precision."""
     X, w = np.array([[1, 1, 1], [0, 0, 0]], dtype=np.int8), np.array([total - 10, 10])
-    model = LabelModel(SNORKELS, lr=0.1).fit(X, sample_weight=w)
+    model = SnorkelLabelModel(lr=0.1).fit(X, sample_weight=w)
     ours = model.predict_proba(X)[:, 1]
     np.testing.assert_allclose(ours, snorkel_proba(np.repeat(X, w, axis=0), X, lr=0.1), atol=1e-6)
-    assert model.vote_probs_.min() == pytest.approx({30: 0.01, 100: 0.01, 101: 0.001, 5000: 0.0001}[total], rel=1e-12)
+    assert model.vote_probs_.min() == pytest.approx({30: 0.01, 100: 0.01, 101: 0.001, 5000: 0.0001}[total], rel=1e-6)
 
 
-@pytest.mark.parametrize("epochs", [None, SNORKELS])
-def test_weight_is_repetition(epochs):
+def test_weight_is_repetition():
     """Weighted, repeated and shuffled rows give the same."""
     X = simulate(200)
     w = np.random.default_rng(1).integers(1, 6, len(X))
     rows = np.random.default_rng(2).permutation(np.repeat(X, w, axis=0))
-    weighted, repeated = LabelModel(epochs).fit(X, sample_weight=w), LabelModel(epochs).fit(rows)
+    weighted, repeated = LabelModel().fit(X, sample_weight=w), LabelModel().fit(rows)
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-12)
 
 
@@ -161,13 +159,11 @@ def test_a_constant_voter_is_finite(column):
 
 
 @pytest.mark.parametrize("vote", [-1, 0, 1])
-@pytest.mark.parametrize("epochs", [None, SNORKELS])
-def test_constant_votes_are_finite(vote, epochs):
-    """Where all voters say the same everywhere they tell nothing; snorkel's 100 steps still lean their way."""
-    p = LabelModel(epochs).fit(np.full((50, 4), vote)).predict_proba([[vote] * 4, [-1] * 4])[:, 1]
+def test_constant_votes_tell_nothing(vote):
+    """Where all voters say the same everywhere."""
+    p = LabelModel().fit(np.full((50, 4), vote)).predict_proba([[vote] * 4, [-1] * 4])[:, 1]
     assert p[1] == 0.5
-    leaning = {-1: 0.5, 0: 0.193, 1: 0.807}[vote]
-    assert p[0] == pytest.approx(leaning if epochs else 0.5, abs=1e-3)
+    assert p[0] == pytest.approx(0.5, abs=1e-3)
 
 
 def test_silence_gets_the_class_balance():
@@ -188,7 +184,7 @@ def test_many_voters_do_not_underflow():
 def test_where_the_descent_diverges_a_smaller_rate_is_taken():
     """200 voters that all vote make it diverge at the default rate."""
     X = simulate(200, n_voters=9, missing=0.0)
-    fast, slow = (LabelModel(SNORKELS, lr=rate).fit(X) for rate in (2.0, 0.2))
+    fast, slow = (SnorkelLabelModel(lr=rate).fit(X) for rate in (2.0, 0.2))
     np.testing.assert_array_equal(fast.vote_probs_, slow.vote_probs_)
 
 
@@ -196,23 +192,18 @@ def test_divergence_is_an_error_with_a_remedy():
     """Snorkel's bare exception becomes a line that says what to change."""
     X = simulate(200, n_voters=9, missing=0.0)
     with pytest.raises(InputError, match=r"`lr` must be small enough .* 9 voters, and 1e\+06 was tried too. Fit fewer"):
-        LabelModel(SNORKELS, lr=1e9).fit(X)
+        SnorkelLabelModel(lr=1e9).fit(X)
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_global_state_is_left_as_it_was(fails):
-    """Of both generators, after a fit and after a failed one."""
+def test_global_state_is_left_as_it_was():
+    """Of both generators."""
 
     def state():
         _, keys, position, *gauss = np.random.get_state()  # noqa: NPY002
         return random.getstate(), keys.tolist(), position, gauss
 
     X, before = simulate(200, missing=0.0), state()
-    if fails:
-        with pytest.raises(InputError):
-            LabelModel(SNORKELS, lr=1e9).fit(X)
-    else:
-        LabelModel(random_state=9).fit(X)
+    LabelModel(random_state=9).fit(X)
     assert state() == before
 
 
@@ -251,8 +242,6 @@ def test_needs_three_voters():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n_epochs": 0}, "`n_epochs` must be at least 1. Got 0"),
-        ({"lr": 0.0}, "`lr` must be a finite number above 0. Got 0.0"),
         ({"l2": -0.1}, "`l2` must be at least 0. Got -0.1"),
         ({"class_balance": (0.5, 0.6)}, r"`class_balance` must be two positive shares .* Got \(0.5, 0.6\)"),
         ({"class_balance": (0.0, 1.0)}, "`class_balance` must be two positive shares"),

@@ -4,8 +4,10 @@ import json
 import random
 import re
 import textwrap
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from deep.exceptions import InputError
 from deep.experiments.printed import PAPERS, import_prompts, load_steps, write_prompts
-from deep.experiments.printed._passages import FoldedText, clean, cut, prints_of, readings, take_print
+from deep.experiments.printed._passages import FoldedText, Print, clean, cut, digest, prints_of, readings
 from deep.prompt_pool import load_pool, load_prompt
 from tests.deep_commands import prompts as main
 
@@ -42,6 +44,17 @@ def papers(data_home):
     if not all(path.is_file() for path in found.values()):
         pytest.skip(f"the texts of the papers are not in {folder}")
     return {name: path.read_text(encoding="utf-8") for name, path in found.items()}
+
+
+def take_print(text):
+    """Return the print of a passage that has its final line breaks and hyphens, as those of the papers were taken."""
+    passage = FoldedText(clean(text))
+    breaks = {passage.at(lines.end()): min(len(lines[0]), 2) for lines in re.finditer(r"\n+", passage.text)}
+    hyphens = frozenset(passage.at(hyphen.end()) for hyphen in re.finditer(r"(?<=\w)-(?=\w)", passage.text))
+    empty = Print(len(passage.folded), digest(passage.folded, 64), (), breaks, hyphens)
+    ends = list(accumulate(empty.sizes()))
+    windows = tuple(digest(passage.folded[a:b]) for a, b in zip([0, *ends], ends, strict=False))
+    return replace(empty, windows=windows)
 
 
 def lines_of(text, width):

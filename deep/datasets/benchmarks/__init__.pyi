@@ -9,9 +9,7 @@ from ._find import find_benchmark as find_benchmark
 from ._find import find_folder as find_folder
 from ._find import homes as homes
 from ._find import licence_terms as licence_terms
-from ._find import read_document as read_document
 from ._find import require_folder as require_folder
-from ._find import rows_of as rows_of
 from ._find import sha256_of as sha256_of
 from ._find import what_to_do as what_to_do
 from ._report import benchmark_rows as benchmark_rows

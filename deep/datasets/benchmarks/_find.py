@@ -1,11 +1,10 @@
 """Benchmarks by name: the record of each in `benchmarks.toml`, and the function that reads its files."""
 
 import hashlib
-import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -13,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from deep._util.entry_points import load_part
-from deep._util.files import JsonObject, read_bytes, whole_file
+from deep._util.files import JsonObject, whole_file
 from deep._util.names import resolve_dataset
 from deep.datasets._examples import Examples
-from deep.datasets._rows import FileRow, read_rows
 from deep.exceptions import InputError
 from deep.records import Example
 
@@ -111,49 +109,6 @@ class Benchmark:
         needed = [file for file in self.files if not file.optional]
         absent = [file for file in needed if not (folder / file.name).is_file()]
         return [] if self.any_file and len(absent) < len(needed) else absent
-
-
-LARGEST = 1 << 30
-"""Bytes of a document."""
-
-
-def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[FileRow]:
-    """Yield the rows of a file with the given columns; `ending` says how to read it where its name does not.
-
-    Raises
-    ------
-    InputError
-        A column is not there, or the file cannot be read.
-    """
-    for number, (_, row) in enumerate(read_rows(path, columns, ending), start=1):
-        absent = [name for name in columns if name not in row]
-        if absent:
-            raise InputError(
-                f"`{absent[0]}` must be a column of {str(path)!r}, as its authors publish it. Got none in row "
-                f"{number}. Download the file again."
-            )
-        yield row
-
-
-def read_document(path: Path) -> Any:
-    """Return the contents of a JSON file.
-
-    Raises
-    ------
-    InputError
-        It is not UTF-8, not JSON, or cannot be read.
-    """
-    try:
-        return json.loads(read_bytes(path, "examples", LARGEST).decode("utf-8-sig"))
-    except InputError:
-        raise
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-    except RecursionError:
-        reason = "nested too deeply"
-    except ValueError as error:
-        reason = str(error)
-    raise InputError(f"`examples` must be JSON. Got {str(path)!r}: {reason}. Download the file again.")
 
 
 def _file(entry: JsonObject, raw: str) -> BenchmarkFile:

@@ -15,12 +15,6 @@ from deep.evaluate import Row, in_percent, markdown
 FEW = (5, 10, 20, 50, 100)
 """Numbers of target labels given."""
 
-PAIRS = ((15, 20), (30, 40), (75, 100))
-"""A quarter fewer labels by a strategy, beside the number by random draws."""
-
-DRAWS = 0.25
-"""Share of the draws that a strategy gets: it is compared with random draws on three pairs together."""
-
 NULL_DRAWS = 500
 """Label sets that the canary simulates."""
 
@@ -65,30 +59,6 @@ def few_labels(
     return {"few_labels": errors, "labeled": found}
 
 
-def fewer_labels(
-    y: Labels, found: model.Scores, *, n_draws: int, n_bins: int, random_state: int
-) -> dict[str, float | None]:
-    """Return, by strategy, its calibration error with a quarter fewer labels less that of random draws.
-
-    The mean over `PAIRS`; 0 or less says that the strategy needs at least a quarter fewer labels. None where the
-    dataset is too small.
-    """
-    if 2 * max(n for _, n in PAIRS) > len(y):
-        return dict.fromkeys(model.STRATEGIES)
-    p = found.p_consistent
-    draws = range(random_state, random_state + max(1, round(DRAWS * n_draws)))
-
-    def error(strategy: str, n: int) -> float:
-        proposals = (model.propose_labels(p, found.misfit, n, strategy=strategy, random_state=seed) for seed in draws)
-        return float(np.mean([_after(y, p, proposal.rows, found.misfit, n_bins)[0] for proposal in proposals]))
-
-    usual = [error("random", n) for _, n in PAIRS]
-    return {
-        strategy: float(np.mean([error(strategy, n) for n, _ in PAIRS]) - np.mean(usual))
-        for strategy in model.STRATEGIES
-    }
-
-
 def _mean(values: Sequence[float | None]) -> float | None:
     """Return the mean of known values: of one class alone there is no balanced accuracy."""
     known = [value for value in values if value is not None and not np.isnan(value)]
@@ -106,7 +76,7 @@ def _one_draw(
 ) -> dict[str, float]:
     labels = np.full(len(y), -1, dtype=np.int8)
     labels[labeled] = y[labeled]
-    error, reached = _after(y, p, labeled, misfit, n_bins)
+    error, reached = errors_after(y, p, labeled, misfit, n_bins)
     tested = model.canary(p, labels, misfit=misfit, n_draws=NULL_DRAWS, random_state=seed)
     row = {"ece": error, "balanced_accuracy": reached, "flagged": float(tested.p_value <= model.SIGNIFICANCE)}
     share = float(y.mean())
@@ -117,7 +87,7 @@ def _one_draw(
     return row
 
 
-def _after(
+def errors_after(
     y: Labels, p: Floats, labeled: npt.NDArray[np.intp], misfit: model.Misfit, n_bins: int
 ) -> tuple[float, float]:
     """Return calibration error and balanced accuracy on the rest, once labels have corrected P."""

@@ -4,10 +4,9 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import sha256
-from itertools import accumulate
 from typing import NamedTuple
 
 from deep._util.files import packaged
@@ -180,25 +179,6 @@ class Match(NamedTuple):
     kept: tuple[tuple[int, int], ...]
     n_windows: int
     end: int
-
-
-def take_print(text: str) -> Print:
-    r"""Return the print of a passage that has its final line breaks and hyphens.
-
-    Examples
-    --------
-    >>> from deep.experiments.printed._passages import take_print
-    >>> taken = take_print("Weigh the claim.\n\nClaim: {...}")
-    >>> taken.length, taken.breaks
-    (19, {13: 2})
-    """
-    passage = FoldedText(clean(text))
-    breaks = {passage.at(lines.end()): min(len(lines[0]), 2) for lines in re.finditer(r"\n+", passage.text)}
-    hyphens = frozenset(passage.at(hyphen.end()) for hyphen in re.finditer(r"(?<=\w)-(?=\w)", passage.text))
-    empty = Print(len(passage.folded), digest(passage.folded, 64), (), breaks, hyphens)
-    ends = list(accumulate(empty.sizes()))
-    windows = tuple(digest(passage.folded[a:b]) for a, b in zip([0, *ends], ends, strict=False))
-    return replace(empty, windows=windows)
 
 
 @cache

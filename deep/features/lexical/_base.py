@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -324,13 +324,23 @@ def graded(share: float, rationale: str, *, below: float, from_: float, evidence
     return Judgment(int(share >= from_), score=share, rationale=rationale, evidence=tuple(evidence))
 
 
-def found_or_missing(what: str, found: Sequence[str], missing: Sequence[str]) -> Judgment:
-    """Return 0 where something is missing from the source, 1 where all is found, no vote where nothing was sought."""
-    if missing:
-        named = ", ".join(missing[:EVIDENCE_SHOWN])
-        rationale = f"The source lacks {what} of the claim: {named}."
-        share = len(found) / (len(found) + len(missing))
-        return Judgment(0, score=share, rationale=rationale, evidence=tuple(missing))
-    if found:
-        return Judgment(1, score=1.0, rationale=f"The source has all {what} of the claim.", evidence=tuple(found))
-    return abstained(f"The claim has no {what}.")
+def weighed(
+    for_it: Sequence[str], against_it: Sequence[str], said_for: str, said_against: str, silent: str
+) -> Judgment:
+    """Return 0 where something speaks against the claim, 1 where all speaks for it, no vote where nothing speaks."""
+    if against_it:
+        share = len(for_it) / (len(for_it) + len(against_it))
+        return Judgment(0, score=share, rationale=said_against, evidence=tuple(against_it))
+    if for_it:
+        return Judgment(1, score=1.0, rationale=said_for, evidence=tuple(for_it))
+    return abstained(silent)
+
+
+def found_or_missing(what: str, sought: Iterable[tuple[str, bool]]) -> Judgment:
+    """Weigh what a check sought, each with whether the source has it."""
+    found: list[str] = []
+    missing: list[str] = []
+    for name, is_there in sought:
+        (found if is_there else missing).append(name)
+    lacks = f"The source lacks {what} of the claim: {', '.join(missing[:EVIDENCE_SHOWN])}."
+    return weighed(found, missing, f"The source has all {what} of the claim.", lacks, f"The claim has no {what}.")

@@ -5,14 +5,16 @@ from itertools import groupby
 from typing import ClassVar
 
 from deep.features.lexical._base import LexicalCheck, Pair, TokenizedText, cut_off, found_or_missing
-from deep.features.lexical._numbers import NAMES, ORDINALS, WEEKDAYS, marked
-from deep.features.lexical._words import FUNCTION_WORDS, WORD, stem
+from deep.features.lexical._numbers import NAMES, ORDINALS, marked
+from deep.features.lexical._words import FUNCTION_WORDS, WORD, WORD_LISTS, stem
 from deep.records import Judgment
 
 WORDS_TOO = frozenset(("march", "may"))
 """Months that are words too: sought only where a capital inside a sentence says that they are meant."""
 
-SHORT_DAYS = {day[:3]: day for day in WEEKDAYS}
+SHORT_DAYS: dict[str, str] = WORD_LISTS["short_days"]
+"""Words that are no dates in a claim, and may be meant as weekdays in a source."""
+
 YEAR = re.compile(r"(?:1[6-9]|20)\d\d")
 CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d\d))?")
 AFTER_HOURS = frozenset(("am", "pm", "a", "p", "o'clock"))
@@ -30,8 +32,7 @@ class Dates(LexicalCheck):
             date for date in _dates(pair.claim) if date not in WORDS_TOO or date.capitalize() in _inside(pair.claim)
         ]
         known = pair.source.derived("dates", lambda text: _dates(text).keys() | _looser(text)) if sought else set()
-        missing = [date for date in sought if date not in known]
-        return found_or_missing("dates", [date for date in sought if date in known], missing)
+        return found_or_missing("dates", [(date, date in known) for date in sought])
 
 
 def _dates(text: TokenizedText) -> dict[str, None]:
@@ -84,11 +85,8 @@ class Entities(LexicalCheck):
     silent: ClassVar[str] = "the claim has no capitals inside a sentence, or is a headline"
 
     def _judge(self, pair: Pair) -> Judgment:
-        found: list[str] = []
-        missing: list[str] = []
-        for name, acronyms in _names(pair.claim).items():
-            (found if _is_known(name, acronyms, pair.source) else missing).append(name)
-        return found_or_missing("names", found, missing)
+        names = _names(pair.claim).items()
+        return found_or_missing("names", [(name, _is_known(name, acronyms, pair.source)) for name, acronyms in names])
 
 
 def _names(text: TokenizedText) -> dict[str, frozenset[str]]:
@@ -164,17 +162,16 @@ class Quotes(LexicalCheck):
     silent: ClassVar[str] = "the claim quotes nothing"
 
     def _judge(self, pair: Pair) -> Judgment:
-        found: list[str] = []
-        missing: list[str] = []
         spans = list(QUOTED.finditer(pair.claim.text))
         if len(spans) > MOST_QUOTED:
             return cut_off(f"The claim has {len(spans):,} quoted spans; at most {MOST_QUOTED} are looked for.")
+        quoted = []
         for match in spans:
             words = [stem(word) for word in WORD.findall((match[1] or match[2]).lower())]
             if len(words) >= SHORTEST:
-                quoted = _apart(f" {' '.join(words)} ") in pair.source.derived("apart", lambda text: _apart(text.line))
-                (found if quoted else missing).append(match[0].strip())
-        return found_or_missing("quotations", found, missing)
+                source = pair.source.derived("apart", lambda text: _apart(text.line))
+                quoted.append((match[0].strip(), _apart(f" {' '.join(words)} ") in source))
+        return found_or_missing("quotations", quoted)
 
 
 def _apart(line: str) -> str:

@@ -9,49 +9,28 @@ from deep.features.lexical._base import LexicalCheck, Pair, TokenizedText, found
 from deep.features.lexical._words import WORD_LISTS, bag
 from deep.records import Judgment
 
-
-def _numbered(words: str, first: int, step: int = 1) -> dict[str, int]:
-    return {word: first + step * place for place, word in enumerate(words.split())}
-
-
-SMALL = _numbered(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen",
-    0,
-)
-TENS = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
-ORDINALS = _numbered("second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth", 2)
+SMALL: dict[str, int] = WORD_LISTS["below_twenty"]
+TENS: dict[str, int] = WORD_LISTS["tens"]
+ORDINALS: dict[str, int] = WORD_LISTS["ordinals"]
 MAGNITUDES: dict[str, float] = WORD_LISTS["magnitudes"]
 SUFFIXES = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 1e12}
 """Letters that stand right behind digits, where they may be a magnitude."""
 
-HEDGES = bag(
-    """
-    about around approximately nearly almost roughly some over under least most than up close estimated
-    """
-)
+HEDGES = bag(WORD_LISTS["hedges"])
+"""Words behind which a number stands for all that round to it."""
+
 CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
 ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
 UNITS = {word: unit for unit, words in WORD_LISTS["units"].items() for word in words.split()}
+"""Words for units, and what they are called here."""
+
 DIGITS = re.compile(r"([$€£¥]?)((?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:\.\d+)?)\s?(%|[a-z]{1,2})?")
 LARGEST = 1e12
 LONGEST = 300
 """Digits; more do not fit a float."""
 NUMBER_WORDS = frozenset(SMALL) | frozenset(TENS) | frozenset(ORDINALS) | {"dozen", "hundred", "thousand"}
 
-MONTHS = bag("january february march april may june july august september october november december")
-WEEKDAYS = bag("monday tuesday wednesday thursday friday saturday sunday")
-NAMES = {
-    **{name: name for name in (*MONTHS, *WEEKDAYS)},
-    **{name[:3]: name for name in MONTHS if name[:3] not in ("mar", "may")},
-    **{f"{day}s": day for day in WEEKDAYS},
-    "sept": "september",
-    "tues": "tuesday",
-    "thurs": "thursday",
-    **{part: part for part in bag("spring summer autumn winter weekend")},
-    "noon": "12:00",
-    "midnight": "12:00",
-}
+NAMES = {word: name for name, words in WORD_LISTS["dates"].items() for word in words.split()}
 """Words for dates and times, and what they are called here."""
 
 DATE_WORDS = NAMES.keys() | {"quarter"}
@@ -217,11 +196,7 @@ class Numbers(LexicalCheck):
     def _judge(self, pair: Pair) -> Judgment:
         sought = list(_sought(pair.claim))
         values = pair.source.derived("values", _values) if sought else []
-        found: list[str] = []
-        missing: list[str] = []
-        for quantity in sought:
-            (found if _is_given(quantity, values) else missing).append(quantity.shown)
-        return found_or_missing("numbers", found, missing)
+        return found_or_missing("numbers", [(quantity.shown, _is_given(quantity, values)) for quantity in sought])
 
 
 class Units(LexicalCheck):
@@ -232,18 +207,15 @@ class Units(LexicalCheck):
     silent: ClassVar[str] = "the claim has no number with a unit, or the source has its numbers without any"
 
     def _judge(self, pair: Pair) -> Judgment:
-        found: list[str] = []
-        missing: list[str] = []
+        sought = []
         for quantity in _sought(pair.claim):
             if not quantity.unit:
                 continue
             by_unit = pair.source.derived("values by unit", _values_by_unit)
             units = {unit for unit, values in by_unit.items() if _is_given(quantity, values)}
-            if quantity.unit in units:
-                found.append(quantity.shown_with_unit)
-            elif units - {""}:
-                missing.append(quantity.shown_with_unit)
-        return found_or_missing("units", found, missing)
+            if units - {""}:  # else the source lacks the number, or has it without any unit
+                sought.append((quantity.shown_with_unit, quantity.unit in units))
+        return found_or_missing("units", sought)
 
 
 def _quantities(text: TokenizedText) -> list[Quantity]:

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import ClassVar
 
-from deep.features.lexical._base import LexicalCheck, Pair, TokenizedText, abstained, graded, undecided
+from deep.features.lexical._base import LexicalCheck, Pair, TokenizedText, abstained, graded, undecided, weighed
 from deep.features.lexical._words import FUNCTION_STEMS, WORD_LISTS, bag, stem
 from deep.records import Judgment
 
@@ -25,13 +25,9 @@ class _Cue(LexicalCheck):
             if cues and best:
                 found = any(not self.cues.isdisjoint(pair.source.sentence(other)) for other in best)
                 (matched if found else alone).extend(sorted(cues))
-        if alone:
-            said = f"The claim {self.says} ({', '.join(alone)}); the source's matching sentences do not."
-            return Judgment(0, score=len(matched) / len(matched + alone), rationale=said, evidence=tuple(alone))
-        if matched:
-            said = f"The claim {self.says} ({', '.join(matched)}), and so does the source."
-            return Judgment(1, score=1.0, rationale=said, evidence=tuple(matched))
-        return abstained(f"No sentence of the claim {self.says}.")
+        both = f"The claim {self.says} ({', '.join(matched)}), and so does the source."
+        claim_alone = f"The claim {self.says} ({', '.join(alone)}); the source's matching sentences do not."
+        return weighed(matched, alone, both, claim_alone, f"No sentence of the claim {self.says}.")
 
 
 class Negation(_Cue):
@@ -45,14 +41,7 @@ class Negation(_Cue):
     look: ClassVar[str] = (
         "not, never, without, instead, fail, lack and the like, missing from the 3 best source sentences"
     )
-    cues: ClassVar[frozenset[str]] = bag(
-        """
-        no none nobody nor neither never not nothing nowhere without ain't aren't can't cannot couldn't didn't
-        doesn't don't hadn't hasn't haven't isn't mustn't needn't shouldn't wasn't weren't won't wouldn't except
-        excluded excludes excluding exclude instead rather unlike barely hardly rarely scarcely seldom denied denies
-        deny failed failing fails fail lacked lacking lacks lack refused refuses refuse unable
-        """
-    )
+    cues: ClassVar[frozenset[str]] = bag(WORD_LISTS["negations"])
 
 
 class Restriction(_Cue):
@@ -61,13 +50,10 @@ class Restriction(_Cue):
     name: ClassVar[str] = "restriction"
     says: ClassVar[str] = "restricts"
     look: ClassVar[str] = "only, merely, solely and the like, missing from the 3 best source sentences"
-    cues: ClassVar[frozenset[str]] = bag("exclusively just merely only purely simply solely")
+    cues: ClassVar[frozenset[str]] = bag(WORD_LISTS["restrictions"])
 
 
-MODALS = {
-    "possible": bag("could likely may maybe might perhaps possibly potentially probably"),
-    "certain": bag("certainly definitely must shall will"),
-}
+MODALS = {name: bag(words) for name, words in WORD_LISTS["modals"].items()}
 REACH = 3
 """Words behind a modal among which the one is that it belongs to."""
 
@@ -90,13 +76,11 @@ class Modality(LexicalCheck):
             for word, cue in claimed.items():
                 if pair.places[word]:
                     (matched if word in in_source else alone).append(f"{cue} {word}")
-        if alone:
-            said = f"The source speaks of this, but not as the claim does: {', '.join(alone)}."
-            return Judgment(0, score=len(matched) / len(matched + alone), rationale=said, evidence=tuple(alone))
-        if matched:
-            said = f"The source is as sure of this as the claim: {', '.join(matched)}."
-            return Judgment(1, score=1.0, rationale=said, evidence=tuple(matched))
-        return abstained("The claim says of nothing in the source that it may or will be.")
+        as_sure = f"The source is as sure of this as the claim: {', '.join(matched)}."
+        otherwise = f"The source speaks of this, but not as the claim does: {', '.join(alone)}."
+        return weighed(
+            matched, alone, as_sure, otherwise, "The claim says of nothing in the source that it may or will be."
+        )
 
 
 def _governed(text: TokenizedText, cues: frozenset[str]) -> dict[str, str]:
@@ -147,14 +131,10 @@ class Opposites(LexicalCheck):
                     same.append(word)
                 elif -pole in said:
                     opposite.append(f"{word}: {said[-pole]}")
-        if opposite:
-            rationale = f"Where the source says otherwise (claim: source): {', '.join(opposite)}."
-            score = len(same) / len(same + opposite)
-            return Judgment(0, score=score, rationale=rationale, evidence=tuple(opposite))
-        if same:
-            said_too = ", ".join(same)
-            return Judgment(1, score=1.0, rationale=f"The source says so too: {said_too}.", evidence=tuple(same))
-        return abstained("The claim has no word whose opposite is known and that the source touches.")
+        so_too = f"The source says so too: {', '.join(same)}."
+        otherwise = f"Where the source says otherwise (claim: source): {', '.join(opposite)}."
+        silent = "The claim has no word whose opposite is known and that the source touches."
+        return weighed(same, opposite, so_too, otherwise, silent)
 
 
 def _poles_in(text: TokenizedText, sentences: Iterable[int]) -> dict[int, str]:

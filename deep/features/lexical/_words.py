@@ -143,23 +143,13 @@ STOP = re.compile(
 GLUED = re.compile(r"[a-z]{2}\.[A-Z][a-z]")
 """A full stop that lacks its blank."""
 
-NEVER_LAST = bag(
-    """
-    adm approx asst brig capt cf cmdr col dr e.g est fig figs gen gov hon i.e lt maj messrs mr mrs ms msgr mt mx pp
-    pres prof pvt rep reps rev sen sens sgt ste supt viz vol vols vs
-    """
-)
+NEVER_LAST = bag(WORD_LISTS["never_last"])
 """Abbreviations behind which a sentence goes on."""
 
-SELDOM_LAST = bag(
-    """
-    al apr assn aug ave bldg blvd bros calif co corp dec dept dist div ed eds etc feb ft inc intl jan jr jul jun llc
-    ltd mar natl nov oct rd sep sept sr st univ
-    """
-)
+SELDOM_LAST = bag(WORD_LISTS["seldom_last"])
 """Abbreviations behind which a sentence ends only where a function word follows: "Acme Inc. The ..."."""
 
-BEFORE_NUMBERS = bag("art ch no nos p par sec")
+BEFORE_NUMBERS = bag(WORD_LISTS["before_numbers"])
 """Abbreviations only before a number: "No. 5", and "He said no. Others came"."""
 
 LONGEST_ABBREVIATION = 12
