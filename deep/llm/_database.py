@@ -20,9 +20,9 @@ from sqlalchemy.pool import NullPool
 from deep._util import sqlite_log
 from deep._util.sqlite_log import log_of
 from deep.exceptions import DeepError, InputError, MissingDependencyError
-from deep.llm import _schema
+from deep.llm import schema
 from deep.llm._errors import LedgerError
-from deep.llm._schema import metadata
+from deep.llm.schema import metadata
 
 T = TypeVar("T")
 
@@ -151,8 +151,8 @@ def _make_tables(connection: sa.Connection, name: str, *, create: bool) -> None:
     if not _check_tables(connection, name, create=create):
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        _schema.metadata.create_all(connection)
-        connection.execute(_schema.meta.insert(), {"version": _schema.VERSION})
+        schema.metadata.create_all(connection)
+        connection.execute(schema.meta.insert(), {"version": schema.VERSION})
 
 
 def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool:
@@ -165,19 +165,19 @@ def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool
     """
     found_columns = sa.inspect(connection).get_multi_columns()
     tables = {table: {column["name"] for column in columns} for (_, table), columns in found_columns.items()}
-    found = connection.execute(_schema.meta.select()).scalar() if "deep_meta" in tables else None
+    found = connection.execute(schema.meta.select()).scalar() if "deep_meta" in tables else None
     if found is None:
         # One that was killed as it was made has no version yet.
         if not create or (tables and "deep_meta" not in tables and connection.dialect.name == "sqlite"):
             raise InputError(f"`ledger` must be a ledger of deep. Got {name!r}, which holds something else.")
         return False
-    if found != _schema.VERSION:
-        raise InputError(f"`ledger` must have schema version {_schema.VERSION}. Got {found} in {name!r}.")
-    for table in _schema.metadata.sorted_tables:
+    if found != schema.VERSION:
+        raise InputError(f"`ledger` must have schema version {schema.VERSION}. Got {found} in {name!r}.")
+    for table in schema.metadata.sorted_tables:
         lacking = {column.name for column in table.columns} - tables.get(table.name, set())
         if lacking:
             raise InputError(
-                f"`ledger` must have the tables of schema version {_schema.VERSION}. "
+                f"`ledger` must have the tables of schema version {schema.VERSION}. "
                 f"Got {name!r}, whose table {table.name} lacks {', '.join(sorted(lacking))}."
             )
     return True

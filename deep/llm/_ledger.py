@@ -16,14 +16,13 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run
 from deep.exceptions import DeepError
-from deep.llm import _database, _schema
-from deep.llm._batch_results import EXPORTS, MAKING, release_exports, release_unmade, waiting_in
+from deep.llm import _database, _lease, schema
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, LedgerFullError, LedgerMovedError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._history import read_quirks
 from deep.llm._lease import Job, Lease, Leases, live_runs
 from deep.llm._messages import Reply, Request, json_text, storable
-from deep.llm._schema import AttemptRow, QuirkRow, RequestRow, Write, missing_rows, write_all
+from deep.llm.schema import AttemptRow, QuirkRow, RequestRow, Write, missing_rows, write_all
 from deep.records import Judgment
 
 T = TypeVar("T")
@@ -393,7 +392,7 @@ class Ledger:
 
     def _begin_run(self, connection: Connection) -> int:
         row = {"started": time.time(), "options": json_text(dict(self.options))}
-        run = connection.execute(_schema.runs.insert().returning(_schema.runs.c.id), row).scalar_one()
+        run = connection.execute(schema.runs.insert().returning(schema.runs.c.id), row).scalar_one()
         if connection.dialect.name == "postgresql":
             connection.execute(sql("SELECT pg_advisory_lock(:lock, :run)"), {"lock": _database.LOCK_CLASS, "run": run})
         return int(run)
@@ -408,18 +407,18 @@ class Ledger:
         return connection
 
     def _end_run(self, connection: Connection) -> None:
-        _mark_unknown(connection, _schema.requests.c.owner == self.run)
-        runs = _schema.runs
+        _mark_unknown(connection, schema.requests.c.owner == self.run)
+        runs = schema.runs
         connection.execute(update(runs).where(runs.c.id == self.run).values(ended=time.time()))
 
     def _recover(self, connection: Connection) -> tuple[int, int]:
         """Mark requests that dead runs had in flight as unknown, or failed at last; return how many of each."""
-        table = _schema.requests
+        table = schema.requests
         self._leases.live = live_runs(connection, self.run)
         _mark_unknown(connection, table.c.owner.not_in(self._leases.live))
-        release_unmade(connection, self._leases.live)
+        _lease.release_unmade(connection, self._leases.live)
         _give_up_doubts(connection)
-        lost = (_schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
+        lost = (schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
         found = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
         n = {state: int(count) for state, count in found}
         unknown, twice = n.get("unknown", 0), n.get("failed", 0)
@@ -449,7 +448,7 @@ class Ledger:
             changed_body = job.text
         if changed_body is not None or job.number > 1:  # PostgreSQL would write the whole body once more
             request["changed_body"] = changed_body
-        return self._write(Write(_schema.attempts, "insert", attempt), Write(_schema.requests, "update", request))
+        return self._write(Write(schema.attempts, "insert", attempt), Write(schema.requests, "update", request))
 
     def answer(
         self,
@@ -497,19 +496,19 @@ class Ledger:
     def keep_beside(self, key: str, reply: Reply, number: int) -> Written:
         """Write down a paid answer beside the one that counts; its number is below 0."""
         row = _answered_row(key, number, reply) | {"run": self.run, "started": time.time()}
-        return self._write(Write(_schema.attempts, "insert", row))
+        return self._write(Write(schema.attempts, "insert", row))
 
     async def exported(self, endpoint: str) -> int:
         """Return how many requests of an endpoint are in exported files and have not come back."""
-        return await self.call(waiting_in, endpoint, EXPORTS)
+        return await self.call(_lease.waiting_in, endpoint, _lease.EXPORTS)
 
     async def in_batches(self, endpoint: str) -> int:
         """Return how many requests of an endpoint wait in batches of the Batch API."""
-        return await self.call(waiting_in, endpoint, MAKING)
+        return await self.call(_lease.waiting_in, endpoint, _lease.MAKING)
 
     async def release_exports(self, endpoint: str) -> int:
         """Put the requests of all exported files back into the queue, and return how many there were."""
-        return await self.call(release_exports, endpoint)
+        return await self.call(_lease.release_exports, endpoint)
 
     def _end(self, job: Job, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
         def whole_attempt() -> AttemptRow:
@@ -522,9 +521,9 @@ class Ledger:
             return row | {"attempts": job.number, "changed_body": changed_body}
 
         return self._write(
-            Write(_schema.attempts, "update", attempt, whole_attempt),
-            Write(_schema.requests, "update", request, whole_request),
-            *(Write(_schema.quirks, "insert_or_keep", _quirk_row(quirk)) for quirk in quirks),
+            Write(schema.attempts, "update", attempt, whole_attempt),
+            Write(schema.requests, "update", request, whole_request),
+            *(Write(schema.quirks, "insert_or_keep", _quirk_row(quirk)) for quirk in quirks),
         )
 
     async def known_quirks(self) -> list[Quirk]:
@@ -537,7 +536,7 @@ class Ledger:
         Answers count at their price, or at their worst case where the price is not known; so do attempts whose
         answer may have been lost.
         """
-        table = _schema.attempts
+        table = schema.attempts
         billed = table.c.outcome.is_(None) | table.c.outcome.in_(["answered", *AMBIGUOUS])
         dollars = func.sum(func.coalesce(table.c.cost, table.c.worst_case))
         total = select(dollars).where(billed & (table.c.run != self.run))
@@ -545,7 +544,7 @@ class Ledger:
 
 
 def _in_flight() -> ColumnElement[bool]:
-    return and_(_schema.OPEN, _schema.requests.c.state == "sent", _schema.requests.c.batch.is_(None))
+    return and_(schema.OPEN, schema.requests.c.state == "sent", schema.requests.c.batch.is_(None))
 
 
 def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
@@ -553,8 +552,8 @@ def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
 
     What was unknown, and was not sent by the run that was to ask it again, is as unknown as it was.
     """
-    requests, attempts = _schema.requests, _schema.attempts
-    unsent = and_(_schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
+    requests, attempts = schema.requests, schema.attempts
+    unsent = and_(schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
     connection.execute(update(requests).where(owned & unsent).values(state="unknown"))
     for keys in _database.in_parts(
         connection.execute(select(requests.c.key).where(owned & _in_flight())).scalars().all()
@@ -569,10 +568,10 @@ def _give_up_doubts(connection: Connection) -> None:
 
     Where an earlier reply was cut off, that one stands.
     """
-    requests, attempts = _schema.requests, _schema.attempts
+    requests, attempts = schema.requests, schema.attempts
     lost = (attempts.c.key == requests.c.key) & (attempts.c.outcome == "unknown")
     doubts = select(func.count()).select_from(attempts).where(lost).scalar_subquery()
-    given_up = update(requests).where(_schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
+    given_up = update(requests).where(schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
     connection.execute(given_up.where(requests.c.reason == "truncated").values(state="done", failure=None))
     connection.execute(given_up.values(state="failed", failure="unknown"))
 
