@@ -107,8 +107,9 @@ sys.exit(main(["votes", sys.argv[1], *words, *OPTION]))
         ("integrations/batch", ["--batch"]),
         ("integrations/batch", ["--batch-out", "out"]),
         ("integrations/batch", ["--batch-in", "."]),
+        ("integrations/postgresql", ["--ledger", "postgresql+psycopg://deep@127.0.0.1:1/votes"]),
     ],
-    ids=lambda value: value if isinstance(value, str) else value[0],
+    ids=lambda value: value if isinstance(value, str) else value[0].strip("-"),
 )
 def test_an_option_of_a_removed_guest_is_one_line(guest, option, tmp_path):
     """It says what to install, and nothing is asked or written."""

@@ -1,8 +1,11 @@
 from ._client import Client as Client
 from ._client import call_error as call_error
 from ._client import reply_error as reply_error
+from ._database import Database as Database
 from ._database import describe_ledger as describe_ledger
 from ._database import is_read_only as is_read_only
+from ._database import new_engine as new_engine
+from ._database import one_line as one_line
 from ._errors import AMBIGUOUS as AMBIGUOUS
 from ._errors import FAILURES as FAILURES
 from ._errors import NO_ROOM as NO_ROOM
@@ -28,7 +31,6 @@ from ._lease import MAKING as MAKING
 from ._lease import NOBODY as NOBODY
 from ._lease import Job as Job
 from ._lease import known_requests as known_requests
-from ._lease import live_runs as live_runs
 from ._lease import release_batch as release_batch
 from ._ledger import Ledger as Ledger
 from ._ledger import Written as Written

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from sqlalchemy import Connection, bindparam, func, select, update
-from sqlalchemy import text as sql
 
 from deep.llm import schema
-from deep.llm._database import LOCK_CLASS, among
+from deep.llm._database import Database, among
 from deep.llm._messages import Request, json_text
 from deep.llm._spending import output_limit, with_longer_limit
 from deep.llm.schema import ItemRow, RequestRow, Write, write_all
@@ -101,8 +100,7 @@ class Leases:
     Parameters
     ----------
     run : int
-    shared : bool
-        Whether other runs may be at work on the same ledger.
+    database : Database
     at_most_once : bool
         Leave requests alone whose answer may have been lost.
     retry : collection of str
@@ -115,7 +113,7 @@ class Leases:
     """
 
     run: int
-    shared: bool
+    database: Database
     at_most_once: bool
     retry: Collection[str]
     live: set[int] = field(default_factory=set, init=False)
@@ -156,7 +154,7 @@ class Leases:
     def _name_items(self, connection: Connection, items: Sequence[tuple[str, Request]]) -> None:
         """Write down which request asks about which item, where the ledger does not say so."""
         rows = sorted((_item_row(*item) for item in items), key=_item_order)
-        if self.shared and rows:
+        if self.database.shared and rows:
             table = schema.items
             names = [column.name for column in table.primary_key]
             wanted = (
@@ -176,7 +174,7 @@ class Leases:
 
     def _after(self, connection: Connection, before: _Known, chosen: Collection[str]) -> _Known:
         """Return the rows as they are now; where nobody else can have changed them, without looking."""
-        if self.shared:
+        if self.database.shared:
             return {**before, **known_requests(connection, chosen)} if chosen else before
         ours = RequestRow(state="queued", owner=self.run)
         return {**before, **{key: before.get(key, RequestRow(attempts=0)) | ours for key in chosen}}
@@ -185,7 +183,7 @@ class Leases:
         """Return the keys that dead runs left open, and those of failures that are to be asked again."""
         open_rows = [row for row in before.values() if row["owner"] != self.run and self._is_open(row)]
         if not {row["owner"] for row in open_rows} <= self.live:
-            self.live = live_runs(connection, self.run)
+            self.live = self.database.live_runs(connection, self.run)
         return {row["key"] for row in open_rows if row["owner"] not in self.live or row["state"] in ("done", "failed")}
 
     def _take(self, connection: Connection, rows: Sequence[RequestRow]) -> None:
@@ -223,17 +221,6 @@ class Leases:
                 cut = row.get("reason") == "truncated" and job.can_be_longer
                 lease.jobs.append(job.with_longer_limit() if cut else job)
         return lease
-
-
-def live_runs(connection: Connection, run: int) -> set[int]:
-    """Return the runs whose process holds its advisory lock; a dead process holds none."""
-    if connection.dialect.name != "postgresql":
-        return {run}
-    held = sql(
-        "SELECT objid FROM pg_locks JOIN pg_database ON pg_database.oid = database "
-        "WHERE locktype = 'advisory' AND granted AND classid = :lock AND datname = current_database()"
-    )
-    return {run, *connection.execute(held, {"lock": LOCK_CLASS}).scalars()}
 
 
 def known_requests(connection: Connection, keys: Collection[str]) -> dict[str, RequestRow]:

@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
-from sqlalchemy import ColumnElement, Connection, Engine, and_, func, select, update
-from sqlalchemy import text as sql
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run
 from deep.exceptions import DeepError
@@ -20,7 +18,7 @@ from deep.llm import _database, _lease, schema
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, LedgerFullError, LedgerMovedError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._history import read_quirks
-from deep.llm._lease import Job, Lease, Leases, live_runs
+from deep.llm._lease import Job, Lease, Leases
 from deep.llm._messages import Reply, Request, json_text, storable
 from deep.llm.schema import AttemptRow, QuirkRow, RequestRow, Write, missing_rows, write_all
 from deep.records import Judgment
@@ -39,9 +37,6 @@ MAX_GROUP = 500
 UNDONE = 50
 """How often a transaction that the database has undone is tried again."""
 
-DEADLOCK, CONFLICT = "40P01", "40001"
-"""PostgreSQL's states for a transaction that it has undone to let another one pass."""
-
 
 class Writer:
     """Group commit: every write waits for one flush to disk, and many share it.
@@ -52,6 +47,9 @@ class Writer:
         From now on used by the writer's thread alone.
     name : str
         The ledger's, for error messages.
+    database : Database
+        Says whether what has failed is tried again, by another connection where this one is lost: what is in flight
+        is then written down.
     reserve : Reserve, optional
         Released where something cannot be written, which is then tried once more.
     files : LedgerFiles, optional
@@ -63,8 +61,6 @@ class Writer:
     full : LedgerFullError or None
         Why nothing new should be begun, once the reserve is released, the ledger is not where it was, or its connection
         was lost.
-    reopen : callable or None
-        Returns another connection, or raises, for where this one is lost: what is in flight is then written down.
 
     Notes
     -----
@@ -76,13 +72,14 @@ class Writer:
         self,
         connection: Connection,
         name: str,
+        database: _database.Database,
         reserve: _database.Reserve | None = None,
         files: _database.LedgerFiles | None = None,
     ) -> None:
         self._connection = self._opened = connection
         self._repeating = False
-        self.reopen: Callable[[], Connection] | None = None
         self._name = name
+        self._database = database
         self._reserve = reserve
         self._files = files
         self._overwritten = False
@@ -174,19 +171,18 @@ class Writer:
         self._report(part, result, error)
 
     def _execute_again(self, works: list[_Work]) -> object:
-        """Run work in a transaction, and again where the database broke a deadlock by undoing it, or was lost."""
+        """Run work in a transaction, and again where a shared database has undone it, or was lost."""
         for _ in range(UNDONE):
             try:
                 return self._execute_or_release(works)
             except Exception as failure:
-                if self.reopen is not None and _database.is_lost(self._connection, failure):
-                    self._connection = self._opened = _database.connect_again(self._connection, self.reopen, failure)
+                connection = self._database.connection_after(self._connection, failure)
+                if connection is None:
+                    raise
+                if connection is not self._connection:
+                    self._connection = self._opened = connection
                     self._repeating = True  # whether it was committed before the connection was lost is not known
                     self.full = self._full(failure)
-                elif isinstance(failure, DBAPIError) and _is_undone(failure):
-                    self._connection.connection.rollback()  # in a pipeline, its own does not reach the database
-                else:
-                    raise
                 self._together = False
         return self._execute_or_release(works)
 
@@ -251,7 +247,7 @@ class Writer:
         writes = [write for work in works if not callable(work) for write in work]
         if self._repeating:
             writes = [write._replace(how="insert_or_keep") if write.how == "insert" else write for write in writes]
-        together = _database.one_round_trip(self._connection) if self._together else nullcontext()
+        together = self._database.round_trip(self._connection) if self._together else nullcontext()
         with together, self._connection.begin():
             if self._connection is not self._opened:
                 write_all(self._connection, missing_rows(writes))
@@ -263,12 +259,6 @@ class Writer:
         futures = [done for _, done in part]
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_settle, futures, result, error)
-
-
-def _is_undone(failure: DBAPIError) -> bool:
-    """Return whether the database may do at a second try what it has undone, or the driver does not say why it was."""
-    aborted = type(failure.orig).__name__ == "PipelineAborted"
-    return aborted or getattr(failure.orig, "sqlstate", None) in (DEADLOCK, CONFLICT)
 
 
 def _settle(futures: list[Written], result: object, error: Exception | None) -> None:
@@ -331,6 +321,7 @@ class Ledger:
     unknown: int = field(default=0, init=False)
     in_doubt_twice: int = field(default=0, init=False)
     entered: list[str] = field(default_factory=list, init=False)
+    _kept_in: _database.Database = field(init=False)
     _lock: _database.FileLock | None = field(default=None, init=False)
     _reserve: _database.Reserve | None = field(default=None, init=False)
     _writer: Writer | None = field(default=None, init=False)
@@ -341,19 +332,19 @@ class Ledger:
         self.shared = _database.is_shared(self.target)
 
     async def __aenter__(self) -> "Ledger":
+        self._kept_in = _database.database_of(self.target)
         self._lock = None if self.shared else _database.FileLock(self.target)
         try:
-            engine = _database.engine_for(self.target, create=True)
+            engine = _database.engine_for(self.target, create=True, database=self._kept_in)
             self._reserve = None if self.shared else _database.Reserve(self.target)
             connection = _database.connect(engine, self.name)
             files = None
             if not self.shared:
                 self.entered = _database.enter_kept(connection, self.target)
                 files = _database.LedgerFiles(self.target)
-            self._writer = Writer(connection, self.name, self._reserve, files)
+            self._writer = Writer(connection, self.name, self._kept_in, self._reserve, files)
             self.run = await self.call(self._begin_run)
-            self._writer.reopen = partial(self._reopen, engine) if self.shared else None
-            self._leases = Leases(self.run, self.shared, self.at_most_once, self.retry)
+            self._leases = Leases(self.run, self._kept_in, self.at_most_once, self.retry)
             await self.recover()
         except BaseException:
             await self._close()
@@ -393,18 +384,12 @@ class Ledger:
     def _begin_run(self, connection: Connection) -> int:
         row = {"started": time.time(), "options": json_text(dict(self.options))}
         run = connection.execute(schema.runs.insert().returning(schema.runs.c.id), row).scalar_one()
-        if connection.dialect.name == "postgresql":
-            connection.execute(sql("SELECT pg_advisory_lock(:lock, :run)"), {"lock": _database.LOCK_CLASS, "run": run})
+        self._kept_in.lock_run(connection, int(run))
         return int(run)
 
-    def _reopen(self, engine: Engine) -> Connection:
-        """Return another connection to a shared ledger, with the lock of this run if nothing else holds it yet."""
-        connection = _database.connect(engine, self.name)
-        with connection.begin():
-            connection.execute(
-                sql("SELECT pg_try_advisory_lock(:lock, :run)"), {"lock": _database.LOCK_CLASS, "run": self.run}
-            )
-        return connection
+    def live_runs(self, connection: Connection) -> set[int]:
+        """Return the runs that are alive, this one among them."""
+        return self._kept_in.live_runs(connection, self.run)
 
     def _end_run(self, connection: Connection) -> None:
         _mark_unknown(connection, schema.requests.c.owner == self.run)
@@ -414,7 +399,7 @@ class Ledger:
     def _recover(self, connection: Connection) -> tuple[int, int]:
         """Mark requests that dead runs had in flight as unknown, or failed at last; return how many of each."""
         table = schema.requests
-        self._leases.live = live_runs(connection, self.run)
+        self._leases.live = self.live_runs(connection)
         _mark_unknown(connection, table.c.owner.not_in(self._leases.live))
         _lease.release_unmade(connection, self._leases.live)
         _give_up_doubts(connection)

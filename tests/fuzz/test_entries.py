@@ -193,7 +193,7 @@ VALUES += ['{"choices": [{"message": {"content": 7}}], "usage": {"prompt_tokens"
 
 async def _open_and_read(path):
     async with Ledger(path) as ledger:
-        await ledger.call(take_batches, "server", ledger.run)
+        await ledger.call(take_batches, "server", ledger.run, ledger.live_runs)
         await ledger.lease([question(n) for n in range(4)])
     with History(path) as history:
         history.answers([question(n).key for n in range(4)])

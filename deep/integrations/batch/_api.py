@@ -172,7 +172,7 @@ class BatchRunner(BatchSession):
             await asyncio.wait_for(self._halt.wait(), self.poll)
 
     async def _batches(self) -> list[Batch]:
-        return await self.ledger.call(table.take_batches, self.endpoint, self.ledger.run)
+        return await self.ledger.call(table.take_batches, self.endpoint, self.ledger.run, self.ledger.live_runs)
 
     async def _attach(self) -> None:
         """Find the endpoint's names of batches whose making was never confirmed; give up on those that it never got."""

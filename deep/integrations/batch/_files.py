@@ -108,7 +108,7 @@ class BatchExporter(Session):
 
     async def _mend(self) -> None:
         """Name the shards that the ledger knows, and take back the requests of those that it does not."""
-        for name, state in await self.ledger.call(table.mend_exports, endpoint=self.endpoint, run=self.ledger.run):
+        for name, state in await self.ledger.call(table.mend_exports, self.endpoint, self.ledger.live_runs):
             final = self.folder / name
             part = final.with_name(final.name + PART)
             if part.exists():

@@ -1,14 +1,17 @@
 """Batches in the ledger: which there are, who waits for them, and what became of their requests."""
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
 from sqlalchemy import Connection, case, func, select, update
 
-from deep.llm import EXPORTS, MAKING, NOBODY, RequestState, known_requests, live_runs, release_batch, schema
+from deep.llm import EXPORTS, MAKING, NOBODY, RequestState, known_requests, release_batch, schema
 from deep.llm.schema import RequestRow
+
+LiveRuns = Callable[[Connection], set[int]]
+"""Returns the runs that are alive, as `Ledger.live_runs` does."""
 
 AT_ONCE = 2000
 """Requests that are looked up together."""
@@ -65,10 +68,10 @@ def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int) -> 
     connection.execute(schema.batches.insert(), {**row, "remote": batch.remote, "created": time.time()})
 
 
-def mend_exports(connection: Connection, endpoint: str, run: int) -> list[tuple[str, str]]:
+def mend_exports(connection: Connection, endpoint: str, live_runs: LiveRuns) -> list[tuple[str, str]]:
     """Take back the exports of dead runs; return the names of files that may not have theirs, and the states."""
     table = schema.batches
-    live = live_runs(connection, run)
+    live = live_runs(connection)
     chosen = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)
     found = []
     for batch_id, name, state, owner in connection.execute(chosen.where(table.c.state.in_(EXPORTS))).all():
@@ -109,14 +112,14 @@ def set_batch(connection: Connection, /, batch_id: str, **values: object) -> Non
     connection.execute(update(schema.batches).where(schema.batches.c.id == batch_id).values(**values))
 
 
-def take_batches(connection: Connection, endpoint: str, run: int) -> list[Batch]:
+def take_batches(connection: Connection, endpoint: str, run: int, live_runs: LiveRuns) -> list[Batch]:
     """Make this run the owner of the batches of dead runs, and return its own that are not over, oldest first.
 
     So a batch is collected by one run: two would each enter its failures, and ask again what the other is asking.
     """
     table = schema.batches
     left = (table.c.endpoint == endpoint) & table.c.state.in_((*MAKING, "doubtful"))
-    dead = table.c.owner.not_in(live_runs(connection, run))
+    dead = table.c.owner.not_in(live_runs(connection))
     connection.execute(update(table).where(left, dead).values(owner=run))
     chosen = select(table.c.id, table.c.remote, table.c.size, table.c.state).where(left, table.c.owner == run)
     return [Batch(*row) for row in connection.execute(chosen.order_by(table.c.created))]
