@@ -93,6 +93,34 @@ def test_the_core_alone_does_the_main_job(tmp_path):
     assert (tmp_path / "loo" / "results.json").exists()
 
 
+ASK = """
+import sys
+from deep.cli import main
+words = ["--prompt", "deep-numbers", "--llm", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--out", "v.parquet"]
+sys.exit(main(["votes", sys.argv[1], *words, *OPTION]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("guest", "option"),
+    [
+        ("integrations/batch", ["--batch"]),
+        ("integrations/batch", ["--batch-out", "out"]),
+        ("integrations/batch", ["--batch-in", "."]),
+        ("integrations/postgresql", ["--ledger", "postgresql+psycopg://deep@127.0.0.1:1/votes"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0].strip("-"),
+)
+def test_an_option_of_a_removed_guest_is_one_line(guest, option, tmp_path):
+    """It says what to install, and nothing is asked or written."""
+    done = run_without([guest], tmp_path, f"OPTION = {option!r}\n{ASK}")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert guest.replace("/", ".") in line
+    assert "pip install" in line
+    assert not list(tmp_path.glob("v.*"))
+
+
 def test_a_checkout_that_is_not_installed_says_so(tmp_path):
     """Its core works; a command of a guest is one line that says what to run."""
     shutil.copytree(PACKAGE, tmp_path / "deep", ignore=shutil.ignore_patterns("__pycache__"))

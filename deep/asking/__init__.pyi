@@ -1,9 +1,4 @@
 from ._ask import ask as ask
-from ._batch_files import Exported as Exported
-from ._batch_files import Imported as Imported
-from ._batch_files import by_files as by_files
-from ._batch_files import export_plan as export_plan
-from ._batch_files import import_results as import_results
 from ._functions import AnyFunction as AnyFunction
 from ._functions import Calls as Calls
 from ._functions import FunctionJudge as FunctionJudge
@@ -14,6 +9,7 @@ from ._options import AskProgress as AskProgress
 from ._options import ProgressCallback as ProgressCallback
 from ._options import base_url_from as base_url_from
 from ._options import live_text as live_text
+from ._options import money as money
 from ._plan import Plan as Plan
 from ._plan import PlannedVoter as PlannedVoter
 from ._plan import planned_voters as planned_voters
@@ -29,6 +25,7 @@ from ._replay import Entry as Entry
 from ._replay import ProgramId as ProgramId
 from ._replay import Replay as Replay
 from ._replay import RequestProgram as RequestProgram
+from ._replay import read_answer as read_answer
 from ._run import RunOutcome as RunOutcome
 from ._run import ask_requests as ask_requests
 from ._run import run_plan as run_plan

@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
+from deep._util.entry_points import load_part
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, Replay, is_repair, offers_repair, read_answer, repair_request
@@ -21,9 +22,21 @@ from deep.exceptions import InputError, printable
 from deep.records import Judgment
 
 if TYPE_CHECKING:
-    from deep.llm import BatchRunner, Client, History, Ledger, Quirk, Reply, Request, Runner, Tally
+    from deep.llm import Client, History, Ledger, Quirk, Reply, Request, StopReason, Tally
 
-    AnyRunner = Runner | BatchRunner
+
+class RequestRunner(Protocol):
+    """Takes requests to their answers: calls of the endpoint, or the Batch API, which is a guest."""
+
+    @property
+    def stopped(self) -> "StopReason | None":
+        """Why the run ended before its end."""
+
+    def stop(self, why: "StopReason") -> None:
+        """End the run cleanly."""
+
+    async def run(self, requests: "Callable[[], Iterable[Request]]") -> None:
+        """Bring all requests to their end; called once for each wave of them."""
 
 
 FROM = 50
@@ -258,6 +271,8 @@ class _Run:
         options, tally = self.options, self.state.tally
         if llm.is_read_only(options.ledger):
             return self._find_all()
+        if options.batch:
+            load_part("batch")  # refused before a ledger is made
         client = options.client(default=self.default)
         ledger = llm.Ledger(
             options.ledger,
@@ -307,15 +322,17 @@ class _Run:
             for request in requests:
                 self.state.tally.find(request.voter, rows[request.key])
 
-    async def _runner(self, ledger: "Ledger", client: "Client") -> "AnyRunner":
+    async def _runner(self, ledger: "Ledger", client: "Client") -> RequestRunner:
         options, tally = self.options, self.state.tally
         watch = LossWatch(lambda line: sys.stderr.write(f"{printable(line)}\n"))
         terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
         gate = self._gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
         if options.batch:
             await self._check_exported(ledger)
-            runner = partial(llm.BatchRunner, endpoint=self.endpoint, poll=options.poll)
-            return runner(ledger, client, watch.read, terms, gate, tally)
+            batch_runner: Callable[..., RequestRunner] = load_part("batch").BatchRunner
+            return batch_runner(
+                ledger, client, watch.read, terms, gate, tally, endpoint=self.endpoint, poll=options.poll
+            )
         n = await ledger.in_batches(self.endpoint)
         if n:
             raise InputError(
@@ -336,7 +353,7 @@ class _Run:
                 "results first, or give up on them with `retry_failed` exported."
             )
 
-    async def _waves(self, runner: "AnyRunner", run: int) -> None:
+    async def _waves(self, runner: RequestRunner, run: int) -> None:
         """Ask everything that can be asked at once, and again the questions to which the answers lead programs."""
         options = self.options
         with llm.History(options.ledger) as history:
@@ -356,7 +373,7 @@ class _Run:
                 replay.n_open = 0
                 await runner.run(replay.requests)
 
-    async def _repair(self, runner: "AnyRunner", history: "History", may: Callable[[int], bool]) -> None:
+    async def _repair(self, runner: RequestRunner, history: "History", may: Callable[[int], bool]) -> None:
         """Ask for the answers that replies to prompts lack, one more request a reply."""
         if not any(counts["unparsable"] for counts in self.state.tally.by_voter.values()):
             return
@@ -406,7 +423,7 @@ def doubt_lines(unknown: int, twice: int, *, asked_again: bool) -> Iterator[str]
 
 
 @contextmanager
-def _stop_on_signal(runner: "AnyRunner") -> Iterator[None]:
+def _stop_on_signal(runner: RequestRunner) -> Iterator[None]:
     """Let Ctrl-C and a plain kill end the run cleanly; the second one does not wait for what is in flight."""
     loop = asyncio.get_running_loop()
     handled = []

@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 from deep import asking, console
-from deep._util.entry_points import JUDGE, find_entry_points
+from deep._util.entry_points import JUDGE, find_entry_points, load_part
 from deep.exceptions import ExitStatus, InputError
 
 REPORT = """\
@@ -69,15 +69,19 @@ def _add_ask(parser: console.CommandParser) -> None:
 
 
 def _ask(args: argparse.Namespace) -> int:
-    console.shard_limits(args)  # what is no limit is refused before anything is read
     args.ledger = args.from_ledger or args.ledger
+    files = [
+        name for name in ("batch_in", "batch_out", "shard_mb", "shard_requests") if getattr(args, name) is not None
+    ]
+    if files:  # what is no limit is refused before anything is read
+        load_part("batch").check_file_options(args)
     plan = _plan(args)
     if args.strict:
         plan.examples.check(strict=True)
     plan.check_questions()
     options = console.ask_options(args, args.out) if plan.asks else None
-    if args.batch_out or args.batch_in:
-        return _by_files(args, plan, options)
+    if files:
+        return int(load_part("batch").votes_by_files(args, plan, options))
     console.note_run(args, plan.voters, {} if options is None else options.prices_of(args.llm))
     if args.dry_run:
         asking.print_estimate(plan, options, as_json=args.json)
@@ -94,14 +98,6 @@ def _ask(args: argparse.Namespace) -> int:
     results = asking.summary(outcome, options, out, failing, plan)
     console.print_result(results, [asking.summary_text(results)], as_json=args.json)
     return ExitStatus.FOUND if failing and not results["stopped"] else ExitStatus.of_stop(results["stopped"])
-
-
-def _by_files(args: argparse.Namespace, plan: "asking.Plan", options: "asking.AskOptions | None") -> int:
-    limits, out = console.shard_limits(args), asking.check_outputs(args.out)
-    with console.live_progress() as shown:
-        results, lines = asking.by_files(plan, options, args.batch_out, args.batch_in, out, limits, shown)
-    console.print_result(results, lines, as_json=args.json)
-    return ExitStatus.of_stop(results["stopped"])
 
 
 def _plan(args: argparse.Namespace) -> "asking.Plan":

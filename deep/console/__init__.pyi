@@ -39,7 +39,6 @@ from ._options import numbers_of_voters as numbers_of_voters
 from ._options import offline_judges as offline_judges
 from ._options import read_text as read_text
 from ._options import sampling_of as sampling_of
-from ._options import shard_limits as shard_limits
 from ._options import shots_for as shots_for
 from ._output import SCHEMA as SCHEMA
 from ._output import Results as Results

@@ -1,35 +1,28 @@
-"""Opening a ledger's database: a SQLite file for one process, PostgreSQL for several machines."""
+"""Opening a ledger's database: a SQLite file for one process; one for several machines is a guest."""
 
-import logging
 import os
 import re
 import sqlite3
 import tempfile
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy import text as sql
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from deep._util import sqlite_log
+from deep._util.entry_points import load_part
 from deep._util.sqlite_log import log_of
-from deep.exceptions import DeepError, InputError, MissingDependencyError
-from deep.llm import _schema
+from deep.exceptions import DeepError, InputError
+from deep.llm import schema
 from deep.llm._errors import LedgerError
-from deep.llm._schema import metadata
+from deep.llm.schema import metadata
 
 T = TypeVar("T")
-
-_SILENT = logging.NullHandler()
-
-LOCK_CLASS = 0x64656570
-"""The first half of the advisory locks that live runs hold in PostgreSQL."""
 
 
 def is_shared(target: str) -> bool:
@@ -58,7 +51,74 @@ def one_line(error: Exception) -> str:
     return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
 
 
-def engine_for(target: str, *, create: bool) -> sa.Engine:
+class Database:
+    """Where a ledger is kept: a SQLite file, which one process writes to.
+
+    One for several machines is a class on this one, behind the entry point ``postgresql`` of the group ``deep.parts``.
+
+    Parameters
+    ----------
+    target : str
+
+    Attributes
+    ----------
+    shared : bool
+        Whether other runs may be at work on the same ledger.
+    """
+
+    shared = False
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+
+    def engine(self) -> sa.Engine:
+        """Return an engine that may write."""
+        sqlite_log.set_aside_foreign_log(self.target)
+        url = sa.URL.create("sqlite", database=str(Path(self.target).absolute()))  # ":memory:" is a name like any other
+        engine = new_engine(url)
+        sa.event.listen(engine, "connect", _set_pragmas)
+        sa.event.listen(engine, "commit", _stamp)
+        return engine
+
+    def lock_tables(self, _connection: sa.Connection) -> None:
+        """Keep others from making the same tables until the transaction ends; a file has a lock beside it."""
+
+    def lock_run(self, _connection: sa.Connection, _run: int) -> None:
+        """Hold a lock by which others see that this run is alive."""
+
+    def live_runs(self, _connection: sa.Connection, run: int) -> set[int]:
+        """Return the runs that are alive, this one among them."""
+        return {run}
+
+    def round_trip(self, _connection: sa.Connection) -> AbstractContextManager[None]:
+        """Return a context in which writes and their commit go to the database together, where its driver can."""
+        return nullcontext()
+
+    def connection_after(self, _connection: sa.Connection, _failure: Exception) -> sa.Connection | None:
+        """Return the connection by which to try again what has failed, another one where it was lost; None: do not."""
+        return None
+
+
+def database_of(target: str) -> Database:
+    """Return where a ledger is kept.
+
+    Raises
+    ------
+    InputError
+        `target` is the URL of a database that is not at hand.
+    """
+    if not is_shared(target):
+        return Database(target)
+    shared: type[Database] = load_part("postgresql").PostgresqlDatabase
+    return shared(target)
+
+
+def new_engine(url: sa.URL) -> sa.Engine:
+    """Return an engine that opens a connection whenever one is asked for, and tells no values in its errors."""
+    return sa.create_engine(url, poolclass=NullPool, hide_parameters=True)
+
+
+def engine_for(target: str, *, create: bool, database: Database | None = None) -> sa.Engine:
     """Return an engine for the ledger at `target`, its tables in place; without `create`, one that only reads.
 
     Raises
@@ -68,37 +128,27 @@ def engine_for(target: str, *, create: bool) -> sa.Engine:
     LedgerError
         The database cannot be opened.
     """
-    name, shared = describe_ledger(target), is_shared(target)
-    if not shared and not create and not Path(target).is_file():
+    name, database = describe_ledger(target), database or database_of(target)
+    if not database.shared and not create and not Path(target).is_file():
         raise InputError(f"`ledger` must be an existing ledger. Got {target!r}, which is no file.")
     try:
-        if not shared and Path(target).exists() and Path(target).stat().st_size:  # looked at before it is written to
-            engine = _engine(_url_to_read(target))
+        if (
+            not database.shared and Path(target).exists() and Path(target).stat().st_size
+        ):  # looked at before it is written to
+            engine = new_engine(_url_to_read(target))
             with engine.begin() as connection:
                 _check_tables(connection, name, create=create)
             if not create:
                 if sqlite_log.has_foreign_log(target):
                     sqlite_log.tell(f"{log_of(target)} does not belong to {target}, which is read without it.")
                 return engine
-        if not shared:
-            sqlite_log.set_aside_foreign_log(target)
-        engine = _engine(_url(target))
-        if not shared:
-            sa.event.listen(engine, "connect", _set_pragmas)
-            sa.event.listen(engine, "commit", _stamp)
+        engine = database.engine()
         with engine.begin() as connection:
+            database.lock_tables(connection)
             _make_tables(connection, name, create=create)
-    except ModuleNotFoundError:
-        raise MissingDependencyError(
-            f"`ledger` {name} needs a driver that is not installed. Install deep-judges[postgresql]."
-        ) from None
     except (OSError, SQLAlchemyError, UnicodeDecodeError) as error:  # the last of SQLite's message on a damaged file
         raise LedgerError(f"`ledger` {name} cannot be opened: {one_line(error)}.") from None
     return engine
-
-
-def _engine(url: sa.URL) -> sa.Engine:
-    return sa.create_engine(url, poolclass=NullPool, hide_parameters=True)
 
 
 def _url_to_read(target: str) -> sa.URL:
@@ -109,18 +159,6 @@ def _url_to_read(target: str) -> sa.URL:
     if foreign or (frozen and not has_log):  # SQLite must be told that it needs to make none
         query["immutable"] = "1"
     return sa.URL.create("sqlite", database=f"file:{quote(str(Path(target).absolute()))}", query=query)
-
-
-def _url(target: str) -> sa.URL:
-    if not is_shared(target):
-        return sa.URL.create("sqlite", database=str(Path(target).absolute()))  # ":memory:" is a name like any other
-    try:
-        url = sa.make_url(target)
-    except (ArgumentError, ValueError):
-        raise InputError("`ledger` must be a file or a database URL. Got a URL that cannot be read.") from None
-    if url.get_backend_name() != "postgresql":
-        raise InputError(f"`ledger` must be a file or a postgresql+psycopg:// URL. Got the scheme {url.drivername!r}.")
-    return url
 
 
 def _set_pragmas(connection: sqlite3.Connection, _: object) -> None:
@@ -146,13 +184,11 @@ def _stamp(connection: sa.Connection) -> None:
 
 def _make_tables(connection: sa.Connection, name: str, *, create: bool) -> None:
     """Make the tables of a new ledger, all or none of them."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sql("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK_CLASS})
     if not _check_tables(connection, name, create=create):
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        _schema.metadata.create_all(connection)
-        connection.execute(_schema.meta.insert(), {"version": _schema.VERSION})
+        schema.metadata.create_all(connection)
+        connection.execute(schema.meta.insert(), {"version": schema.VERSION})
 
 
 def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool:
@@ -165,19 +201,19 @@ def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool
     """
     found_columns = sa.inspect(connection).get_multi_columns()
     tables = {table: {column["name"] for column in columns} for (_, table), columns in found_columns.items()}
-    found = connection.execute(_schema.meta.select()).scalar() if "deep_meta" in tables else None
+    found = connection.execute(schema.meta.select()).scalar() if "deep_meta" in tables else None
     if found is None:
         # One that was killed as it was made has no version yet.
         if not create or (tables and "deep_meta" not in tables and connection.dialect.name == "sqlite"):
             raise InputError(f"`ledger` must be a ledger of deep. Got {name!r}, which holds something else.")
         return False
-    if found != _schema.VERSION:
-        raise InputError(f"`ledger` must have schema version {_schema.VERSION}. Got {found} in {name!r}.")
-    for table in _schema.metadata.sorted_tables:
+    if found != schema.VERSION:
+        raise InputError(f"`ledger` must have schema version {schema.VERSION}. Got {found} in {name!r}.")
+    for table in schema.metadata.sorted_tables:
         lacking = {column.name for column in table.columns} - tables.get(table.name, set())
         if lacking:
             raise InputError(
-                f"`ledger` must have the tables of schema version {_schema.VERSION}. "
+                f"`ledger` must have the tables of schema version {schema.VERSION}. "
                 f"Got {name!r}, whose table {table.name} lacks {', '.join(sorted(lacking))}."
             )
     return True
@@ -197,64 +233,10 @@ def among(connection: sa.Connection, column: sa.ColumnElement[T], values: Collec
 
 def connect(engine: sa.Engine, name: str) -> sa.Connection:
     """Return a connection, or raise a LedgerError."""
-    for library in ("psycopg", "sqlalchemy.pool"):  # a lost connection is our error to tell
-        logging.getLogger(library).addHandler(_SILENT)
     try:
         return engine.connect()
     except SQLAlchemyError as error:
         raise LedgerError(f"`ledger` {name} cannot be opened: {one_line(error)}.") from None
-
-
-PATIENCE = 60.0
-"""Seconds for which a database that was lost is waited for; answers that come meanwhile are kept in memory."""
-
-
-def is_lost(connection: sa.Connection, failure: Exception) -> bool:
-    """Return whether a connection is gone, by what SQLAlchemy says of it or by the driver's own word."""
-    if connection.invalidated or getattr(failure, "connection_invalidated", False):
-        return True
-    return bool(getattr(connection.connection.driver_connection, "closed", False))
-
-
-def connect_again(lost: sa.Connection, reopen: Callable[[], sa.Connection], failure: Exception) -> sa.Connection:
-    """Return another connection to a database that was lost, and may be starting again.
-
-    Raises
-    ------
-    SQLAlchemyError
-        There is none for `PATIENCE` seconds.
-    """
-    end = time.monotonic() + PATIENCE
-    with suppress(Exception):
-        lost.invalidate()
-    while True:
-        try:
-            return reopen()
-        except (LedgerError, SQLAlchemyError):
-            if time.monotonic() > end:
-                said = f"{one_line(failure)}, and no other connection within {PATIENCE:g} s"
-                raise SQLAlchemyError(said) from None
-            time.sleep(0.2)
-
-
-@contextmanager
-def one_round_trip(connection: sa.Connection) -> Iterator[None]:
-    """Return a context in which writes and their commit go to the database together, where its driver can.
-
-    Raises
-    ------
-    DBAPIError
-        The database says at the end of the context what became of them; the driver's own error is its `orig`.
-    """
-    driver, dialect = connection.connection.driver_connection, connection.dialect
-    if dialect.name != "postgresql" or driver is None:
-        yield
-        return
-    try:
-        with driver.pipeline():
-            yield
-    except dialect.loaded_dbapi.Error as failure:
-        raise DBAPIError("the end of a pipeline", None, failure) from failure
 
 
 def _lock_of(path: str) -> str:

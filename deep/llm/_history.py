@@ -12,13 +12,13 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection, RowMapping, case, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from deep.llm import _schema
+from deep.llm import schema
 from deep.llm._database import connect, describe_ledger, engine_for, in_parts, one_line
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, RequestState
 from deep.llm._gate import Quirk
-from deep.llm._lease import known
+from deep.llm._lease import known_requests
 from deep.llm._messages import Reply, read_reply
-from deep.llm._schema import RequestRow
+from deep.llm.schema import RequestRow
 from deep.records import FAILURE_REASONS
 
 P = ParamSpec("P")
@@ -152,16 +152,16 @@ class History:
     @_reading
     def rows(self, keys: Sequence[str]) -> dict[str, RequestRow]:
         """Return the rows of those of `keys` that are in the ledger."""
-        return {key: row for part in in_parts(keys) for key, row in known(self._connection, part).items()}
+        return {key: row for part in in_parts(keys) for key, row in known_requests(self._connection, part).items()}
 
     @_reading
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
         """Return states and replies, as they are now, by key; without those of `keys` that are not in the ledger."""
-        request, attempt = _schema.requests.c, _schema.attempts.c
+        request, attempt = schema.requests.c, schema.attempts.c
         asked = (request.key, request.state, request.owner, request.failure, request.reason, request.attempts)
         answer = (attempt.reply, attempt.outcome, attempt.message, attempt.cost, attempt.seconds)
         last = (attempt.key == request.key) & (attempt.number == request.attempts)
-        chosen = select(*asked, *answer).join(_schema.attempts, last, isouter=True)
+        chosen = select(*asked, *answer).join(schema.attempts, last, isouter=True)
         answers: dict[str, Answer] = {}
         for part in in_parts(keys):
             rows = self._connection.execute(chosen.where(request.key.in_(part))).mappings().all()
@@ -174,7 +174,7 @@ class History:
 
     def _bought(self, keys: Sequence[str]) -> dict[str, list[RowMapping]]:
         """Return the answers to requests that were asked more than once, in order."""
-        attempt = _schema.attempts.c
+        attempt = schema.attempts.c
         columns = (attempt.key, attempt.outcome, attempt.reply, attempt.cost, attempt.seconds)
         chosen = select(*columns).where(attempt.key.in_(keys), attempt.outcome == "answered", attempt.number > 0)
         bought: dict[str, list[RowMapping]] = {}
@@ -185,7 +185,7 @@ class History:
     @_reading
     def cost(self) -> tuple[float, int]:
         """Return the dollars of all priced answers, and the number of answers without a price."""
-        table = _schema.attempts
+        table = schema.attempts
         unpriced = func.sum(case((table.c.cost.is_(None), 1), else_=0))
         chosen = select(func.sum(table.c.cost), unpriced).where(table.c.outcome == "answered")
         dollars, without = self._connection.execute(chosen).one()
@@ -197,22 +197,22 @@ class History:
 
         They were in flight when their run died, took too long, were cut off, or brought what was no answer.
         """
-        lost = _schema.attempts.c.outcome.in_(AMBIGUOUS)
+        lost = schema.attempts.c.outcome.in_(AMBIGUOUS)
         return self._connection.execute(select(func.count()).where(lost)).scalar_one()
 
     @_reading
     def runs_with(self, option: str) -> set[int]:
         """Return the runs whose `option` was on."""
-        table = _schema.runs.c
+        table = schema.runs.c
         rows = self._connection.execute(select(table.id, table.options))
         return {run for run, options in rows if json.loads(options).get(option) is True}
 
     @_reading
     def other_models(self) -> dict[tuple[str, str], int]:
         """Return the number of answers by a model of another name: by the one asked and the one that answered."""
-        asked, answered = _schema.requests.c.model, _schema.attempts.c.answered_by
+        asked, answered = schema.requests.c.model, schema.attempts.c.answered_by
         chosen = select(asked, answered, func.count()).join(
-            _schema.attempts, _schema.attempts.c.key == _schema.requests.c.key
+            schema.attempts, schema.attempts.c.key == schema.requests.c.key
         )
         rows = self._connection.execute(
             chosen.where(answered != asked).group_by(asked, answered).order_by(asked, answered)
@@ -238,7 +238,7 @@ class History:
         return [rows[key] for key in sorted(rows)]
 
     def _counts(self) -> Sequence[RowMapping]:
-        item, request, attempt = _schema.items.c, _schema.requests.c, _schema.attempts.c
+        item, request, attempt = schema.items.c, schema.requests.c, schema.attempts.c
         unpriced = case((attempt.outcome.is_distinct_from("answered"), 0), (attempt.cost.is_(None), 1), else_=0)
         spent = (
             select(attempt.key, func.sum(attempt.cost).label("cost"), func.sum(unpriced).label("unpriced"))
@@ -252,17 +252,17 @@ class History:
         summed = (request.attempts, spent.c.cost, spent.c.unpriced)
         chosen = (
             select(*groups, func.count().label("n"), *(func.sum(values).label(values.name) for values in summed))
-            .join(_schema.requests, request.key == item.key)
+            .join(schema.requests, request.key == item.key)
             .join(spent, spent.c.key == item.key, isouter=True)
             .group_by(*groups)
         )
         return self._connection.execute(chosen).mappings().all()
 
     def _seconds(self) -> dict[tuple[str, str, str], "array[float]"]:
-        item, attempt = _schema.items.c, _schema.attempts.c
+        item, attempt = schema.items.c, schema.attempts.c
         chosen = (
             select(item.endpoint, item.voter, item.dataset, attempt.seconds)
-            .join(_schema.attempts, attempt.key == item.key)
+            .join(schema.attempts, attempt.key == item.key)
             .where(attempt.outcome == "answered", attempt.seconds.is_not(None))
         )
         times: dict[tuple[str, str, str], array[float]] = {}
@@ -274,7 +274,7 @@ class History:
 
 def read_quirks(connection: Connection) -> list[Quirk]:
     """Return the fields that models refuse or ignore, by endpoint, model and field."""
-    table = _schema.quirks.c
+    table = schema.quirks.c
     order = (table.endpoint, table.model, table.parameter)
     rows = connection.execute(select(*order, table.action, table.message).order_by(*order))
     return [Quirk(*row) for row in rows]

@@ -6,14 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from sqlalchemy import Connection, bindparam, select, update
-from sqlalchemy import text as sql
+from sqlalchemy import Connection, bindparam, func, select, update
 
-from deep.llm import _schema
-from deep.llm._database import LOCK_CLASS, among
+from deep.llm import schema
+from deep.llm._database import Database, among
 from deep.llm._messages import Request, json_text
-from deep.llm._schema import ItemRow, RequestRow, Write, write_all
 from deep.llm._spending import output_limit, with_longer_limit
+from deep.llm.schema import ItemRow, RequestRow, Write, write_all
 
 _COLUMNS = ("key", "state", "owner", "attempts", "failure", "message", "vote", "reason", "batch")
 """The columns that say where a request stands."""
@@ -101,8 +100,7 @@ class Leases:
     Parameters
     ----------
     run : int
-    shared : bool
-        Whether other runs may be at work on the same ledger.
+    database : Database
     at_most_once : bool
         Leave requests alone whose answer may have been lost.
     retry : collection of str
@@ -115,7 +113,7 @@ class Leases:
     """
 
     run: int
-    shared: bool
+    database: Database
     at_most_once: bool
     retry: Collection[str]
     live: set[int] = field(default_factory=set, init=False)
@@ -126,7 +124,7 @@ class Leases:
         On a shared ledger, what others have entered already is looked at and neither written nor locked.
         """
         items = [(request.key, request) for request in requests]
-        before = known(connection, dict(items))
+        before = known_requests(connection, dict(items))
         free = {key for key, _ in items if key not in before} | self._to_take(connection, before)
         chosen = free if most is None else set(self._choose(items, free, most))
         asked = {key: request for key, request in items if key in chosen or key not in free}
@@ -134,7 +132,7 @@ class Leases:
         mine_before = {key for key in mine if before[key]["state"] != "queued" or not again}
         texts = {key: json_text(asked[key].body) for key in sorted(chosen - before.keys())}
         new = (self.new_row(key, asked[key], text) for key, text in texts.items())
-        write_all(connection, (Write(_schema.requests, "insert_or_keep", row) for row in new))
+        write_all(connection, (Write(schema.requests, "insert_or_keep", row) for row in new))
         self._take(connection, [before[key] for key in sorted(chosen & before.keys())])
         rows = [(key, request) for key, request in items if key in asked]
         self._name_items(connection, rows)
@@ -156,8 +154,8 @@ class Leases:
     def _name_items(self, connection: Connection, items: Sequence[tuple[str, Request]]) -> None:
         """Write down which request asks about which item, where the ledger does not say so."""
         rows = sorted((_item_row(*item) for item in items), key=_item_order)
-        if self.shared and rows:
-            table = _schema.items
+        if self.database.shared and rows:
+            table = schema.items
             names = [column.name for column in table.primary_key]
             wanted = (
                 among(connection, table.c[name], {row[name] for row in rows})  # type: ignore[literal-required]
@@ -166,7 +164,7 @@ class Leases:
             found = connection.execute(select(*(table.c[name] for name in (*names, "key"))).where(*wanted))
             held = {tuple(row) for row in found}
             rows = [row for row in rows if (*_item_order(row), row["key"]) not in held]
-        write_all(connection, (Write(_schema.items, "insert_or_replace", row) for row in rows))
+        write_all(connection, (Write(schema.items, "insert_or_replace", row) for row in rows))
 
     def new_row(self, key: str, request: Request, text: str) -> RequestRow:
         """Return the row of a request that waits to be asked."""
@@ -176,8 +174,8 @@ class Leases:
 
     def _after(self, connection: Connection, before: _Known, chosen: Collection[str]) -> _Known:
         """Return the rows as they are now; where nobody else can have changed them, without looking."""
-        if self.shared:
-            return {**before, **known(connection, chosen)} if chosen else before
+        if self.database.shared:
+            return {**before, **known_requests(connection, chosen)} if chosen else before
         ours = RequestRow(state="queued", owner=self.run)
         return {**before, **{key: before.get(key, RequestRow(attempts=0)) | ours for key in chosen}}
 
@@ -185,14 +183,14 @@ class Leases:
         """Return the keys that dead runs left open, and those of failures that are to be asked again."""
         open_rows = [row for row in before.values() if row["owner"] != self.run and self._is_open(row)]
         if not {row["owner"] for row in open_rows} <= self.live:
-            self.live = live_runs(connection, self.run)
+            self.live = self.database.live_runs(connection, self.run)
         return {row["key"] for row in open_rows if row["owner"] not in self.live or row["state"] in ("done", "failed")}
 
     def _take(self, connection: Connection, rows: Sequence[RequestRow]) -> None:
         """Take requests over, where nobody has done so meanwhile."""
         if not rows:
             return
-        table = _schema.requests
+        table = schema.requests
         unchanged = (table.c[name] == bindparam(f"old_{name}") for name in ("key", "owner", "state"))
         taken = update(table).where(*unchanged).values(owner=self.run, state="queued")
         old = [{"old_key": row["key"], "old_owner": row["owner"], "old_state": row["state"]} for row in rows]
@@ -225,20 +223,9 @@ class Leases:
         return lease
 
 
-def live_runs(connection: Connection, run: int) -> set[int]:
-    """Return the runs whose process holds its advisory lock; a dead process holds none."""
-    if connection.dialect.name != "postgresql":
-        return {run}
-    held = sql(
-        "SELECT objid FROM pg_locks JOIN pg_database ON pg_database.oid = database "
-        "WHERE locktype = 'advisory' AND granted AND classid = :lock AND datname = current_database()"
-    )
-    return {run, *connection.execute(held, {"lock": LOCK_CLASS}).scalars()}
-
-
-def known(connection: Connection, keys: Collection[str]) -> dict[str, RequestRow]:
+def known_requests(connection: Connection, keys: Collection[str]) -> dict[str, RequestRow]:
     """Return where those of `keys` that are in the ledger stand."""
-    table = _schema.requests
+    table = schema.requests
     rows = connection.execute(select(*(table.c[name] for name in _COLUMNS)).where(among(connection, table.c.key, keys)))
     return {row["key"]: cast(RequestRow, dict(row)) for row in rows.mappings()}
 
@@ -261,3 +248,52 @@ def _group_of_item(item: tuple[str, Request]) -> str | int:
 def _item_order(row: ItemRow) -> tuple[str, str, str, str, int]:
     """Return the key to sort by: machines that lock the same rows in the same order never wait for each other's."""
     return row["endpoint"], row["dataset"], row["item"], row["voter"], row["sample"]
+
+
+EXPORTS = ("exported", "exporting")
+"""The states of batches that are files; nobody polls them."""
+
+MAKING = ("creating", "filling", "open")
+"""The states of batches of the Batch API that are not over; what they mean stands at `schema.BatchRow`."""
+
+NOBODY = 0
+"""The owner of requests that the next run takes over."""
+
+
+def waiting_in(connection: Connection, endpoint: str, states: Collection[str]) -> int:
+    """Return how many requests are in batches of some states, exported files among them, and have not come back."""
+    requests, batches = schema.requests, schema.batches
+    chosen = select(func.count()).select_from(requests.join(batches, batches.c.id == requests.c.batch))
+    mine = (batches.c.endpoint == endpoint) & batches.c.state.in_(states)
+    waiting = (schema.OPEN, requests.c.state == "sent", mine)
+    return int(connection.execute(chosen.where(*waiting)).scalar_one())
+
+
+def release_exports(connection: Connection, endpoint: str) -> int:
+    """Put the requests of all exported files back into the queue, and return how many there were."""
+    n = waiting_in(connection, endpoint, EXPORTS)
+    chosen = select(schema.batches.c.id).where(
+        schema.batches.c.endpoint == endpoint, schema.batches.c.state == "exported"
+    )
+    for batch_id in connection.execute(chosen).scalars().all():
+        release_batch(connection, batch_id, NOBODY)
+    return n
+
+
+def release_unmade(connection: Connection, live: Collection[int]) -> None:
+    """Put back the requests of batches that dead runs were still writing: the endpoint was not asked to make them."""
+    table = schema.batches
+    chosen = select(table.c.id).where(table.c.state == "filling", table.c.owner.not_in(live))
+    for batch_id in connection.execute(chosen).scalars().all():
+        release_batch(connection, batch_id, NOBODY)
+
+
+def release_batch(connection: Connection, batch_id: str, run: int) -> None:
+    """Put the requests of a batch that was never carried out back into the queue."""
+    requests, attempts = schema.requests, schema.attempts
+    waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
+    keys = select(requests.c.key).where(waiting)
+    unsent = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
+    connection.execute(update(attempts).where(unsent).values(outcome="unsent", reached=False))
+    connection.execute(update(requests).where(waiting).values(state="queued", batch=None, owner=run))
+    connection.execute(update(schema.batches).where(schema.batches.c.id == batch_id).values(state="released"))

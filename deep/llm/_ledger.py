@@ -7,23 +7,20 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
-from sqlalchemy import ColumnElement, Connection, Engine, and_, func, select, update
-from sqlalchemy import text as sql
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run
 from deep.exceptions import DeepError
-from deep.llm import _database, _schema
-from deep.llm._batch_results import EXPORTS, MAKING, release_exports, release_unmade, waiting_in
+from deep.llm import _database, _lease, schema
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, LedgerFullError, LedgerMovedError, RequestState
 from deep.llm._gate import Quirk
 from deep.llm._history import read_quirks
-from deep.llm._lease import Job, Lease, Leases, live_runs
+from deep.llm._lease import Job, Lease, Leases
 from deep.llm._messages import Reply, Request, json_text, storable
-from deep.llm._schema import AttemptRow, QuirkRow, RequestRow, Write, missing_rows, write_all
+from deep.llm.schema import AttemptRow, QuirkRow, RequestRow, Write, missing_rows, write_all
 from deep.records import Judgment
 
 T = TypeVar("T")
@@ -40,9 +37,6 @@ MAX_GROUP = 500
 UNDONE = 50
 """How often a transaction that the database has undone is tried again."""
 
-DEADLOCK, CONFLICT = "40P01", "40001"
-"""PostgreSQL's states for a transaction that it has undone to let another one pass."""
-
 
 class Writer:
     """Group commit: every write waits for one flush to disk, and many share it.
@@ -53,6 +47,9 @@ class Writer:
         From now on used by the writer's thread alone.
     name : str
         The ledger's, for error messages.
+    database : Database
+        Says whether what has failed is tried again, by another connection where this one is lost: what is in flight
+        is then written down.
     reserve : Reserve, optional
         Released where something cannot be written, which is then tried once more.
     files : LedgerFiles, optional
@@ -64,8 +61,6 @@ class Writer:
     full : LedgerFullError or None
         Why nothing new should be begun, once the reserve is released, the ledger is not where it was, or its connection
         was lost.
-    reopen : callable or None
-        Returns another connection, or raises, for where this one is lost: what is in flight is then written down.
 
     Notes
     -----
@@ -77,13 +72,14 @@ class Writer:
         self,
         connection: Connection,
         name: str,
+        database: _database.Database,
         reserve: _database.Reserve | None = None,
         files: _database.LedgerFiles | None = None,
     ) -> None:
         self._connection = self._opened = connection
         self._repeating = False
-        self.reopen: Callable[[], Connection] | None = None
         self._name = name
+        self._database = database
         self._reserve = reserve
         self._files = files
         self._overwritten = False
@@ -175,19 +171,18 @@ class Writer:
         self._report(part, result, error)
 
     def _execute_again(self, works: list[_Work]) -> object:
-        """Run work in a transaction, and again where the database broke a deadlock by undoing it, or was lost."""
+        """Run work in a transaction, and again where a shared database has undone it, or was lost."""
         for _ in range(UNDONE):
             try:
                 return self._execute_or_release(works)
             except Exception as failure:
-                if self.reopen is not None and _database.is_lost(self._connection, failure):
-                    self._connection = self._opened = _database.connect_again(self._connection, self.reopen, failure)
+                connection = self._database.connection_after(self._connection, failure)
+                if connection is None:
+                    raise
+                if connection is not self._connection:
+                    self._connection = self._opened = connection
                     self._repeating = True  # whether it was committed before the connection was lost is not known
                     self.full = self._full(failure)
-                elif isinstance(failure, DBAPIError) and _is_undone(failure):
-                    self._connection.connection.rollback()  # in a pipeline, its own does not reach the database
-                else:
-                    raise
                 self._together = False
         return self._execute_or_release(works)
 
@@ -252,7 +247,7 @@ class Writer:
         writes = [write for work in works if not callable(work) for write in work]
         if self._repeating:
             writes = [write._replace(how="insert_or_keep") if write.how == "insert" else write for write in writes]
-        together = _database.one_round_trip(self._connection) if self._together else nullcontext()
+        together = self._database.round_trip(self._connection) if self._together else nullcontext()
         with together, self._connection.begin():
             if self._connection is not self._opened:
                 write_all(self._connection, missing_rows(writes))
@@ -264,12 +259,6 @@ class Writer:
         futures = [done for _, done in part]
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_settle, futures, result, error)
-
-
-def _is_undone(failure: DBAPIError) -> bool:
-    """Return whether the database may do at a second try what it has undone, or the driver does not say why it was."""
-    aborted = type(failure.orig).__name__ == "PipelineAborted"
-    return aborted or getattr(failure.orig, "sqlstate", None) in (DEADLOCK, CONFLICT)
 
 
 def _settle(futures: list[Written], result: object, error: Exception | None) -> None:
@@ -332,6 +321,7 @@ class Ledger:
     unknown: int = field(default=0, init=False)
     in_doubt_twice: int = field(default=0, init=False)
     entered: list[str] = field(default_factory=list, init=False)
+    _kept_in: _database.Database = field(init=False)
     _lock: _database.FileLock | None = field(default=None, init=False)
     _reserve: _database.Reserve | None = field(default=None, init=False)
     _writer: Writer | None = field(default=None, init=False)
@@ -342,19 +332,19 @@ class Ledger:
         self.shared = _database.is_shared(self.target)
 
     async def __aenter__(self) -> "Ledger":
+        self._kept_in = _database.database_of(self.target)
         self._lock = None if self.shared else _database.FileLock(self.target)
         try:
-            engine = _database.engine_for(self.target, create=True)
+            engine = _database.engine_for(self.target, create=True, database=self._kept_in)
             self._reserve = None if self.shared else _database.Reserve(self.target)
             connection = _database.connect(engine, self.name)
             files = None
             if not self.shared:
                 self.entered = _database.enter_kept(connection, self.target)
                 files = _database.LedgerFiles(self.target)
-            self._writer = Writer(connection, self.name, self._reserve, files)
+            self._writer = Writer(connection, self.name, self._kept_in, self._reserve, files)
             self.run = await self.call(self._begin_run)
-            self._writer.reopen = partial(self._reopen, engine) if self.shared else None
-            self._leases = Leases(self.run, self.shared, self.at_most_once, self.retry)
+            self._leases = Leases(self.run, self._kept_in, self.at_most_once, self.retry)
             await self.recover()
         except BaseException:
             await self._close()
@@ -393,33 +383,27 @@ class Ledger:
 
     def _begin_run(self, connection: Connection) -> int:
         row = {"started": time.time(), "options": json_text(dict(self.options))}
-        run = connection.execute(_schema.runs.insert().returning(_schema.runs.c.id), row).scalar_one()
-        if connection.dialect.name == "postgresql":
-            connection.execute(sql("SELECT pg_advisory_lock(:lock, :run)"), {"lock": _database.LOCK_CLASS, "run": run})
+        run = connection.execute(schema.runs.insert().returning(schema.runs.c.id), row).scalar_one()
+        self._kept_in.lock_run(connection, int(run))
         return int(run)
 
-    def _reopen(self, engine: Engine) -> Connection:
-        """Return another connection to a shared ledger, with the lock of this run if nothing else holds it yet."""
-        connection = _database.connect(engine, self.name)
-        with connection.begin():
-            connection.execute(
-                sql("SELECT pg_try_advisory_lock(:lock, :run)"), {"lock": _database.LOCK_CLASS, "run": self.run}
-            )
-        return connection
+    def live_runs(self, connection: Connection) -> set[int]:
+        """Return the runs that are alive, this one among them."""
+        return self._kept_in.live_runs(connection, self.run)
 
     def _end_run(self, connection: Connection) -> None:
-        _mark_unknown(connection, _schema.requests.c.owner == self.run)
-        runs = _schema.runs
+        _mark_unknown(connection, schema.requests.c.owner == self.run)
+        runs = schema.runs
         connection.execute(update(runs).where(runs.c.id == self.run).values(ended=time.time()))
 
     def _recover(self, connection: Connection) -> tuple[int, int]:
         """Mark requests that dead runs had in flight as unknown, or failed at last; return how many of each."""
-        table = _schema.requests
-        self._leases.live = live_runs(connection, self.run)
+        table = schema.requests
+        self._leases.live = self.live_runs(connection)
         _mark_unknown(connection, table.c.owner.not_in(self._leases.live))
-        release_unmade(connection, self._leases.live)
+        _lease.release_unmade(connection, self._leases.live)
         _give_up_doubts(connection)
-        lost = (_schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
+        lost = (schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
         found = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
         n = {state: int(count) for state, count in found}
         unknown, twice = n.get("unknown", 0), n.get("failed", 0)
@@ -449,7 +433,7 @@ class Ledger:
             changed_body = job.text
         if changed_body is not None or job.number > 1:  # PostgreSQL would write the whole body once more
             request["changed_body"] = changed_body
-        return self._write(Write(_schema.attempts, "insert", attempt), Write(_schema.requests, "update", request))
+        return self._write(Write(schema.attempts, "insert", attempt), Write(schema.requests, "update", request))
 
     def answer(
         self,
@@ -497,19 +481,19 @@ class Ledger:
     def keep_beside(self, key: str, reply: Reply, number: int) -> Written:
         """Write down a paid answer beside the one that counts; its number is below 0."""
         row = _answered_row(key, number, reply) | {"run": self.run, "started": time.time()}
-        return self._write(Write(_schema.attempts, "insert", row))
+        return self._write(Write(schema.attempts, "insert", row))
 
     async def exported(self, endpoint: str) -> int:
         """Return how many requests of an endpoint are in exported files and have not come back."""
-        return await self.call(waiting_in, endpoint, EXPORTS)
+        return await self.call(_lease.waiting_in, endpoint, _lease.EXPORTS)
 
     async def in_batches(self, endpoint: str) -> int:
         """Return how many requests of an endpoint wait in batches of the Batch API."""
-        return await self.call(waiting_in, endpoint, MAKING)
+        return await self.call(_lease.waiting_in, endpoint, _lease.MAKING)
 
     async def release_exports(self, endpoint: str) -> int:
         """Put the requests of all exported files back into the queue, and return how many there were."""
-        return await self.call(release_exports, endpoint)
+        return await self.call(_lease.release_exports, endpoint)
 
     def _end(self, job: Job, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
         def whole_attempt() -> AttemptRow:
@@ -522,9 +506,9 @@ class Ledger:
             return row | {"attempts": job.number, "changed_body": changed_body}
 
         return self._write(
-            Write(_schema.attempts, "update", attempt, whole_attempt),
-            Write(_schema.requests, "update", request, whole_request),
-            *(Write(_schema.quirks, "insert_or_keep", _quirk_row(quirk)) for quirk in quirks),
+            Write(schema.attempts, "update", attempt, whole_attempt),
+            Write(schema.requests, "update", request, whole_request),
+            *(Write(schema.quirks, "insert_or_keep", _quirk_row(quirk)) for quirk in quirks),
         )
 
     async def known_quirks(self) -> list[Quirk]:
@@ -537,7 +521,7 @@ class Ledger:
         Answers count at their price, or at their worst case where the price is not known; so do attempts whose
         answer may have been lost.
         """
-        table = _schema.attempts
+        table = schema.attempts
         billed = table.c.outcome.is_(None) | table.c.outcome.in_(["answered", *AMBIGUOUS])
         dollars = func.sum(func.coalesce(table.c.cost, table.c.worst_case))
         total = select(dollars).where(billed & (table.c.run != self.run))
@@ -545,7 +529,7 @@ class Ledger:
 
 
 def _in_flight() -> ColumnElement[bool]:
-    return and_(_schema.OPEN, _schema.requests.c.state == "sent", _schema.requests.c.batch.is_(None))
+    return and_(schema.OPEN, schema.requests.c.state == "sent", schema.requests.c.batch.is_(None))
 
 
 def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
@@ -553,8 +537,8 @@ def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
 
     What was unknown, and was not sent by the run that was to ask it again, is as unknown as it was.
     """
-    requests, attempts = _schema.requests, _schema.attempts
-    unsent = and_(_schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
+    requests, attempts = schema.requests, schema.attempts
+    unsent = and_(schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
     connection.execute(update(requests).where(owned & unsent).values(state="unknown"))
     for keys in _database.in_parts(
         connection.execute(select(requests.c.key).where(owned & _in_flight())).scalars().all()
@@ -569,10 +553,10 @@ def _give_up_doubts(connection: Connection) -> None:
 
     Where an earlier reply was cut off, that one stands.
     """
-    requests, attempts = _schema.requests, _schema.attempts
+    requests, attempts = schema.requests, schema.attempts
     lost = (attempts.c.key == requests.c.key) & (attempts.c.outcome == "unknown")
     doubts = select(func.count()).select_from(attempts).where(lost).scalar_subquery()
-    given_up = update(requests).where(_schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
+    given_up = update(requests).where(schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
     connection.execute(given_up.where(requests.c.reason == "truncated").values(state="done", failure=None))
     connection.execute(given_up.values(state="failed", failure="unknown"))
 

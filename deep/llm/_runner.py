@@ -94,16 +94,6 @@ class Session:
             fields.append("response_format")
         return [quirk for name in fields for quirk in self.gate.ignored(request.endpoint, request.model, name)]
 
-    def learn_from(self, job: Job, error: CallError) -> tuple[list[Quirk], bool]:
-        """Return the quirks that a refusal in a batch tells of, and whether the request may be sent as they say.
-
-        A longer limit may be refused, and tells of none; all else was answered before.
-        """
-        if job.longer:
-            return [], False
-        quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
-        return quirks, error.kind == "rejected" and self.body_of(job.request) is not job.request.body
-
     def is_cut(self, job: Job, judgment: Judgment | None) -> bool:
         """Return whether a reply was cut off at its length limit, and is to be asked for with a longer one."""
         return judgment is not None and judgment.reason == "truncated" and job.can_be_longer
@@ -129,23 +119,6 @@ class Session:
             self.tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
         elif state != "queued":
             self.tally.fail(job.request.voter, error)
-
-    def enter_answer(
-        self, job: Job, reply: Reply, judgment: Judgment | None, message: str | None, *, again: bool
-    ) -> Written:
-        """Count a reply out of a batch, and write it down; `again` as in :meth:`count_answer`."""
-        self.count_answer(job, judgment, reply.cost, again=again)
-        self.tally.name(job.request.model, reply.model)
-        body = self.body_of(job.request)
-        self.gate.take(job.request.endpoint, body)
-        quirks = self.ignored(job.request, body, reply)
-        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
-
-    def enter_failure(self, job: Job, error: CallError, quirks: Sequence[Quirk], *, again: bool) -> Written:
-        """Count a request of a batch that has no answer, and write down why; with `again` it goes back to the queue."""
-        state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
-        self.count_end(job, state, error)
-        return self.ledger.fail(job, error, state=state, quirks=quirks)
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from deep.records import ABSTAIN, FAILURE_REASONS, Judgment
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
-    from deep.llm._schema import RequestRow
+    from deep.llm.schema import RequestRow
 
 
 _KINDS = {"input", "cached", "output"}

@@ -80,8 +80,7 @@ class Prompt:
     unshared_error : str, default=""
         The error of other judges that the prompt is meant not to share, in one line.
     expected_tpr, expected_tnr : {'higher', 'lower', 'same'}, optional
-        How its true positive and true negative rates should stand to those of ``deep-strict-steps``. These four are
-        given together or not at all.
+        How its true positive and true negative rates should stand to those of ``deep-strict-steps``.
     coded : bool, default=False
         Whether every answer carries a code of its question, so that nothing else can pass for it: neither a line of the
         document nor a reply to another claim. Another version, with a hash of its own.

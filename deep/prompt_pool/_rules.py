@@ -37,18 +37,13 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "listed": (bool,),
     "coded": (bool,),
 }
-_WITH_SCALE = ("scale", "threshold", "threshold_reason")
+REQUIRED = ("id", "version", "family", "follows", "user", "reasons_first")
 PURPOSE: dict[str, tuple[str, ...]] = {
     "strictness": ("even", "lenient", "strict"),
     "expected_tpr": ("higher", "lower", "same"),
     "expected_tnr": ("higher", "lower", "same"),
 }
-"""What a prompt that is to err in its own way says of itself, beside `unshared_error`: all of it, or nothing."""
-
-_OPTIONAL = {"system", "labels", "kind", "output", "document_first", "parameters", "parts", "fenced", "windows"}
-_READING = {"answer_first", "verdict_words", "scale_words", "listed", "coded"}
-DEFAULTS = frozenset({*_OPTIONAL, *_READING, "unshared_error", *_WITH_SCALE, *PURPOSE})
-"""The fields that a prompt may leave out."""
+"""The words of a prompt that is to err in its own way, beside its `unshared_error`."""
 
 _PART = re.compile(r"[a-z][a-z_]{0,39}")
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -60,7 +55,7 @@ def find_problems(values: Mapping[str, Any]) -> list[str]:
     problems = list(_shape(values))
     if problems:
         return problems
-    rules = (_names, _placeholders, _order, _labels, _scale, _parameters, _parts, _purpose)
+    rules = (_names, _placeholders, _order, _labels, _scale, _parameters, _parts)
     return [problem for rule in rules for problem in rule(values)]
 
 
@@ -69,7 +64,7 @@ def _shape(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"`{name}` must be one of {', '.join(sorted(FIELDS))}. Got an unknown field. Remove it."
     for name, types in FIELDS.items():
         if name not in values:
-            if name not in DEFAULTS:
+            if name in REQUIRED:
                 yield f"`{name}` must be given. Got none."
         elif not isinstance(values[name], types) or (isinstance(values[name], bool) and bool not in types):
             yield f"`{name}` must be a {types[0].__name__}. Got {values[name]!r}."
@@ -78,6 +73,7 @@ def _shape(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _choices(values: Mapping[str, Any]) -> Iterator[str]:
     closed = {"kind": ("score", "verdict"), "output": ("json", "text", "xml"), "windows": ("all", "any")}
+    closed |= {name: words for name, words in PURPOSE.items() if values.get(name)}
     for name, options in closed.items():
         if name in values and values[name] not in options:
             yield f"`{name}` must be one of {', '.join(options)}. Got {values[name]!r}."
@@ -185,19 +181,6 @@ def _parts(values: Mapping[str, Any]) -> Iterator[str]:
     for part in parts:
         if str(part) not in values["user"]:
             yield f"`user` must tell the judge of each of `parts`. Got none of {part!r}."
-
-
-def _purpose(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a problem for each word that a prompt of one purpose leaves out or does not choose from those there are."""
-    error = values.get("unshared_error", "")
-    for name, options in PURPOSE.items():
-        said = values.get(name, "")
-        if said and not error.strip():
-            yield f"`unshared_error` must be given with `{name}`: the error that the prompt is not to share. Got none."
-        elif (said or error) and said not in options:
-            yield f"`{name}` must be one of {', '.join(options)}. Got {said!r}."
-    if "\n" in error.strip():
-        yield f"`unshared_error` must be one line. Got {error!r}."
 
 
 def _ends(scale: Any) -> Any:

@@ -1,12 +1,21 @@
 """A judge of two stages for tests: split the claim at "and", then check every part alone."""
 
 import hashlib
+from importlib.metadata import EntryPoint
 from typing import Any
 
+from deep._util import entry_points
+from deep._util.entry_points import JUDGE
 from deep.judges import LLMJudge, Program, Question
 from deep.prompt_pool import why_unusable
 from deep.records import Example, Judgment
 from tests.scripted_llm import Asked
+
+
+def with_toy(group: str, installed: Any = entry_points._installed) -> tuple[EntryPoint, ...]:
+    """Return the entry points of installed packages, and of a package that has the toy judge."""
+    toy = EntryPoint("toy", "tests.asking.toy_judge:ToyJudge", JUDGE)
+    return (*installed(group), *([toy] if group == JUDGE else []))
 
 
 class ToyJudge(LLMJudge):

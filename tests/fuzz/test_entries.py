@@ -22,13 +22,12 @@ from hypothesis import strategies as st
 from deep import VoteMatrix
 from deep.datasets import read_argilla, read_label_studio
 from deep.exceptions import DeepError, InputError
+from deep.integrations.batch import BatchImporter, FileResults, _lines
+from deep.integrations.batch._states import take_batches
 from deep.integrations.engines import adapt_by_moments, moments_of_votes, read_moments, save_moments
 from deep.integrations.labeling import read_label_log, write_annotations, write_labels
 from deep.integrations.serve import CheckOptions, create_app, serving
-from deep.llm import FileResults, History, Ledger, PriceBook, Redactor, _batch_results
-from deep.llm._batch_files import BatchImporter
-from deep.llm._batch_results import take_batches
-from deep.llm._errors import CallError
+from deep.llm import CallError, History, Ledger, PriceBook, Redactor
 from deep.model import fit
 from tests.fault_server import FaultServer
 from tests.fuzz.test_fuzz import BATCH, CORPUS, assert_one_line, refused_or, spoilt
@@ -107,7 +106,7 @@ def test_results_that_once_broke(path):
 
 def test_a_line_without_an_end_is_no_result(tmp_path, monkeypatch):
     """Of a line that is too long no more than the limit is held; those behind it are read."""
-    monkeypatch.setattr(_batch_results, "LONGEST_LINE", 400)
+    monkeypatch.setattr(_lines, "LONGEST_LINE", 400)
     good = json.dumps(ROWS[0]).encode()
     (tmp_path / "out.jsonl").write_bytes(b'{"custom_id": "k1", "response": "' + b"x" * 2000 + b'"}\n' + good)
     with FileResults(tmp_path, Redactor(KEY)) as results:
@@ -194,7 +193,7 @@ VALUES += ['{"choices": [{"message": {"content": 7}}], "usage": {"prompt_tokens"
 
 async def _open_and_read(path):
     async with Ledger(path) as ledger:
-        await ledger.call(take_batches, "server", ledger.run)
+        await ledger.call(take_batches, "server", ledger.run, ledger.live_runs)
         await ledger.lease([question(n) for n in range(4)])
     with History(path) as history:
         history.answers([question(n).key for n in range(4)])

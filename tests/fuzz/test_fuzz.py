@@ -24,11 +24,8 @@ from deep._util.names import check_name, file_name
 from deep.datasets import read_examples, read_scores, read_votes, simulate_votes
 from deep.evaluate import labels_seen
 from deep.exceptions import DeepError
-from deep.llm import PriceBook, Redactor, Tally
-from deep.llm._batch import BatchRunner
-from deep.llm._batch_results import BatchLines
-from deep.llm._errors import CallError
-from deep.llm._lease import Job
+from deep.integrations.batch import BatchLines, BatchRunner
+from deep.llm import CallError, Job, PriceBook, Redactor, Tally
 from deep.model import fit, load
 from deep.model.file._document import checksum
 from deep.prompt_pool import load_pool, load_prompt
@@ -261,6 +258,7 @@ def check_batch(path):
         read=lambda request, reply: (read(request, reply), None),
         ledger=SimpleNamespace(answer=lambda job, reply, judgment, message, quirks, again: judgment),
         tally=Tally(),
+        gate=SimpleNamespace(take=lambda endpoint, body: []),
         _settle=lambda job, cost: None,
         body_of=lambda request: {},
         ignored=lambda request, body, reply: [],

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deep.integrations.batch import BatchRunner
 from deep.llm import (
-    BatchRunner,
     Budget,
     Caller,
     Client,

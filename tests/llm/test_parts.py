@@ -24,8 +24,8 @@ from deep.llm import (
     output_limit,
     worst_case,
 )
-from deep.llm._schema import RequestRow
 from deep.llm._spending import BudgetReachedError
+from deep.llm.schema import RequestRow
 from deep.records import Judgment
 from tests.llm.calls import question
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep._util.entry_points import JUDGE, OWN
+from deep._util import entry_points
+from tests.asking.toy_judge import with_toy
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer, honest_reply
 from tests.llm.calls import KEY, outcomes, rows, states
@@ -309,7 +310,7 @@ def test_judges_without_an_llm_have_no_files(examples, capsys):
 
 def test_staged_judges_go_wave_by_wave(tmp_path, capsys, monkeypatch):
     """An export has what can be asked now; the answers lead to the next one, and in the end to votes."""
-    monkeypatch.setitem(OWN[JUDGE], "toy", "tests.asking.toy_judge:ToyJudge")
+    monkeypatch.setattr(entry_points, "_installed", with_toy)
     table = {
         "source": ["cats sat and dogs ran", "birds flew"],
         "claim": ["cats sat and dogs ran", "birds sat and flew"],
@@ -356,7 +357,7 @@ def toy_reply(text):
 
 SLOW_IMPORT = """
 import sys, time
-from deep.llm import _batch_files
+from deep.integrations.batch import _files as _batch_files
 from tests.deep_commands import votes
 carry_out = _batch_files.BatchImporter._carry_out
 _batch_files.LINES_AT_ONCE = 5
@@ -370,7 +371,7 @@ sys.exit(votes(sys.argv[1:]))
 
 SLOW_EXPORT = """
 import sys, time
-from deep.llm import _batch_files
+from deep.integrations.batch import _files as _batch_files
 from tests.deep_commands import votes
 _batch_files.CHUNK = 5
 add = _batch_files.BatchExporter._add

@@ -1,30 +1,35 @@
-"""The lines of a batch's result files: found by the request, checked, and read without secrets."""
+"""The lines of a batch's result files: found by the request, checked, read without secrets, entered in the ledger."""
 
 import json
 import math
 import sqlite3
 import tempfile
-import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, TypedDict, cast
 
-from sqlalchemy import Connection, case, func, select, update
-
 from deep._util.files import check_regular
 from deep._util.names import is_storable
-from deep.llm import _schema
-from deep.llm._client import reply_error
-from deep.llm._errors import CallError, RequestState
-from deep.llm._lease import known, live_runs
-from deep.llm._messages import MOST_VALUES, Reply, checked_reply, is_shallow, json_text
-from deep.llm._providers import Redactor
-from deep.llm._schema import RequestRow
+from deep.llm import (
+    MOST_VALUES,
+    CallError,
+    Job,
+    Quirk,
+    Redactor,
+    Reply,
+    RequestState,
+    Session,
+    Written,
+    checked_reply,
+    is_shallow,
+    json_text,
+    reply_error,
+)
+from deep.records import Judgment
 
 LONGEST_LINE = 8 << 20
 """Bytes of a line that can be a result, as of any reply."""
@@ -182,7 +187,7 @@ def result_of(line: BatchLine) -> tuple[object, ...]:
 
 
 AT_ONCE = 2000
-"""Lines that are entered in the index, or requests that are looked up, together."""
+"""Lines that are entered in the index together."""
 
 MOST_OPEN = 32
 """Files that are kept open to look up their lines."""
@@ -322,213 +327,33 @@ class FileResults:
         return line_at(self._open[file_number], at, self._redact)
 
 
-EXPORTS = ("exported", "exporting")
-"""The states of batches that are files; nobody polls them."""
+@dataclass(eq=False)
+class BatchSession(Session):
+    """Enters the results of batches, one by one."""
 
-MAKING = ("creating", "filling", "open")
-"""The states of batches of the Batch API that are not over; what they mean stands at `_schema.BatchRow`."""
+    def learn_from(self, job: Job, error: CallError) -> tuple[list[Quirk], bool]:
+        """Return the quirks that a refusal in a batch tells of, and whether the request may be sent as they say.
 
-NOBODY = 0
-"""The owner of requests that the next run takes over."""
+        A longer limit may be refused, and tells of none; all else was answered before.
+        """
+        if job.longer:
+            return [], False
+        quirks = self.gate.learn(job.request.endpoint, job.request.body, error)
+        return quirks, error.kind == "rejected" and self.body_of(job.request) is not job.request.body
 
+    def enter_answer(
+        self, job: Job, reply: Reply, judgment: Judgment | None, message: str | None, *, again: bool
+    ) -> Written:
+        """Count a reply out of a batch, and write it down; `again` as in :meth:`count_answer`."""
+        self.count_answer(job, judgment, reply.cost, again=again)
+        self.tally.name(job.request.model, reply.model)
+        body = self.body_of(job.request)
+        self.gate.take(job.request.endpoint, body)
+        quirks = self.ignored(job.request, body, reply)
+        return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One batch: our name for it, the endpoint's (of its file, while it is being made), its requests and its state."""
-
-    id: str
-    remote: str | None
-    size: int
-    state: str
-
-    @property
-    def unconfirmed(self) -> bool:
-        """Whether the endpoint was asked to make it, and no answer is on record."""
-        return self.state != "open" or self.remote is None
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a request stands: its row, whether it is in an exported file, and all answers that were bought.
-
-    Parameters
-    ----------
-    row : RequestRow
-    exported : bool
-    replies : list of str
-        As JSON; those kept beside the one that counts among them.
-    least : int
-        The least number of its attempts; below 0 are answers beside the one that counts.
-    """
-
-    row: RequestRow
-    exported: bool
-    replies: list[str]
-    least: int
-
-    @property
-    def state(self) -> RequestState:
-        """The state of the request."""
-        return self.row["state"]
-
-    @property
-    def attempts(self) -> int:
-        """The number of its last attempt."""
-        return self.row["attempts"]
-
-
-def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int) -> None:
-    """Enter a batch that is about to be made; one of files that are exported has their name for its remote one."""
-    row = {"id": batch.id, "endpoint": endpoint, "owner": run, "state": batch.state, "size": batch.size}
-    connection.execute(_schema.batches.insert(), {**row, "remote": batch.remote, "created": time.time()})
-
-
-def mend_exports(connection: Connection, endpoint: str, run: int) -> list[tuple[str, str]]:
-    """Take back the exports of dead runs; return the names of files that may not have theirs, and the states."""
-    table = _schema.batches
-    live = live_runs(connection, run)
-    chosen = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)
-    found = []
-    for batch_id, name, state, owner in connection.execute(chosen.where(table.c.state.in_(EXPORTS))).all():
-        if state == "exporting" and owner in live:
-            continue
-        if state == "exporting":
-            release(connection, batch_id, NOBODY)
-        found.append((str(name), str(state)))
-    return found
-
-
-def waiting_in(connection: Connection, endpoint: str, states: Collection[str]) -> int:
-    """Return how many requests are in batches of some states, exported files among them, and have not come back."""
-    requests, batches = _schema.requests, _schema.batches
-    chosen = select(func.count()).select_from(requests.join(batches, batches.c.id == requests.c.batch))
-    mine = (batches.c.endpoint == endpoint) & batches.c.state.in_(states)
-    waiting = (_schema.OPEN, requests.c.state == "sent", mine)
-    return int(connection.execute(chosen.where(*waiting)).scalar_one())
-
-
-def release_exports(connection: Connection, endpoint: str) -> int:
-    """Put the requests of all exported files back into the queue, and return how many there were."""
-    n = waiting_in(connection, endpoint, EXPORTS)
-    chosen = select(_schema.batches.c.id).where(
-        _schema.batches.c.endpoint == endpoint, _schema.batches.c.state == "exported"
-    )
-    for batch_id in connection.execute(chosen).scalars().all():
-        release(connection, batch_id, NOBODY)
-    return n
-
-
-def standing_of(connection: Connection, keys: Collection[str]) -> dict[str, Standing]:
-    """Return where those of `keys` that are in the ledger stand."""
-    rows = known(connection, keys)
-    attempts, batches = _schema.attempts.c, _schema.batches.c
-    in_files = {row["batch"] for row in rows.values() if row["batch"] is not None}
-    chosen = select(batches.id).where(batches.id.in_(list(in_files)), batches.state.in_(EXPORTS))
-    exports = set(connection.execute(chosen).scalars())
-    tried: dict[str, list[tuple[int, str | None]]] = {key: [] for key in rows}
-    answered = case((attempts.outcome == "answered", attempts.reply), else_=None)
-    for key, number, reply in connection.execute(
-        select(attempts.key, attempts.number, answered).where(attempts.key.in_(list(rows)))
-    ):
-        tried[key].append((number, reply))
-    return {
-        key: Standing(
-            row,
-            row["batch"] in exports,
-            [reply for _, reply in tried[key] if reply is not None],
-            min((number for number, _ in tried[key]), default=0),
-        )
-        for key, row in rows.items()
-    }
-
-
-def set_batch(connection: Connection, /, batch_id: str, **values: object) -> None:
-    """Update the row of a batch."""
-    connection.execute(update(_schema.batches).where(_schema.batches.c.id == batch_id).values(**values))
-
-
-def take_batches(connection: Connection, endpoint: str, run: int) -> list[Batch]:
-    """Make this run the owner of the batches of dead runs, and return its own that are not over, oldest first.
-
-    So a batch is collected by one run: two would each enter its failures, and ask again what the other is asking.
-    """
-    table = _schema.batches
-    left = (table.c.endpoint == endpoint) & table.c.state.in_((*MAKING, "doubtful"))
-    dead = table.c.owner.not_in(live_runs(connection, run))
-    connection.execute(update(table).where(left, dead).values(owner=run))
-    chosen = select(table.c.id, table.c.remote, table.c.size, table.c.state).where(left, table.c.owner == run)
-    return [Batch(*row) for row in connection.execute(chosen.order_by(table.c.created))]
-
-
-def release_unmade(connection: Connection, live: Collection[int]) -> None:
-    """Put back the requests of batches that dead runs were still writing: the endpoint was not asked to make them."""
-    table = _schema.batches
-    chosen = select(table.c.id).where(table.c.state == "filling", table.c.owner.not_in(live))
-    for batch_id in connection.execute(chosen).scalars().all():
-        release(connection, batch_id, NOBODY)
-
-
-def adopt(connection: Connection, batch: Batch, remote: str) -> int:
-    """Enter the endpoint's name of a batch that was made after all; return how many requests still wait for it.
-
-    Those that were given up on, and not asked again, wait for it once more.
-    """
-    requests, attempts = _schema.requests, _schema.attempts
-    lost = (requests.c.state == "unknown") | ((requests.c.state == "failed") & (requests.c.failure == "unknown"))
-    mine = (requests.c.batch == batch.id) & lost
-    its_last = (attempts.c.key == requests.c.key) & (attempts.c.number == requests.c.attempts)
-    found = select(1).where(its_last, mine).exists()
-    connection.execute(update(attempts).where(attempts.c.outcome == "unknown", found).values(outcome=None))
-    connection.execute(update(requests).where(mine).values(state="sent", failure=None))
-    set_batch(connection, batch.id, state="open", remote=remote)
-    return still_in(connection, batch.id)
-
-
-def doubt(connection: Connection, batch_id: str) -> int:
-    """Turn the requests of a batch that the endpoint does not list into unknown ones, and return their number."""
-    requests, attempts = _schema.requests, _schema.attempts
-    n = still_in(connection, batch_id)
-    waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
-    unended = attempts.c.key.in_(select(requests.c.key).where(waiting)) & attempts.c.outcome.is_(None)
-    connection.execute(update(attempts).where(unended).values(outcome="unknown"))
-    connection.execute(update(requests).where(waiting).values(state="unknown", failure="unknown", owner=NOBODY))
-    set_batch(connection, batch_id, state="doubtful")
-    return n
-
-
-def numbers_in(connection: Connection, batch_id: str, keys: Collection[str]) -> dict[str, tuple[int, bool]]:
-    """Return the number of the attempt in flight of those of `keys` that wait in a batch.
-
-    Beside it stands whether an earlier reply was cut off, so that this attempt has a longer limit.
-    """
-    table = _schema.requests
-    waiting = (table.c.batch == batch_id) & (table.c.state == "sent") & table.c.key.in_(list(keys))
-    rows = connection.execute(select(table.c.key, table.c.attempts, table.c.reason).where(waiting))
-    return {row.key: (row.attempts, row.reason == "truncated") for row in rows}
-
-
-def may_be_of(connection: Connection, batch_id: str, keys: Iterable[str]) -> bool:
-    """Return whether results may be those of a batch: one is of a request that was in it, or none waits there."""
-    table, rest = _schema.requests, iter(keys)
-    while some := list(islice(rest, AT_ONCE)):
-        if connection.execute(select(1).where(table.c.batch == batch_id, table.c.key.in_(some)).limit(1)).first():
-            return True
-    return not still_in(connection, batch_id)
-
-
-def still_in(connection: Connection, batch_id: str) -> int:
-    """Return how many requests wait in a batch."""
-    table = _schema.requests
-    waiting = select(func.count()).where(table.c.batch == batch_id, table.c.state == "sent")
-    return int(connection.execute(waiting).scalar_one())
-
-
-def release(connection: Connection, batch_id: str, run: int) -> None:
-    """Put the requests of a batch that was never carried out back into the queue."""
-    requests, attempts = _schema.requests, _schema.attempts
-    waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
-    keys = select(requests.c.key).where(waiting)
-    unsent = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
-    connection.execute(update(attempts).where(unsent).values(outcome="unsent", reached=False))
-    connection.execute(update(requests).where(waiting).values(state="queued", batch=None, owner=run))
-    set_batch(connection, batch_id, state="released")
+    def enter_failure(self, job: Job, error: CallError, quirks: Sequence[Quirk], *, again: bool) -> Written:
+        """Count a request of a batch that has no answer, and write down why; with `again` it goes back to the queue."""
+        state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
+        self.count_end(job, state, error)
+        return self.ledger.fail(job, error, state=state, quirks=quirks)

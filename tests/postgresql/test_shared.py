@@ -251,7 +251,7 @@ def test_a_database_that_is_lost_at_the_end_of_a_round_trip_stops_the_run(ledger
 
 READ = """
 from deep.llm import History, LedgerError
-from tests.llm.test_postgresql import _terminate
+from tests.postgresql.test_shared import _terminate
 try:
     with History({ledger!r}) as history:
         history.rows(["none"])
@@ -264,7 +264,7 @@ WRITE = """
 import threading
 from deep.llm import LedgerError
 from tests.llm.calls import questions, run
-from tests.llm.test_postgresql import _terminate
+from tests.postgresql.test_shared import _terminate
 def cut(_):
     threading.Timer(0.6, _terminate, [{ledger!r}]).start()
 try:
@@ -274,7 +274,7 @@ except LedgerError as error:
 """
 HELD = """
 from deep.llm import History
-from tests.llm.test_postgresql import _terminate
+from tests.postgresql.test_shared import _terminate
 with History({ledger!r}) as history:
     history.rows(["none"])
     _terminate({ledger!r})

@@ -3,7 +3,8 @@
 import pytest
 
 from deep.exceptions import InputError
-from deep.llm import EndpointError, RetryPolicy, _batch
+from deep.integrations.batch import BatchRunner, _api
+from deep.llm import EndpointError, RetryPolicy
 from tests.fault_server import FaultServer
 from tests.llm.calls import answers, outcomes, questions, rows, run, states
 
@@ -84,7 +85,7 @@ def test_a_crash_before_the_batch_was_made_asks_once(tmp_path, monkeypatch):
 
     with FaultServer() as server:
         with monkeypatch.context() as patch:
-            patch.setattr(_batch.BatchRunner, "_submit", crash)
+            patch.setattr(BatchRunner, "_submit", crash)
             with pytest.raises(RuntimeError, match="power cut"):
                 run(server.url, tmp_path / "l", questions(4), batch=True)
         assert states(tmp_path / "l") == {"sent": 4}
@@ -114,8 +115,8 @@ def test_what_a_model_lacks_is_learned_from_a_batch(tmp_path):
 
 def test_large_runs_are_cut_into_several_files(tmp_path, monkeypatch):
     """No file holds more requests than the endpoint takes."""
-    monkeypatch.setattr(_batch, "MAX_REQUESTS", 20)
-    monkeypatch.setattr(_batch, "CHUNK", 5)
+    monkeypatch.setattr(_api, "MAX_REQUESTS", 20)
+    monkeypatch.setattr(_api, "CHUNK", 5)
     with FaultServer() as server:
         run(server.url, tmp_path / "l", questions(50), batch=True)
         sizes = [len(content.splitlines()) for name, content in server.files.items() if name.startswith("file-")]

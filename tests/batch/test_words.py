@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from deep.asking._batch_files import export_lines
-from deep.llm import EndpointError, _batch
+from deep.integrations.batch._api import LOOKS
+from deep.integrations.batch._command import export_lines
+from deep.llm import EndpointError
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run, states
 
@@ -89,7 +90,7 @@ def test_a_batch_that_is_listed_late_is_found_at_a_later_look(tmp_path):
 def test_a_batch_that_is_listed_too_late_is_told_twice(tmp_path):
     """Once as it is asked again, and once as it shows up, by the next run."""
     lines = []
-    with FaultServer(script=["late"], unlisted=_batch.LOOKS + 1) as server:
+    with FaultServer(script=["late"], unlisted=LOOKS + 1) as server:
         run(server.url, tmp_path / "l", questions(4), batch=True, started=_heard(lines))
         run(server.url, tmp_path / "l", questions(4), batch=True, started=_heard(lines))
         assert server.copies().total() == 8

@@ -13,14 +13,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from deep.exceptions import InputError
-from deep.llm import _batch_results as table
-from deep.llm._batch_results import Batch, BatchLine, FileResult, FileResults, Standing, custom_id, reply_in
-from deep.llm._errors import CallError, RequestState
-from deep.llm._lease import Job
-from deep.llm._ledger import Written
-from deep.llm._messages import Reply, Request, json_text
-from deep.llm._runner import Session
-from deep.llm._spending import worst_case
+from deep.integrations.batch import _states as table
+from deep.integrations.batch._lines import BatchLine, BatchSession, FileResult, FileResults, custom_id, reply_in
+from deep.integrations.batch._states import Batch, Standing
+from deep.llm import CallError, Job, Reply, Request, RequestState, Session, Written, json_text, worst_case
 
 SHARD_REQUESTS = 50_000
 SHARD_BYTES = 190 * 1024**2
@@ -112,7 +108,7 @@ class BatchExporter(Session):
 
     async def _mend(self) -> None:
         """Name the shards that the ledger knows, and take back the requests of those that it does not."""
-        for name, state in await self.ledger.call(table.mend_exports, endpoint=self.endpoint, run=self.ledger.run):
+        for name, state in await self.ledger.call(table.mend_exports, self.endpoint, self.ledger.live_runs):
             final = self.folder / name
             part = final.with_name(final.name + PART)
             if part.exists():
@@ -196,7 +192,7 @@ class _Change:
 
 
 @dataclass(eq=False)
-class BatchImporter(Session):
+class BatchImporter(BatchSession):
     """Enters the results in files.
 
     An answer is entered wherever its request has none yet, also where that was not exported or was given up since;

@@ -12,16 +12,24 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from deep.exceptions import printable
-from deep.llm import _batch_results as table
-from deep.llm._batch_results import Batch, BatchLine, BatchLines, reply_in
-from deep.llm._client import call_error
-from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError
-from deep.llm._gate import is_dead
-from deep.llm._lease import Job
-from deep.llm._ledger import Written
-from deep.llm._messages import Request, json_text
-from deep.llm._runner import Session, StopReason
-from deep.llm._spending import worst_case
+from deep.integrations.batch import _states as table
+from deep.integrations.batch._lines import BatchLine, BatchLines, BatchSession, reply_in
+from deep.integrations.batch._states import Batch
+from deep.llm import (
+    AMBIGUOUS,
+    NO_ROOM,
+    CallError,
+    EndpointError,
+    Job,
+    Request,
+    StopReason,
+    Written,
+    call_error,
+    is_dead,
+    json_text,
+    release_batch,
+    worst_case,
+)
 
 if TYPE_CHECKING:
     from openai.types import Batch as RemoteBatch
@@ -68,7 +76,7 @@ class _Spool:
 
 
 @dataclass(eq=False)
-class BatchRunner(Session):
+class BatchRunner(BatchSession):
     """Runs requests through the Batch API; concurrency and limits a minute do not apply.
 
     Parameters
@@ -164,7 +172,7 @@ class BatchRunner(Session):
             await asyncio.wait_for(self._halt.wait(), self.poll)
 
     async def _batches(self) -> list[Batch]:
-        return await self.ledger.call(table.take_batches, self.endpoint, self.ledger.run)
+        return await self.ledger.call(table.take_batches, self.endpoint, self.ledger.run, self.ledger.live_runs)
 
     async def _attach(self) -> None:
         """Find the endpoint's names of batches whose making was never confirmed; give up on those that it never got."""
@@ -322,7 +330,7 @@ class BatchRunner(Session):
         except EndpointError as error:
             if _kind_of(error) not in AMBIGUOUS:
                 if _kind_of(error) is not None:
-                    await self.ledger.call(table.release, batch_id=batch.id, run=self.ledger.run)
+                    await self.ledger.call(release_batch, batch_id=batch.id, run=self.ledger.run)
                 raise
         return (await self._find([batch])).get(batch.id)
 
@@ -370,7 +378,7 @@ class BatchRunner(Session):
 
     async def _collect(self, batch: Batch, state: "RemoteBatch", requests: Iterable[Request], *, last: bool) -> None:
         if state.status == "failed" and not state.output_file_id:
-            await self.ledger.call(table.release, batch_id=batch.id, run=self.ledger.run)
+            await self.ledger.call(release_batch, batch_id=batch.id, run=self.ledger.run)
             raise EndpointError(f"`batch` was refused: {self.client.redact.line(_first_error(state))}.")
         with ExitStack() as stack:
             lines = await self._results(batch, state, stack)

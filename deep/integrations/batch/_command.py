@@ -1,5 +1,6 @@
 """Plans by way of files: requests out as batch shards, results in, and the ledger between them."""
 
+import argparse
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -9,13 +10,22 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deep import llm
+from deep import console, llm
 from deep._util.names import check_name
-from deep.asking._options import AskOptions, AskProgress, ProgressCallback, money
-from deep.asking._plan import Plan
-from deep.asking._replay import Replay, read_answer
-from deep.asking._write import write_votes
-from deep.exceptions import InputError
+from deep.asking import (
+    AskOptions,
+    AskProgress,
+    Plan,
+    ProgressCallback,
+    Replay,
+    check_outputs,
+    money,
+    read_answer,
+    write_votes,
+)
+from deep.exceptions import ExitStatus, InputError
+from deep.integrations.batch._files import SHARD_BYTES, SHARD_REQUESTS, BatchExporter, BatchImporter
+from deep.integrations.batch._lines import FileResults
 
 LOOK_EVERY = 500
 """Requests between two calls of a progress callback."""
@@ -92,7 +102,7 @@ def export_plan(
     plan: Plan,
     options: AskOptions,
     folder: Path,
-    limits: tuple[int, int] = (llm.SHARD_REQUESTS, llm.SHARD_BYTES),
+    limits: tuple[int, int] = (SHARD_REQUESTS, SHARD_BYTES),
     progress: ProgressCallback | None = None,
 ) -> Exported:
     """Write the requests that the ledger lacks to OpenAI batch files, one LLM a file, those of a document together.
@@ -176,7 +186,7 @@ async def _export(
     async with _desk(plan, options) as desk:
         ledger, client, terms, gate, tally, replay = desk
         released = await ledger.release_exports(plan.endpoint) if "exported" in options.retry_failed else 0
-        exporter = llm.BatchExporter(ledger, client, read_answer, terms, gate, tally, plan.endpoint, folder, *limits)
+        exporter = BatchExporter(ledger, client, read_answer, terms, gate, tally, plan.endpoint, folder, *limits)
         await exporter.run(_watched(chain(plan.requests(), replay.requests()), tally, progress))
         return Exported(
             tally=tally,
@@ -192,8 +202,8 @@ async def _export(
 async def _import(plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None) -> Imported:
     async with _desk(plan, options) as desk:
         ledger, client, terms, gate, tally, replay = desk
-        with llm.FileResults(folder, client.redact) as results:
-            importer = llm.BatchImporter(ledger, client, read_answer, terms, gate, tally, results)
+        with FileResults(folder, client.redact) as results:
+            importer = BatchImporter(ledger, client, read_answer, terms, gate, tally, results)
             await importer.run(_watched(plan.requests(), tally, progress))
             await _stages(importer, lambda: _watched(replay.requests(), tally, progress), replay)
             strange, first = results.strange()
@@ -207,7 +217,7 @@ async def _import(plan: Plan, options: AskOptions, folder: Path, progress: Progr
             )
 
 
-async def _stages(importer: llm.BatchImporter, requests: Callable[[], Iterator[llm.Request]], replay: Replay) -> None:
+async def _stages(importer: BatchImporter, requests: Callable[[], Iterator[llm.Request]], replay: Replay) -> None:
     """Enter the results of programs, whose answers lead to more questions, until no more are found."""
     waiting, open_ = importer.waiting, importer.open
     entered = -1
@@ -227,40 +237,50 @@ def _watched(
         yield request
 
 
-def by_files(
-    plan: Plan,
-    options: AskOptions | None,
-    batch_out: Path | None,
-    batch_in: Path | None,
-    out: Path,
-    limits: tuple[int, int],
-    progress: ProgressCallback | None = None,
-) -> tuple[dict[str, Any], Iterator[str]]:
-    """Export a plan, or enter results and write the votes once nothing is missing.
+SHARD_MB = SHARD_BYTES / 1024**2
 
-    Returns
-    -------
-    results : dict
-        The account of it, as `--json` prints it.
-    lines : iterator of str
-        The same for people.
+
+def check_file_options(args: argparse.Namespace) -> tuple[int, int]:
+    """Return the most requests and bytes of a batch file, once the options of `deep votes` make sense together.
+
+    Raises
+    ------
+    InputError
+        They do not.
     """
-    options = _asking(options)
-    if batch_in is None:
-        assert batch_out is not None, "one of the two is given"
-        results = export_summary(export_plan(plan, options, batch_out, limits, progress), options, batch_out)
-        return results, export_lines(results)
-    found = import_results(plan, options, batch_in, progress)
-    if found.complete:
-        write_votes(plan, options, out, found.tally, progress)
-    results = import_summary(found, options, out if found.complete else None)
-    return results, import_lines(results)
+    if args.batch_out is not None and args.batch_in is not None:
+        raise InputError("`batch_in` and `batch_out` must be given one at a time. Got both. Enter results first.")
+    files = args.batch_out is not None or args.batch_in is not None
+    other = next((name for name in ("batch", "dry_run") if getattr(args, name)), None)
+    if files and other is not None:
+        raise InputError(f"`{other}` must not be given with batch files. Got both. Leave one out.")
+    limits = {"shard_requests": SHARD_REQUESTS, "shard_mb": SHARD_MB}
+    own = {name: getattr(args, name) for name in limits if getattr(args, name) is not None}
+    if own and args.batch_out is None:
+        raise InputError(f"`{next(iter(own))}` must be given with `batch_out`. Got it without.")
+    requests, mebibytes = (own.get(name, limit) for name, limit in limits.items())
+    if not (requests >= 1 and 0 < mebibytes < 1e6):
+        raise InputError(f"`shard_requests` and `shard_mb` must be above 0. Got {requests!r} and {mebibytes!r}.")
+    return int(requests), max(int(mebibytes * 1024**2), 1)
 
 
-def _asking(options: AskOptions | None) -> AskOptions:
+def votes_by_files(args: argparse.Namespace, plan: Plan, options: AskOptions | None) -> int:
+    """Export the plan of `deep votes`, or enter results and write the votes once nothing is missing."""
+    limits, out = check_file_options(args), check_outputs(args.out)
     if options is None:
         raise InputError("`batch_in` and `batch_out` must be given with judges that ask an LLM. Got none.")
-    return options
+    with console.live_progress() as progress:
+        if args.batch_in is None:
+            exported = export_plan(plan, options, args.batch_out, limits, progress)
+            results = export_summary(exported, options, args.batch_out)
+        else:
+            imported = import_results(plan, options, args.batch_in, progress)
+            if imported.complete:
+                write_votes(plan, options, out, imported.tally, progress)
+            results = import_summary(imported, options, out if imported.complete else None)
+    lines = export_lines(results) if args.batch_in is None else import_lines(results)
+    console.print_result(results, lines, as_json=args.json)
+    return ExitStatus.of_stop(results["stopped"])
 
 
 def export_summary(found: Exported, options: AskOptions, folder: Path) -> dict[str, Any]:

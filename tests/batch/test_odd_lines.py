@@ -7,7 +7,8 @@ import pytest
 from aiohttp import web
 
 from deep.exceptions import DeepError
-from deep.llm import FileResults, Redactor, RetryPolicy
+from deep.integrations.batch import FileResults
+from deep.llm import Redactor, RetryPolicy
 from tests.attack.odd_replies import completion
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, run, states

@@ -13,7 +13,7 @@ from deep.llm import LedgerError
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, questions, run
 from tests.llm.crash import Restarts, write_examples
-from tests.llm.test_postgresql import (  # noqa: F401  fixtures
+from tests.postgresql.test_shared import (  # noqa: F401  fixtures
     _terminate,
     _wait_until_up,
     database,

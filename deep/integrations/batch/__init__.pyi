@@ -1,0 +1,13 @@
+from ._api import BatchRunner as BatchRunner
+from ._command import Exported as Exported
+from ._command import Imported as Imported
+from ._command import check_file_options as check_file_options
+from ._command import export_plan as export_plan
+from ._command import import_results as import_results
+from ._command import votes_by_files as votes_by_files
+from ._files import SHARD_BYTES as SHARD_BYTES
+from ._files import SHARD_REQUESTS as SHARD_REQUESTS
+from ._files import BatchExporter as BatchExporter
+from ._files import BatchImporter as BatchImporter
+from ._lines import BatchLines as BatchLines
+from ._lines import FileResults as FileResults

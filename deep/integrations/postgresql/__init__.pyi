@@ -1,0 +1,1 @@
+from ._database import PostgresqlDatabase as PostgresqlDatabase
