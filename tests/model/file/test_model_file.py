@@ -222,7 +222,9 @@ def test_a_voter_with_a_line_break_is_refused(model, tmp_path):
     """Its name would be executed where it ends the comment of an SQL script."""
     first, *others = model.document()["voters"]
     voters = [first | {"name": "a\n; DROP TABLE votes; --"}, *others]
-    with pytest.raises(InputError, match=r"`voters` must be printable text on one line. Got the control character"):
+    with pytest.raises(
+        InputError, match=r"`voters.name` must be printable text on one line. Got the control character"
+    ):
         load(changed(model, tmp_path, voters=voters))
 
 
@@ -235,7 +237,7 @@ def test_a_voter_with_a_line_break_is_refused(model, tmp_path):
         ("cell_count", [0.5], "whole numbers"),
         ("cell_label", [[0]], "whole numbers"),
         ("groups", [{"dataset": 1}], "text"),
-        ("cell_pattern", [0], "arrays of one length"),
+        ("cell_pattern", [0], "cell_group must have 1 entries"),
         ("cell_count", [True], "cell_count must be whole numbers"),
         ("groups", ["a\nb"], r"`groups` must be printable .* U\+000A"),
     ],
