@@ -231,8 +231,15 @@ SCORER = _kinds.tagged(
     },
 )
 
-TERMS = dict.fromkeys(("intercept", "slope", "context"), NUMBER)
-PART = record("parts", lambda **values: score.Part(**values), uses=(), name=NAME, **TERMS, scorer=SCORER)
+PART = record(
+    "parts",
+    lambda **values: score.Part(**values),
+    name=NAME,
+    intercept=NUMBER,
+    slope=NUMBER,
+    context=NUMBER,
+    scorer=SCORER,
+)
 PARTS = list_of(PART).checked(len, "{} must not be empty")
 
 # The prior, and how far off P may be ----------------------------------------------------------------------------------
