@@ -92,7 +92,7 @@ FEW_DATASETS = (
 
 
 def _chosen(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, object]:
-    """Return what was fitted, and by which scores it was chosen."""
+    """Return the parts of a chain, the scores by which they were chosen, and the map of its calibrator."""
     curve = None
     if fitted.calibrator is not None:
         numbers = {
