@@ -53,18 +53,8 @@ def _ascend(values: Floats) -> bool:
 
 # Voters ---------------------------------------------------------------------------------------------------------------
 
-FOR_PEOPLE = _kinds.written_only()
-
 VOTERS = list_of(
-    record(
-        "voters",
-        lambda name, details: Voter(name, details),
-        name=NAME,
-        id=FOR_PEOPLE,
-        version=FOR_PEOPLE,
-        model=FOR_PEOPLE,
-        details=OBJECT,
-    )
+    record("voters", Voter, take=_kinds.attributes("name", "id", "version", "model", "details"), details=OBJECT)
 ).checked(lambda voters: 0 < len(voters) == len({voter.name for voter in voters}), "{} must be named once each")
 
 # Training cells -------------------------------------------------------------------------------------------------------
@@ -166,10 +156,10 @@ def _chain_values(scorer: ChainScorer) -> JsonObject:
     spec, kept = scorer.spec, scorer.kept
     cells = {**_cell_values(kept.joint), **{name: getattr(kept, name) for name in ("group_by", "folds", "weighting")}}
     if scorer.table is None:  # what a later fit from these cells must come back to
-        cells["p"] = scorer.predict(kept.joint.patterns)
+        cells["p"] = scorer.predict(kept.joint.patterns).tolist()
     ensembler = {"name": spec.ensembler, "params": spec.params, "random_state": spec.random_state}
-    rest = {"recipe": spec.recipe, "calibrator": spec.calibrator, "table": scorer.table}
-    return {**rest, "ensembler": ensembler, "cells": cells}
+    calibrator, table = spec.calibrator, scorer.table
+    return {"recipe": spec.recipe, "ensembler": ensembler, "calibrator": calibrator, "table": table, "cells": cells}
 
 
 def _indices(below: _kinds.Size = None) -> Kind:
@@ -200,7 +190,6 @@ CHAIN = record(
         group_by=_kinds.one_of(("dataset", "fold")),
         folds=_indices(),
         weighting=_kinds.one_of(("dataset", "dataset-class", "uniform")),
-        p=_kinds.written_only(np.ndarray.tolist),
     ),
 )
 
@@ -232,13 +221,7 @@ SCORER = _kinds.tagged(
 )
 
 PART = record(
-    "parts",
-    lambda **values: score.Part(**values),
-    name=NAME,
-    intercept=NUMBER,
-    slope=NUMBER,
-    context=NUMBER,
-    scorer=SCORER,
+    "parts", score.Part, take=_kinds.attributes("name", "intercept", "slope", "context", "scorer"), scorer=SCORER
 )
 PARTS = list_of(PART).checked(len, "{} must not be empty")
 

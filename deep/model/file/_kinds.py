@@ -59,15 +59,6 @@ class Kind:
         )
 
 
-def _unread(value: Any, where: str, known: Known) -> Any:
-    raise NotImplementedError  # `record` passes it over
-
-
-def written_only(write: Callable[[Any], Any] = lambda value: value) -> Kind:
-    """Return the kind of values that are written, and not read with the others."""
-    return Kind(_unread, write)
-
-
 def _name(value: Any, where: str, _: Known) -> str:
     expect(isinstance(value, str), f"{where} must be text")
     return check_name(value, where)
@@ -165,14 +156,8 @@ def optional(kind: Kind) -> Kind:
     )
 
 
-OF_TYPE = {
-    float: NUMBER,
-    int: COUNT,
-    str: NAME,
-    Floats: numbers(),
-    float | None: optional(NUMBER),
-    str | None: optional(TEXT),
-}
+OF_TYPE = {float: NUMBER, int: COUNT, str: NAME, Floats: numbers()}
+OF_TYPE |= {float | None: optional(NUMBER), str | None: optional(TEXT)}
 """The kind of an attribute by its type."""
 
 
@@ -213,28 +198,33 @@ def record(
     build : callable
         From the values by key. The fields of a dataclass are keys too; where none is given, the type tells the kind.
     take : callable, optional
-        From what `build` returns to its values by key; a key that it leaves out is not written. Default: attributes.
+        From what `build` returns to its values by key, in the order in which they are written; those of other keys are
+        written as they are, and not read. Default: attributes.
     uses : tuple of str
         Keys read before, outside of the object, that `build` takes too.
     **given : Kind
-        By key, in the order in which they are written and read, behind the fields of a dataclass.
+        By key, in the order in which they are read, behind the fields of a dataclass.
     """
     hints = get_type_hints(build) if is_dataclass(build) else {}
     kinds = {key: given[key] if key in given else OF_TYPE[hints[key]] for key in hints if key not in uses} | given
+    values_of = take or attributes(*kinds)
 
     def read(value: Any, _: str, known: Known) -> Any:
         expect(isinstance(value, Mapping), f"{label or 'cells'} must be an object")
         own = {**known}
         for key, kind in kinds.items():
-            if kind.read is not _unread:
-                own[key] = kind.read(value[key], f"{label}.{key}".lstrip("."), own)
-        return build(**{key: own[key] for key in (*uses, *kinds) if key in uses or kinds[key].read is not _unread})
+            own[key] = kind.read(value[key], f"{label}.{key}".lstrip("."), own)
+        return build(**{key: own[key] for key in (*uses, *kinds)})
 
     def write(one: Any) -> dict[str, Any]:
-        values = {key: getattr(one, key) for key in kinds} if take is None else take(one)
-        return {key: kind.write(values[key]) for key, kind in kinds.items() if key in values}
+        return {key: kinds[key].write(value) if key in kinds else value for key, value in values_of(one).items()}
 
     return Kind(read, write)
+
+
+def attributes(*names: str) -> Callable[[Any], Known]:
+    """Return a function that takes these attributes of an object."""
+    return lambda one: {name: getattr(one, name) for name in names}
 
 
 def tagged(tag: str, kinds: Mapping[str, tuple[type, Kind]]) -> Kind:
