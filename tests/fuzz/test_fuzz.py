@@ -30,7 +30,7 @@ from deep.llm._batch_results import BatchLines
 from deep.llm._errors import CallError
 from deep.llm._lease import Job
 from deep.model import fit, load
-from deep.model.file._document import checksum
+from deep.model.file import checksum
 from deep.prompt_pool import load_pool, load_prompt
 from tests.llm.calls import KEY, PRICES, question, read
 

@@ -26,7 +26,7 @@ from deep.model.file._table import ChainScorer, Table, Voter, pattern_text, patt
 from deep.model.linear import Linear
 
 FORMAT = "deep model"
-SCHEMA_VERSION = 4
+OLDEST_SCHEMA = 4
 
 METHODS = ("average", "chain", "own-labels", "stack", "votes")
 """How a model can have been fitted."""
@@ -333,7 +333,7 @@ class Field:
     attribute : str, optional
         Of the model; default the key. ``report``: an entry of the report.
     since : int
-        The schema version that brought it.
+        The schema version that brought it; the highest of all fields is that of the file.
     default : object
         Its value where a file is of an earlier version.
     """
@@ -341,7 +341,7 @@ class Field:
     key: str
     kind: Kind
     attribute: str = ""
-    since: int = 4
+    since: int = OLDEST_SCHEMA
     default: object = None
 
     def take(self, model: object) -> Any:
@@ -382,6 +382,8 @@ FIELDS = (
     Field("training_cells", CELLS, "cells"),
 )
 """The keys of the file, in the order in which they are written; a later one may rely on those before it."""
+
+SCHEMA_VERSION = max(field.since for field in FIELDS)
 
 
 def model_values(model: object) -> JsonObject:

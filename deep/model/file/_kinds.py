@@ -156,7 +156,7 @@ def optional(kind: Kind) -> Kind:
     )
 
 
-OF_TYPE = {float: NUMBER, int: COUNT, str: NAME, Floats: numbers()}
+OF_TYPE: dict[object, Kind] = {float: NUMBER, int: COUNT, str: NAME, Floats: numbers()}
 OF_TYPE |= {float | None: optional(NUMBER), str | None: optional(TEXT)}
 """The kind of an attribute by its type."""
 

@@ -14,7 +14,7 @@ from deep import __version__
 from deep._util.checks import check_kind
 from deep._util.files import LARGEST_MODEL, read_bytes
 from deep.exceptions import InputError
-from deep.model.file._document import FORMAT, SCHEMA_VERSION, checksum, model_arguments
+from deep.model.file._document import FORMAT, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, model_arguments
 from deep.model.file._kinds import numbers
 from deep.model.file._model import Model
 from deep.model.file._table import ChainScorer
@@ -78,7 +78,7 @@ def load(path: str | Path) -> Model:
     version = content.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise _refused(path, f"schema_version {version!r}")
-    if version < SCHEMA_VERSION:
+    if version < OLDEST_SCHEMA:
         raise _refused(path, f"schema_version {version}, of an earlier deep", "Fit again.")
     if version > SCHEMA_VERSION:
         raise _refused(path, f"schema_version {version}, and this deep knows {SCHEMA_VERSION}", "Update deep.")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deep.exceptions import InputError
 from deep.model import load
-from deep.model.file._document import checksum
+from deep.model.file import checksum
 from tests.model.file.models import model_of, new_rows
 
 
