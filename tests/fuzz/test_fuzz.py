@@ -27,7 +27,7 @@ from deep.exceptions import DeepError
 from deep.integrations.batch import BatchLines, BatchRunner
 from deep.llm import CallError, Job, PriceBook, Redactor, Tally
 from deep.model import fit, load
-from deep.model.file._document import checksum
+from deep.model.file import checksum
 from deep.prompt_pool import load_pool, load_prompt
 from tests.llm.calls import KEY, PRICES, question, read
 

@@ -15,7 +15,7 @@ from deep.datasets import simulate_votes
 from deep.evaluate import STATES, Target, canary_report, dataset_rows, decision_metrics, in_percent
 from deep.exceptions import InputError
 from deep.model import fit
-from deep.model.file._document import checksum
+from deep.model.file import checksum
 from deep.report import write_report
 from deep.report._chapters import watch_chapter
 from deep.report._sources import ReportMaterial, read_material, score_by

@@ -1,61 +1,433 @@
-"""The parts of a model as JSON values, and the file they are written to; docs/model-file.md describes it."""
+"""The model file: a table of its keys, and the JSON that it is written as; docs/model-file.md describes both."""
 
 import json
-from collections.abc import Mapping
-from functools import singledispatch
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._util.checks import check_share
+from deep._util.checks import Floats, Votes, check_share
 from deep._util.files import JsonObject, whole_file
+from deep._util.odds import P_MIN
+from deep.calibration import CALIBRATOR_NAMES
+from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
 from deep.features import Cells
-from deep.model.adaptation import BelievedPrior, Correction, FixedPrior, LearnedPrior, LeftOut, Misfit
-from deep.model.file._table import ChainScorer, Table, Voter, pattern_text
-from deep.model.score import Part, ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
-
-if TYPE_CHECKING:
-    from deep.model.file._model import Model
+from deep.model import adaptation, score
+from deep.model.chain import RECIPES, ChainSpec, KeptCells
+from deep.model.file import _kinds
+from deep.model.file._kinds import COUNT, NAME, NUMBER, OBJECT, Kind, expect, list_of, numbers, optional, record
+from deep.model.file._table import ChainScorer, Table, Voter, pattern_text, patterns_from_text
+from deep.model.linear import Linear
 
 FORMAT = "deep model"
-SCHEMA_VERSION = 4
+OLDEST_SCHEMA = 4
 
-REPORT = {
-    "created": str,
-    "chosen": dict,
-    "left_out_scores": dict,
-    "notes": list,
-    "training_datasets": dict,
-    "versions": dict,
-    "provenance": dict,
+METHODS = ("average", "chain", "own-labels", "stack", "votes")
+"""How a model can have been fitted."""
+
+LARGEST_SCORE = 1e100
+"""Scores come in any unit."""
+
+
+def _above_zero(value: Any) -> bool:
+    return bool(np.all(value > 0))
+
+
+def _not_negative(value: Any) -> bool:
+    return bool(np.all(value >= 0))
+
+
+def _are_shares(value: Floats) -> bool:
+    return bool(((value >= 0) & (value <= 1)).all())
+
+
+def _ascend(values: Floats) -> bool:
+    return bool((np.diff(values) > 0).all())
+
+
+# Voters ---------------------------------------------------------------------------------------------------------------
+
+VOTERS = list_of(
+    record("voters", Voter, take=_kinds.attributes("name", "id", "version", "model", "details"), details=OBJECT)
+).checked(lambda voters: 0 < len(voters) == len({voter.name for voter in voters}), "{} must be named once each")
+
+# Training cells -------------------------------------------------------------------------------------------------------
+
+
+def _cells(voters: tuple[Voter, ...], patterns: Votes, groups: tuple[str, ...], **arrays: Any) -> Cells:
+    """Return training cells from their arrays."""
+    expect(len(np.unique(patterns, axis=0)) == len(patterns), "patterns must come once each")
+    place, rows = (arrays["cell_pattern"], arrays["cell_group"], arrays["cell_label"]), arrays["cell_count"]
+    shape = (len(patterns), len(groups), 2)
+    used = all(len(np.unique(axis)) == size for axis, size in zip(place[:2], shape, strict=False))
+    expect(used and rows.all(), "training_cells must have rows in every pattern, group and cell")
+    expect(len(np.unique(np.ravel_multi_index(place, shape))) == len(rows), "cells must come once each")
+    counts = np.zeros(shape, dtype=np.int64)
+    counts[place] = rows
+    return Cells(patterns, counts, groups, tuple(voter.name for voter in voters))
+
+
+def _cell_values(cells: Cells) -> JsonObject:
+    """Return what a file holds of training cells: each that has rows, with their number."""
+    place = np.nonzero(cells.counts)
+    arrays = dict(zip(("cell_pattern", "cell_group", "cell_label"), place, strict=True))
+    return {"groups": cells.groups, "patterns": cells.patterns, **arrays, "cell_count": cells.counts[place]}
+
+
+CELL_KINDS = {
+    "groups": list_of(NAME),
+    "patterns": Kind(lambda texts, _, known: patterns_from_text(list(texts), len(known["voters"])), pattern_text),
+    "cell_pattern": _kinds.whole_numbers(below="patterns"),
+    "cell_group": _kinds.whole_numbers("cell_pattern", below="groups"),
+    "cell_label": _kinds.whole_numbers("cell_pattern", below=2),
+    "cell_count": _kinds.whole_numbers("cell_pattern"),
 }
-"""The keys of the file that describe and decide nothing."""
+
+CELLS = record("", _cells, take=_cell_values, uses=("voters",), **CELL_KINDS)
+
+# Scorers --------------------------------------------------------------------------------------------------------------
 
 
-def model_values(model: "Model") -> JsonObject:
+def _trees(**arrays: Any) -> score.Trees:
+    """Return trees from their arrays, in which every walk ends."""
+    feature, left, right, roots = (arrays[name] for name in ("feature", "left", "right", "roots"))
+    inner, nodes = feature >= 0, np.arange(len(feature))
+    # Children stand behind their parent, so that no walk can go round in a circle.
+    expect((np.minimum(left, right)[inner] > nodes[inner]).all(), "trees must not turn back")
+    expect((left == nodes)[~inner].all() and (right == nodes)[~inner].all(), "trees must end in their leaves")
+    expect(len(roots) and roots[0] == 0 and _ascend(roots), "trees.roots must begin with 0 and ascend")
+    end = np.repeat(np.append(roots[1:], len(nodes)), np.diff(roots, append=len(nodes)))
+    expect((np.maximum(left, right) < end).all(), "trees must keep to their own nodes")
+    return score.Trees(**arrays)
+
+
+def _trees_on(columns: str) -> Kind:
+    return record(
+        "trees",
+        _trees,
+        feature=_kinds.whole_numbers(low=-1, below=columns),
+        threshold=numbers("feature"),
+        left=_kinds.whole_numbers("feature", below="feature"),
+        right=_kinds.whole_numbers("feature", below="feature"),
+        p=numbers("feature").checked(_are_shares, "{} must lie between 0 and 1"),
+        roots=_kinds.whole_numbers(below="feature"),
+    )
+
+
+KNOTS = record(
+    "knots",
+    lambda scores, ranks: (scores, ranks),
+    take=lambda pair: dict(zip(("scores", "ranks"), pair, strict=True)),
+    scores=numbers(largest=LARGEST_SCORE).checked(lambda scores: len(scores) and _ascend(scores), "knots must ascend"),
+    ranks=numbers("scores")
+    .checked(lambda ranks: (np.diff(ranks) >= 0).all(), "knots must ascend")
+    .checked(_are_shares, "{} must lie between 0 and 1"),
+)
+
+
+def _standardizer_on(columns: _kinds.Size) -> Kind:
+    return record(
+        "standardizer",
+        score.Standardizer,
+        knots=list_of(KNOTS, columns).made_into(list, tuple),
+        centre=numbers(columns),
+        scale=numbers(columns).checked(_above_zero, "{} must be above 0"),
+    )
+
+
+def _chain(voters: tuple[Voter, ...], cells: JsonObject, table: Table | None, **spec: Any) -> ChainScorer:
+    """Return a chain; one without a table is fitted again from its cells when P is first wanted."""
+    ensembler = spec.pop("ensembler")
+    joint = _cells(voters, **{name: cells[name] for name in CELL_KINDS})
+    expect(len(cells["folds"]) == len(joint.groups), "folds must be one a group")
+    expect(joint.counts.sum(axis=0).any(axis=0).all(), "cells must hold both labels")
+    kept = KeptCells(joint, cells["folds"], cells["group_by"], cells["weighting"])
+    own = {"ensembler": ensembler["name"], "params": ensembler["params"], "random_state": ensembler["random_state"]}
+    return ChainScorer(ChainSpec(**spec, **own), kept, table)
+
+
+def _chain_values(scorer: ChainScorer) -> JsonObject:
+    spec, kept = scorer.spec, scorer.kept
+    cells = {**_cell_values(kept.joint), **{name: getattr(kept, name) for name in ("group_by", "folds", "weighting")}}
+    if scorer.table is None:  # what a later fit from these cells must come back to
+        cells["p"] = scorer.predict(kept.joint.patterns).tolist()
+    ensembler = {"name": spec.ensembler, "params": spec.params, "random_state": spec.random_state}
+    calibrator, table = spec.calibrator, scorer.table
+    return {"recipe": spec.recipe, "ensembler": ensembler, "calibrator": calibrator, "table": table, "cells": cells}
+
+
+def _indices(below: _kinds.Size = None) -> Kind:
+    return _kinds.whole_numbers(below=below).made_into(lambda array: tuple(array.tolist()), np.array)
+
+
+PATTERN_P = numbers(lambda known: 3 ** len(known["voters"])).checked(
+    lambda p: p.min() >= P_MIN and p.max() <= 1 - P_MIN, "{} must not reach 0 or 1"
+)
+
+CHAIN = record(
+    "chain",
+    _chain,
+    take=_chain_values,
+    uses=("voters",),
+    recipe=_kinds.one_of(RECIPES),
+    ensembler=record(
+        "ensembler", dict, take=dict, name=_kinds.one_of(ENSEMBLER_NAMES), params=OBJECT, random_state=COUNT
+    ),
+    calibrator=_kinds.one_of((None, *CALIBRATOR_NAMES)),
+    table=optional(record("table", Table, p=PATTERN_P, uncalibrated=PATTERN_P)),
+    cells=record(
+        "",
+        dict,
+        take=dict,
+        uses=(),
+        **CELL_KINDS,
+        group_by=_kinds.one_of(("dataset", "fold")),
+        folds=_indices(),
+        weighting=_kinds.one_of(("dataset", "dataset-class", "uniform")),
+    ),
+)
+
+VOTE_SUM = record("scorer", Linear, ones=numbers("voters"), zeros=numbers("voters"))
+
+SCORE_SUM = record(
+    "scorer",
+    score.ScoreSum,
+    columns=_indices("score_names"),
+    standardizer=_standardizer_on("columns"),
+    coef=numbers("columns"),
+)
+
+VOTE_FOREST = record("scorer", score.VoteForest, trees=_trees_on("voters"))
+
+SCORE_FOREST = record(
+    "scorer", score.ScoreForest, standardizer=_standardizer_on("score_names"), trees=_trees_on("score_names")
+)
+
+SCORER = _kinds.tagged(
+    "kind",
+    {
+        "chain": (ChainScorer, CHAIN),
+        "score-forest": (score.ScoreForest, SCORE_FOREST),
+        "score-sum": (score.ScoreSum, SCORE_SUM),
+        "vote-forest": (score.VoteForest, VOTE_FOREST),
+        "vote-sum": (score.VoteSum, VOTE_SUM.made_into(score.VoteSum, attrgetter("linear"))),
+    },
+)
+
+PART = record(
+    "parts", score.Part, take=_kinds.attributes("name", "intercept", "slope", "context", "scorer"), scorer=SCORER
+)
+PARTS = list_of(PART).checked(len, "{} must not be empty")
+
+# The prior, and how far off P may be ----------------------------------------------------------------------------------
+
+
+def _learned_prior(profiles: Floats, priors: Floats) -> adaptation.LearnedPrior:
+    expect(len(profiles) == len(priors) > 0, "prior.profiles must be one a prior")
+    expect(bool((np.diff(profiles) >= 0).all()), "prior.profiles must not fall")
+    return adaptation.LearnedPrior().fit(profiles, priors)
+
+
+def _is_covariance(matrix: Floats) -> bool:
+    symmetric = np.isclose(matrix[0, 1], matrix[1, 0], rtol=1e-6, atol=1e-12)
+    return bool(symmetric and np.linalg.eigvalsh(matrix)[0] >= -1e-9 * np.abs(matrix).max())
+
+
+COVARIANCE = (
+    list_of(numbers())
+    .made_into(np.array, list)
+    .checked(lambda matrix: matrix.shape == (2, 2), "{} must be two by two")
+    .checked(_is_covariance, "{} must be symmetric, and no variance below 0")
+)
+SLOPE = NUMBER.checked(_above_zero, "{} must be above 0")
+
+ESTIMATE = record("prior", adaptation.PriorEstimate, slope=SLOPE).checked(
+    lambda prior: 0 < prior.low <= prior.estimate <= prior.high < 1,
+    "{}.low, estimate and high must ascend between 0 and 1",
+)
+
+PANEL_PRIORS = {
+    "fixed": (adaptation.FixedPrior, ESTIMATE.made_into(adaptation.FixedPrior, attrgetter("estimate"))),
+    "learned": (
+        adaptation.LearnedPrior,
+        record(
+            "prior",
+            _learned_prior,
+            take=lambda rule: {"profiles": rule.profiles_, "priors": rule.priors_},
+            profiles=list_of(numbers(len(adaptation.SHIFTS))).made_into(np.array, list),
+            priors=numbers().checked(_are_shares, "{} must lie between 0 and 1"),
+        ),
+    ),
+}
+
+BELIEVED_PRIOR = record(
+    "prior",
+    lambda low, high, panel: adaptation.BelievedPrior(panel, adaptation.Belief(low, high)),
+    take=lambda rule: {**vars(rule.belief), "panel": rule.rule},
+    low=NUMBER,
+    high=NUMBER,
+    panel=_kinds.tagged("rule", PANEL_PRIORS),
+).checked(lambda rule: 0 < rule.belief.low < rule.belief.high < 1, "prior.low and high must ascend between 0 and 1")
+
+PRIOR_RULE = _kinds.tagged("rule", {"believed": (adaptation.BelievedPrior, BELIEVED_PRIOR), **PANEL_PRIORS})
+
+MISFIT = record(
+    "misfit",
+    adaptation.Misfit,
+    mean=numbers(2),
+    covariance=COVARIANCE,
+    cell_spread=NUMBER.checked(_not_negative, "{} must be 0 or more"),
+    worst=optional(numbers(2)),
+)
+
+CORRECTION = record(
+    "correction", adaptation.Correction, uses=("misfit",), prior=ESTIMATE, slope=SLOPE, covariance=COVARIANCE
+)
+
+WEIGHTS = numbers("log_odds").checked(_not_negative, "{} must be weights of 0 or more")
+
+LEFT_OUT = record(
+    "left_out",
+    lambda log_odds, ones, zeros: adaptation.LeftOut(log_odds, ones, zeros),
+    take=lambda one: {"log_odds": one.score, "ones": one.ones, "zeros": one.zeros},
+    log_odds=numbers(),
+    ones=WEIGHTS,
+    zeros=WEIGHTS,
+).checked(lambda one: one.ones.sum() > 0 and one.zeros.sum() > 0, "{} must hold both labels")
+
+
+def _decision(decide: str, log_odds: float | None, kept: score.Kept | None) -> score.DecisionRule:
+    """Return the rule of decision; the threshold of a rule by labels is in the file, of any other in its name."""
+    rule = score.DecisionRule.parse(decide)
+    if rule.by_labels:
+        expect(log_odds is not None and kept is not None, "decision must have a threshold by labels")
+        return score.DecisionRule(decide, log_odds, kept)
+    expect(log_odds == rule.log_odds and kept is None, "decision must be as its name says")
+    return rule
+
+
+KEPT = record("decision", score.Kept).checked(
+    lambda kept: 0 <= kept.low <= kept.high <= 1 and 0 <= kept.share <= 1, "decision must keep a share"
+)
+
+DECISION = record("decision", _decision, decide=NAME, log_odds=optional(NUMBER), kept=optional(KEPT))
+
+# The table ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key of the file.
+
+    Parameters
+    ----------
+    key : str
+    kind : Kind
+        How its value is read and written.
+    attribute : str, optional
+        Of the model; default the key. ``report``: an entry of the report.
+    since : int
+        The schema version that brought it; the highest of all fields is that of the file.
+    default : object
+        Its value where a file is of an earlier version.
+    """
+
+    key: str
+    kind: Kind
+    attribute: str = ""
+    since: int = OLDEST_SCHEMA
+    default: object = None
+
+    def take(self, model: object) -> Any:
+        """Return the value of a model."""
+        value = getattr(model, self.attribute or self.key)
+        return value[self.key] if self.attribute == "report" else value
+
+
+SCORE_NAMES = list_of(NAME).checked(lambda names: len(set(names)) == len(names), "{} must be named once each")
+
+DATASETS = _kinds.described(dict).checked(
+    lambda rows: all(isinstance(row, dict) and "prior" in row for row in rows.values()), "{} must have a prior each"
+)
+
+FIELDS = (
+    Field("method", _kinds.one_of(METHODS)),
+    Field("voters", VOTERS),
+    Field("score_names", SCORE_NAMES),
+    Field("target", optional(NAME)),
+    Field("created", _kinds.described(str), "report"),
+    Field("chosen", _kinds.described(dict), "report"),
+    Field("left_out_scores", _kinds.described(dict), "report"),
+    Field("notes", _kinds.described(list), "report"),
+    Field("training_datasets", DATASETS, "report"),
+    Field("versions", _kinds.described(dict), "report"),
+    Field("provenance", _kinds.described(dict), "report"),
+    Field(
+        "prior",
+        _kinds.tagged("rule", {"believed": (adaptation.BelievedPrior, BELIEVED_PRIOR), **PANEL_PRIORS}),
+        "prior_rule",
+    ),
+    Field("misfit", MISFIT),
+    Field("correction", optional(CORRECTION)),
+    Field("decision", DECISION, "rule"),
+    Field("contexts", numbers()),
+    Field("parts", PARTS.made_into(score.Blend, attrgetter("parts")), "blend"),
+    Field("left_out", _kinds.by_name(LEFT_OUT)),
+    Field("training_cells", CELLS, "cells"),
+)
+"""The keys of the file, in the order in which they are written; a later one may rely on those before it."""
+
+SCHEMA_VERSION = max(field.since for field in FIELDS)
+
+
+def model_values(model: object) -> JsonObject:
     """Return the content of a model's file."""
-    content = {
-        "format": FORMAT,
-        "schema_version": SCHEMA_VERSION,
-        "method": model.method,
-        "voters": [voter_values(voter) for voter in model.voters],
-        "score_names": list(model.score_names),
-        "target": model.target,
-        **{name: model.report[name] for name in REPORT},
-        "prior": rule_values(model.prior_rule),
-        "misfit": misfit_values(model.misfit),
-        "correction": None if model.correction is None else correction_values(model.correction),
-        "decision": model.rule.values(),
-        "contexts": model.contexts.tolist(),
-        "parts": [part_values(part) for part in model.blend.parts],
-        "left_out": {name: left_out_values(one) for name, one in model.left_out.items()},
-        "training_cells": cell_values(model.cells),
-    }
+    head = {"format": FORMAT, "schema_version": SCHEMA_VERSION}
+    content = {**head, **{field.key: field.kind.write(field.take(model)) for field in FIELDS}}
     return {**content, "checksum": checksum(content)}
+
+
+def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the model that a file's content describes.
+
+    Raises
+    ------
+    KeyError, ValueError
+        The content is not what `model_values` returns.
+    """
+    known: dict[str, Any] = {}
+    for field in FIELDS:
+        if field.since > content["schema_version"]:
+            known[field.key] = field.default
+            continue
+        with _named(field.key):
+            known[field.key] = field.kind.read(content[field.key], field.key, known)
+    parts = known["parts"].parts
+    chains = [isinstance(part.scorer, ChainScorer) for part in parts]
+    expect(chains == [True] if known["method"] == "chain" else not any(chains), "parts must fit the method")
+    length = len(parts) + len(adaptation.SHIFTS)
+    expect(len(known["contexts"]) == length, f"contexts must have {length} entries")
+    expect(known["correction"] is None or known["target"] is not None, "correction must have a target")
+    report = {field.key: known[field.key] for field in FIELDS if field.attribute == "report"}
+    own = {field.attribute or field.key: known[field.key] for field in FIELDS if field.attribute != "report"}
+    return {**own, "report": report}
+
+
+@contextmanager
+def _named(key: str) -> Iterator[None]:
+    """Say in which key of the file something is wrong."""
+    try:
+        yield
+    except KeyError as error:
+        raise KeyError(*dict.fromkeys([*error.args, key])) from None
+    except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{key!r} is wrong, {error}") from None
 
 
 def checksum(content: Mapping[str, object]) -> str:
@@ -65,145 +437,20 @@ def checksum(content: Mapping[str, object]) -> str:
     return sha256(text.encode("ascii")).hexdigest()
 
 
-def part_values(part: Part) -> JsonObject:
-    """Return one part of a blend."""
-    terms = {name: getattr(part, name) for name in ("name", "intercept", "slope", "context")}
-    return {**terms, "scorer": scorer_values(part.scorer)}
-
-
-@singledispatch
-def scorer_values(scorer: object) -> JsonObject:
-    """Return a scorer, with its kind."""
-    raise TypeError(f"no file holds a {type(scorer).__name__}")
-
-
-@scorer_values.register
-def _vote_sum(scorer: VoteSum) -> JsonObject:
-    linear = scorer.linear
-    return {"kind": "vote-sum", "intercept": linear.intercept, "ones": _list(linear.ones), "zeros": _list(linear.zeros)}
-
-
-@scorer_values.register
-def _score_sum(scorer: ScoreSum) -> JsonObject:
-    return {
-        "kind": "score-sum",
-        "columns": list(scorer.columns),
-        "standardizer": _standardizer(scorer.standardizer),
-        "intercept": scorer.intercept,
-        "coef": _list(scorer.coef),
-    }
-
-
-@scorer_values.register
-def _vote_forest(scorer: VoteForest) -> JsonObject:
-    return {"kind": "vote-forest", "trees": _trees(scorer.trees)}
-
-
-@scorer_values.register
-def _score_forest(scorer: ScoreForest) -> JsonObject:
-    return {
-        "kind": "score-forest",
-        "standardizer": _standardizer(scorer.standardizer),
-        "trees": _trees(scorer.trees),
-    }
-
-
-@scorer_values.register
-def _chain(scorer: ChainScorer) -> JsonObject:
-    spec, kept = scorer.spec, scorer.kept
-    cells = cell_values(kept.joint)
-    cells |= {"group_by": kept.group_by, "folds": list(kept.folds), "weighting": kept.weighting}
-    if scorer.table is None:  # what a later fit from these cells must come back to
-        cells["p"] = _list(scorer.predict(kept.joint.patterns))
-    return {
-        "kind": "chain",
-        "recipe": spec.recipe,
-        "ensembler": {"name": spec.ensembler, "params": dict(spec.params), "random_state": spec.random_state},
-        "calibrator": spec.calibrator,
-        "table": None if scorer.table is None else table_values(scorer.table),
-        "cells": cells,
-    }
-
-
-def _standardizer(found: Standardizer) -> JsonObject:
-    knots = [{"scores": _list(scores), "ranks": _list(ranks)} for scores, ranks in found.knots]
-    return {"knots": knots, "centre": _list(found.centre), "scale": _list(found.scale)}
-
-
-def _trees(trees: Trees) -> JsonObject:
-    return {name: _list(values) for name, values in trees.arrays().items()}
-
-
-def rule_values(rule: object) -> JsonObject:
-    """Return how a prior is estimated."""
-    if isinstance(rule, FixedPrior):
-        return {"rule": "fixed", **vars(rule.estimate)}
-    if isinstance(rule, BelievedPrior):
-        return {"rule": "believed", **vars(rule.belief), "panel": rule_values(rule.rule)}
-    assert isinstance(rule, LearnedPrior)  # the other one
-    return {"rule": "learned", "profiles": rule.profiles_.tolist(), "priors": _list(rule.priors_)}
-
-
-def misfit_values(misfit: Misfit) -> JsonObject:
-    """Return how far P may be off."""
-    parts = {name: getattr(misfit, name) for name in ("n_datasets", "cell_spread")}
-    worst = None if misfit.worst is None else _list(misfit.worst)
-    return {"mean": _list(misfit.mean), "covariance": misfit.covariance.tolist(), **parts, "worst": worst}
-
-
-def correction_values(correction: Correction) -> JsonObject:
-    """Return the correction learned from labels of one dataset."""
-    rest = {name: value for name, value in vars(correction).items() if name != "misfit"}
-    return {**rest, "prior": dict(vars(correction.prior)), "covariance": correction.covariance.tolist()}
-
-
-def left_out_values(one: LeftOut) -> JsonObject:
-    """Return a training dataset's log-odds by fits without it."""
-    return {"log_odds": _list(one.score), "ones": _list(one.ones), "zeros": _list(one.zeros)}
-
-
-def voter_values(voter: Voter) -> JsonObject:
-    """Return a voter, and the parts of its name."""
-    parts = {"name": voter.name, "id": voter.id, "version": voter.version, "model": voter.model}
-    return {**parts, "details": dict(voter.details)}
-
-
-def table_values(table: Table) -> JsonObject:
-    """Return the columns of a table of patterns."""
-    return {name: _list(values) for name, values in vars(table).items()}
-
-
-def cell_values(cells: Cells) -> JsonObject:
-    """Return training cells, each with its count."""
-    pattern, group, label = np.nonzero(cells.counts)
-    return {
-        "groups": list(cells.groups),
-        "patterns": pattern_text(cells.patterns),
-        "cell_pattern": pattern.tolist(),
-        "cell_group": group.tolist(),
-        "cell_label": label.tolist(),
-        "cell_count": cells.counts[pattern, group, label].tolist(),
-    }
-
-
-def _list(values: npt.NDArray[Any]) -> list[Any]:
-    return list(values.tolist())
-
-
 def write_document(content: Mapping[str, object], path: str | Path) -> None:
     """Write the content of a model file with its checksum; a reader sees the old file or the new one, never a part."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"`path` must be a file in an existing folder. Got {str(path)!r}.")
     with whole_file(path) as scratch:
-        scratch.write_text(_text(dict(content)) + "\n", encoding="ascii")
+        scratch.write_text(_pretty(dict(content)) + "\n", encoding="ascii")
 
 
-def _text(value: object, depth: int = 0) -> str:
+def _pretty(value: object, depth: int = 0) -> str:
     """Return JSON with an entry of an object a line, and arrays on one, so that people can read it."""
     inner = "\n" + " " * (depth + 1)
     if isinstance(value, dict) and value:
-        entries = [f"{json.dumps(name)}: {_text(entry, depth + 1)}" for name, entry in value.items()]
+        entries = [f"{json.dumps(name)}: {_pretty(entry, depth + 1)}" for name, entry in value.items()]
     elif isinstance(value, list) and value and isinstance(value[0], dict):
         entries = [json.dumps(entry, allow_nan=False) for entry in value]
     else:

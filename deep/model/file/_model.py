@@ -115,10 +115,6 @@ def _shapley(predict: "Predict", votes: npt.NDArray[np.int8], cast: npt.NDArray[
     return found
 
 
-METHODS = ("average", "chain", "own-labels", "stack", "votes")
-"""How a model can have been fitted."""
-
-
 @dataclass(frozen=True, eq=False)
 class Model:
     """Judges, how their votes are added up, and the prior of a dataset without labels.

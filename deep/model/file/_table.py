@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deep.model.chain import Chain
-    from deep.model.file._model import Model
 
 
 MAX_TABLE_VOTERS = 10
@@ -308,7 +307,15 @@ def votes_of_voters(voters: Sequence[Voter], votes: VotesLike) -> VoteMatrix | n
     return as_votes(votes) if np.ndim(cast("Any", votes)) == 0 else cast("npt.ArrayLike", votes)
 
 
-def votes_of(model: "Model", votes: VotesLike) -> VoteMatrix:
+class HasVoters(Protocol):
+    """A model, of which the voters alone are looked at."""
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        """Return the voters, in the order of a pattern."""
+
+
+def votes_of(model: HasVoters, votes: VotesLike) -> VoteMatrix:
     """Return votes as a matrix, for what takes no array of them.
 
     Raises

@@ -7,14 +7,13 @@ from itertools import repeat
 import numpy as np
 
 from deep import calibration, ensembles
-from deep._util.checks import Floats, Texts, Votes, check_choice, numbered
+from deep._util.checks import Floats, Texts, check_choice, numbered
 from deep._util.odds import logit
 from deep.exceptions import InputError
-from deep.features import Cells
 from deep.model import adaptation, chain, stack
-from deep.model.file import MAX_TABLE_VOTERS, ChainScorer, Model, Table, look_up, pattern_grid, voters_of
+from deep.model.file import MAX_TABLE_VOTERS, ChainScorer, Model, Table, look_up, pattern_grid
 from deep.model.linear import Rows
-from deep.model.regimes._defaults import report_of
+from deep.model.regimes._finish import finish
 from deep.model.score import Blend, Part
 from deep.records import VoteMatrix
 
@@ -39,68 +38,69 @@ def chain_model(
     spec = chain.ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
     fitted, cells = chain.fit_chain(spec, kept.training()), kept.by_dataset
     few = len(best.prompts) <= MAX_TABLE_VOTERS
-    grid = pattern_grid(len(best.prompts)) if few else cells.patterns
-    scorer = ChainScorer(spec, kept, Table(fitted.predict(grid), fitted.uncalibrated(grid)) if few else None)
-    points = _left_out(spec, kept, grid, run, table=few) if kept.n_units >= adaptation.MIN_DATASETS else []
-    blend = Blend((Part("chain", scorer),))
-    rule, priors = _rule(points, cells, scorer, recipe)
-    rows = [
+    patterns = pattern_grid(len(best.prompts)) if few else cells.patterns
+    table = Table(fitted.predict(patterns), fitted.uncalibrated(patterns)) if few else None
+    scorer = ChainScorer(spec, kept, table)
+    counts = cells.counts.astype(float).swapaxes(0, 1)
+
+    # The log-odds of each dataset by a chain fitted without it; where datasets are few, by the one fitted on all.
+    enough = kept.n_units >= adaptation.MIN_DATASETS
+    log_odds: Iterable[Floats]
+    if enough:
+        by_unit = chain.predict_left_out(spec, kept, patterns, run)
+        held = np.column_stack([look_up(p, cells.patterns) for p in by_unit.T]) if few else by_unit
+        log_odds = logit(held[:, kept.units]).T
+    else:
+        log_odds = repeat(logit(scorer.predict(cells.patterns)))
+    points = [adaptation.LeftOut(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
+
+    # The prior of a new dataset, and of each training dataset from the others.
+    priors: list[adaptation.PriorEstimate] = []
+    if recipe == "paper":
+        even = adaptation.PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
+        rule: adaptation.PriorRule = adaptation.FixedPrior(even)
+        priors = [even] * len(points) if enough else []
+    else:
+        profiles = [adaptation.profile_of(one.score, one.ones + one.zeros) for one in points]
+        learned = rule = adaptation.LearnedPrior().fit(profiles, [one.prior for one in points])
+        priors = learned.left_out(profiles) if enough else []
+    moved = [
         adaptation.LeftOutRows(prior.line(one.score), one.ones, one.zeros, np.arange(len(one.score)))
-        for one, prior in zip(points, priors, strict=True)
+        for one, prior in zip(points, priors, strict=False)
     ]
-    shifts = [prior.threshold for prior in priors]
-    merged = {name: one.merged() for name, one in zip(cells.groups, rows, strict=False)}
-    return Model(
-        voters=voters_of(best.prompts, provenance),
-        score_names=(),
+
+    blend, rows = Blend((Part("chain", scorer),)), Rows.from_arrays(cells.patterns)
+    return finish(
+        blend,
+        rule,
+        adaptation.learn_misfit(moved),
+        stack.mean_contexts(blend, [replace(rows, weights=size) for size in counts.sum(axis=-1)]),
+        {name: one.merged() for name, one in zip(cells.groups, moved, strict=False)},
+        [prior.threshold for prior in priors],
+        cells,
+        _chosen(best, fitted),
         method="chain",
-        blend=blend,
-        prior_rule=rule,
-        misfit=adaptation.learn_misfit(rows),
-        contexts=_contexts(blend, cells),
-        cells=cells,
-        left_out=merged,
-        report=report_of(_chosen(best, fitted), cells, merged, shifts, provenance, notes=[*notes, *_few_note(kept)]),
+        provenance=provenance,
+        notes=[*notes, *([] if enough else [FEW_DATASETS.format(kept.n_units)])],
     )
 
 
-def _left_out(
-    spec: chain.ChainSpec, kept: chain.KeptCells, grid: Votes, run: chain.MapLike, *, table: bool
-) -> list[adaptation.LeftOut]:
-    """Return each dataset's log-odds by the chain fitted without it; `table`: `grid` holds every pattern."""
-    cells = kept.by_dataset
-    by_unit = chain.predict_left_out(spec, kept, grid, run)
-    held = np.column_stack([look_up(p, cells.patterns) for p in by_unit.T]) if table else by_unit
-    return _by_dataset(logit(held[:, kept.units]).T, cells)
-
-
-def _by_dataset(log_odds: Iterable[Floats], cells: Cells) -> list[adaptation.LeftOut]:
-    """Return the points of each dataset, from the log-odds of all patterns there."""
-    counts = cells.counts.astype(float).swapaxes(0, 1)
-    return [adaptation.LeftOut(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
-
-
-def _rule(
-    points: Sequence[adaptation.LeftOut], cells: Cells, scorer: ChainScorer, recipe: str
-) -> tuple[adaptation.PriorRule, list[adaptation.PriorEstimate]]:
-    """Return how the prior of a new dataset is told, and those of the training datasets, each from the others."""
-    if recipe == "paper":
-        even = adaptation.PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
-        return adaptation.FixedPrior(even), [even] * len(points)
-    seen = points or _by_dataset(repeat(logit(scorer.predict(cells.patterns))), cells)
-    profiles = [adaptation.profile_of(one.score, one.ones + one.zeros) for one in seen]
-    rule = adaptation.LearnedPrior().fit(profiles, [one.prior for one in seen])
-    return rule, rule.left_out(profiles) if points else []
-
-
-def _contexts(blend: Blend, cells: Cells) -> Floats:
-    """Return the contexts of the mean training dataset."""
-    rows = Rows.from_arrays(cells.patterns)
-    sizes = cells.counts.sum(axis=-1).astype(float)
-    return stack.mean_contexts(blend, [replace(rows, weights=size) for size in sizes.T])
+FEW_DATASETS = (
+    "{} training dataset(s) without common documents do not show how far a new one may lie from them: intervals are "
+    f"guesses until there are {adaptation.MIN_DATASETS}."
+)
 
 
 def _chosen(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, object]:
+    """Return the parts of a chain, the scores by which they were chosen, and the map of its calibrator."""
+    curve = None
+    if fitted.calibrator is not None:
+        numbers = {
+            name: np.asarray(value).tolist()
+            for name, value in vars(fitted.calibrator).items()
+            if name.endswith("_") and isinstance(value, float | np.ndarray)
+        }
+        curve = {"fitted": numbers, "from": CURVE.tolist(), "to": fitted.calibrator.transform(CURVE).tolist()}
     return {
         "ensembler": best.ensembler,
         "params": dict(best.params),
@@ -111,29 +111,8 @@ def _chosen(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, object]
             "balanced_accuracy": best.inner_balanced_accuracy,
             "accuracy": best.inner_accuracy,
         },
-        "calibrator_map": _calibrator_map(fitted),
+        "calibrator_map": curve,
     }
-
-
-def _calibrator_map(found: "chain.Chain") -> dict[str, object] | None:
-    """Return the calibrator's fitted numbers and its curve; None where there is none."""
-    if found.calibrator is None:
-        return None
-    fitted = {
-        name: np.asarray(value).tolist()
-        for name, value in vars(found.calibrator).items()
-        if name.endswith("_") and isinstance(value, float | np.ndarray)
-    }
-    return {"fitted": fitted, "from": CURVE.tolist(), "to": found.calibrator.transform(CURVE).tolist()}
-
-
-def _few_note(kept: chain.KeptCells) -> list[str]:
-    if kept.n_units >= adaptation.MIN_DATASETS:
-        return []
-    return [
-        f"{kept.n_units} training dataset(s) without common documents do not show how far a new one may lie from "
-        f"them: intervals are guesses until there are {adaptation.MIN_DATASETS}."
-    ]
 
 
 STACK = "Stack"
@@ -206,10 +185,21 @@ def fit_chosen_chain(
     tried = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, chain.UNCALIBRATED)
     calibrators = _named(options.calibrator or tried, (*calibration.CALIBRATOR_NAMES, chain.UNCALIBRATED), "calibrator")
     ensemblers = _named(options.ensembler or ensembles.default_ensemblers(), ensembles.ENSEMBLER_NAMES, "ensembler")
-    folds = _folds(votes, recipe, groups, random_state)
+    folds = chain.inner_folds(votes, recipe, random_state=random_state)
+    if groups is not None and folds.group_by == "dataset":
+        folds = chain.InnerFolds(chain.grouped(numbered(groups)[1], chain.chain_limit(votes)), folds.group_by)
     training = chain.collapse_folds(votes, folds, options.weighting or recipe.weighting)
     if searched is None:
-        searched = _search(training, recipe, options, ensemblers, calibrators, random_state, run)
+        tasks = chain.chain_tasks(
+            training,
+            recipe,
+            sizes=SIZES if options.sizes is None else options.sizes,
+            ensemblers=ensemblers,
+            calibrators=calibrators,
+            selector=options.selector or "auto",
+            random_state=random_state,
+        )
+        searched = chain.search(tasks, training.cells.patterns, run)
     else:
         searched = [
             c for c in searched if c.ensembler in ensemblers and (c.calibrator or chain.UNCALIBRATED) in calibrators
@@ -221,35 +211,6 @@ def fit_chosen_chain(
     )
     notes = [note for note in (in_groups, None if options.ensembler else ensembles.left_out_note()) if note]
     return chain_model(best, kept, name, provenance, random_state=random_state, run=run, notes=notes)
-
-
-def _folds(votes: VoteMatrix, recipe: chain.Recipe, groups: Texts | None, random_state: int) -> chain.InnerFolds:
-    """Return the inner folds: those of the recipe, or the groups that were given where it leaves out datasets."""
-    folds = chain.inner_folds(votes, recipe, random_state=random_state)
-    if groups is None or folds.group_by == "fold":
-        return folds
-    return chain.InnerFolds(chain.grouped(numbered(groups)[1], chain.chain_limit(votes)), folds.group_by)
-
-
-def _search(
-    training: chain.TrainingSet,
-    recipe: chain.Recipe,
-    options: ChainOptions,
-    ensemblers: Sequence[str],
-    calibrators: Sequence[str],
-    random_state: int,
-    run: chain.MapLike,
-) -> "list[chain.Candidate]":
-    tasks = chain.chain_tasks(
-        training,
-        recipe,
-        sizes=SIZES if options.sizes is None else options.sizes,
-        ensemblers=ensemblers,
-        calibrators=calibrators,
-        selector=options.selector or "auto",
-        random_state=random_state,
-    )
-    return chain.search(tasks, training.cells.patterns, run)
 
 
 def _named(given: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:

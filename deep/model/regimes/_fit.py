@@ -168,90 +168,99 @@ def fit_asked(
     provenance: Mapping[str, object] | None = None,
 ) -> Model:
     """Fit as :func:`fit`, beside other fits that share some of the work."""
-    own = asked.own
-    soft, given = _scores(scores, len(votes.labels)), _groups(work.groups, len(votes.labels))
-    known = provenance or {}
+    own, n = asked.own, len(votes.labels)
+    soft = None if scores is None else as_numbers(scores, "scores")
+    if soft is not None:
+        check_consistent_length(soft, n, "scores")
+    groups: Texts | None = None
+    if work.groups is not None:
+        group_names, position = numbered(work.groups)
+        groups = np.array(group_names, dtype=object)[position]
+        check_consistent_length(groups, n, "groups")
     check_seed(random_state)
     check_some_votes(votes.votes)
-    mine = _target(votes, target)
-    training = (votes.labels >= 0) & (votes.datasets != mine if mine is not None else True)
-    if not training.any():
-        if asked.asked:
-            raise InputError("`votes` must have labeled rows of other datasets for the options given. Got none.")
-        return _without_others(votes, mine, known, share, random_state, decide)
-    every = bool(training.all())  # of which a copy would take the memory again
-    labeled = votes if every else votes.rows(training)
-    kept = soft if soft is None or every else soft[training]
-    check_both_classes(labeled.labels, labeled.datasets)
-    check_some_votes(labeled.votes)
-    if asked.asked and own is None:
-        of = None if given is None else given[training]
-        model = fit_chosen_chain(
-            labeled, asked, known, random_state=random_state, run=work.run, groups=of, searched=work.searched
-        )
-    else:
-        of = training_groups(labeled, random_state=random_state) if given is None else given[training]
-        names = _score_names(score_names, kept)
-        model = _fit_others(labeled, kept, names, of, known, own, random_state=random_state, work=work)
-    model = model.believing(share)
-    if mine is None:
-        return _deciding(model, decide, model.cells.patterns)
-    own_rows = votes.datasets == mine
-    own_scores = soft[own_rows] if soft is not None and model.score_names else None
-    return _adapted(model, votes.rows(own_rows), mine, own_scores, decide=decide)
-
-
-def _target(votes: VoteMatrix, target: str | None) -> str | None:
-    """Return the user's own dataset: the one named, or the only one where some of its rows have no label."""
-    names, labeled = votes.dataset_names, votes.labels >= 0
+    known, names, is_labeled = provenance or {}, votes.dataset_names, votes.labels >= 0
     if target is not None and target not in names:
         raise InputError(f"`target` must be a dataset of the votes. Got {target!r}.")
-    if target is None and len(names) == 1 and labeled.any() and not labeled.all():
-        return names[0]
-    return target
+    if target is None and len(names) == 1 and is_labeled.any() and not is_labeled.all():
+        target = names[0]
+
+    # Without labels of other datasets there is nothing to transfer from.
+    is_training = is_labeled & (votes.datasets != target if target is not None else True)
+    if not is_training.any():
+        if asked.asked:
+            raise InputError("`votes` must have labeled rows of other datasets for the options given. Got none.")
+        return _fit_on_target_alone(votes, target, known, share, random_state, decide)
+
+    # A copy of ten million rows would double the memory, so select only if something is left out.
+    every = bool(is_training.all())
+    training = votes if every else votes.rows(is_training)
+    training_scores = soft if soft is None or every else soft[is_training]
+    check_both_classes(training.labels, training.datasets)
+    check_some_votes(training.votes)
+    if groups is not None:
+        groups = groups[is_training]
+    if asked.asked and own is None:
+        model = fit_chosen_chain(
+            training, asked, known, random_state=random_state, run=work.run, groups=groups, searched=work.searched
+        )
+    else:
+        groups = training_groups(training, random_state=random_state) if groups is None else groups
+        model = _fit_stack_or_average(training, training_scores, score_names, groups, known, own, random_state, work)
+    model = model.believing(share)
+    if target is None:
+        return _deciding(model, decide, model.cells.patterns)
+    is_target = votes.datasets == target
+    target_scores = soft[is_target] if soft is not None and model.score_names else None
+    return _adapted(model, votes.rows(is_target), target, target_scores, decide=decide)
 
 
-def _without_others(
+def _fit_on_target_alone(
     votes: VoteMatrix,
-    mine: str | None,
+    target: str | None,
     known: Mapping[str, object],
     share: Belief | str | None,
     random_state: int,
     decide: str | None,
 ) -> Model:
     """Fit on the user's own votes, with some labels of them or none."""
-    if mine is None or not (votes.labels >= 0).any():
+    if target is None or not (votes.labels >= 0).any():
         model = fit_votes(votes, known, random_state=random_state).believing(share)
         return _deciding(model, decide, votes.votes)
-    rows = votes.rows(votes.datasets == mine)
+    rows = votes.rows(votes.datasets == target)
     if not chain.enough_for_folds(rows):
-        return _adapted(fit_votes(votes, known, random_state=random_state).believing(share), rows, mine, decide=decide)
+        model = fit_votes(votes, known, random_state=random_state).believing(share)
+        return _adapted(model, rows, target, decide=decide)
     model = fit_own_labels(rows, known, random_state=random_state).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
     return _deciding(model, decide, rows.votes)
 
 
-def _fit_others(
-    labeled: VoteMatrix,
+def _fit_stack_or_average(
+    training: VoteMatrix,
     scores: Floats | None,
-    score_names: tuple[str, ...],
+    score_names: Sequence[str],
     groups: Texts,
     known: Mapping[str, object],
     own: str | None,
-    *,
     random_state: int,
     work: SharedWork,
 ) -> Model:
     """Fit the stack, or the average where datasets are few."""
+    names: tuple[str, ...] = ()
+    if scores is not None:
+        names = tuple(score_names) or tuple(f"score {j + 1}" for j in range(scores.shape[1]))
+        if len(names) != scores.shape[1]:
+            raise InputError(f"`score_names` must be one a column of `scores`, {scores.shape[1]}. Got {len(names)}.")
     n = len(numbered(groups)[0])
     if own == STACK and n < MIN_DATASETS:
         raise InputError(f"`ensembler` must not be 'Stack' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
     if own == STACK or (own is None and n >= MIN_DATASETS):
         return fit_stack(
-            labeled, scores, score_names, groups, known, random_state=random_state, fits=work.fits, run=work.run
+            training, scores, names, groups, known, random_state=random_state, fits=work.fits, run=work.run
         )
     notes = [] if scores is None else [f"Scores were not used: that takes {MIN_DATASETS} labeled datasets."]
-    return fit_few(labeled, groups, known, random_state=random_state, notes=notes)
+    return fit_few(training, groups, known, random_state=random_state, notes=notes)
 
 
 def _deciding(model: Model, decide: str | None, votes: Votes) -> Model:
@@ -266,28 +275,3 @@ def _adapted(
     model: Model, rows: VoteMatrix, name: str, scores: Floats | None = None, *, decide: str | None = None
 ) -> Model:
     return model.adapted(rows, rows.labels, scores=scores, documents=rows.document_ids, target=name, decide=decide)
-
-
-def _groups(groups: npt.ArrayLike | None, n: int) -> Texts | None:
-    if groups is None:
-        return None
-    names, position = numbered(groups)
-    found = np.array(names, dtype=object)[position]
-    check_consistent_length(found, n, "groups")
-    return found
-
-
-def _scores(scores: npt.ArrayLike | None, n: int) -> Floats | None:
-    if scores is None:
-        return None
-    found = as_numbers(scores, "scores")
-    check_consistent_length(found, n, "scores")
-    return found
-
-
-def _score_names(names: Sequence[str], scores: Floats | None) -> tuple[str, ...]:
-    if scores is None:
-        return ()
-    if names and len(names) != scores.shape[1]:
-        raise InputError(f"`score_names` must be one a column of `scores`, {scores.shape[1]}. Got {len(names)}.")
-    return tuple(names) or tuple(f"score {j + 1}" for j in range(scores.shape[1]))

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from scipy.special import logit
 
 from deep.exceptions import InputError
 from deep.model import fit, load
-from deep.model.file._document import checksum
+from deep.model.file import _document, checksum
 from tests.model.file.models import MAKERS, model_of, new_rows
 from tests.model.fitted import QUICK, small_votes
 
@@ -224,8 +225,29 @@ def test_a_voter_with_a_line_break_is_refused(model, tmp_path):
     """Its name would be executed where it ends the comment of an SQL script."""
     first, *others = model.document()["voters"]
     voters = [first | {"name": "a\n; DROP TABLE votes; --"}, *others]
-    with pytest.raises(InputError, match=r"`voters` must be printable text on one line. Got the control character"):
+    with pytest.raises(
+        InputError, match=r"`voters.name` must be printable text on one line. Got the control character"
+    ):
         load(changed(model, tmp_path, voters=voters))
+
+
+def test_a_key_of_a_later_schema_has_its_default_in_earlier_files(model, tmp_path, monkeypatch):
+    """A field of the table is written, read, required from its schema on, and its default before."""
+    earlier = json.loads(written(model, tmp_path).read_text())
+    (notes,) = (field for field in _document.FIELDS if field.key == "notes")
+    version = _document.SCHEMA_VERSION + 1
+    field = replace(notes, key="remarks", since=version, default=["none"])
+    monkeypatch.setattr(_document, "FIELDS", (*_document.FIELDS, field))
+    for module in ("_document", "_load"):
+        monkeypatch.setattr(f"deep.model.file.{module}.SCHEMA_VERSION", version)
+    (tmp_path / "model.json").write_text(json.dumps(earlier))
+    old = load(tmp_path / "model.json")
+    assert old.report["remarks"] == ["none"]
+    new = load(written(replace(old, report={**old.report, "remarks": ["said"]}), tmp_path))
+    assert new.report["remarks"] == ["said"]
+    assert new.document()["schema_version"] == version
+    with pytest.raises(InputError, match="no key 'remarks'"):
+        load(changed(new, tmp_path, remarks=...))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +259,7 @@ def test_a_voter_with_a_line_break_is_refused(model, tmp_path):
         ("cell_count", [0.5], "whole numbers"),
         ("cell_label", [[0]], "whole numbers"),
         ("groups", [{"dataset": 1}], "text"),
-        ("cell_pattern", [0], "arrays of one length"),
+        ("cell_pattern", [0], "cell_group must have 1 entries"),
         ("cell_count", [True], "cell_count must be whole numbers"),
         ("groups", ["a\nb"], r"`groups` must be printable .* U\+000A"),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deep.exceptions import InputError
 from deep.model import load
-from deep.model.file._document import checksum
+from deep.model.file import checksum
 from tests.model.file.models import model_of, new_rows
 
 
@@ -64,7 +64,7 @@ def refuse(kind, key, value, message, folder):
         ("voters", [], "voters must be named once each"),
         ("voters", 3, "'voters' is wrong"),
         ("voters.1.name", "judge-0", "voters must be named once each"),
-        ("voters.1.name", 7, "voters must have names that are text"),
+        ("voters.1.name", 7, "voters.name must be text"),
         ("voters.1.details", 7, "'voters' is wrong"),
         ("versions", ..., "no key 'versions'"),
         ("created", 3, "created must be a str"),
@@ -73,7 +73,7 @@ def refuse(kind, key, value, message, folder):
         ("method", "mine", "method must be known, not 'mine'"),
         ("method", ["stack"], "method must be known"),
         ("method", "chain", "parts must fit the method"),
-        ("target", 7, "target must have names that are text"),
+        ("target", 7, "target must be text"),
         ("target", "a\nb", r"`target` must be printable"),
         ("contexts", [0.0], "contexts must have 29 entries"),
         ("contexts", ["0"] * 29, "contexts must hold numbers"),
@@ -94,7 +94,7 @@ def refuse(kind, key, value, message, folder):
         ("left_out.a.ones", [1.0], "left_out.ones must have"),
         ("left_out.a", {"log_odds": [0.0], "ones": [1.0], "zeros": [-1.0]}, "weights of 0 or more"),
         ("left_out.a", {"log_odds": [0.0], "ones": [1.0], "zeros": [0.0]}, "left_out must hold both labels"),
-        ("left_out.a", {"log_odds": [], "ones": [], "zeros": []}, "left_out must have weights"),
+        ("left_out.a", {"log_odds": [], "ones": [], "zeros": []}, "left_out must hold both labels"),
         ("left_out.a.log_odds", "abc", "left_out.log_odds must hold numbers"),
         ("training_cells", -1, "'training_cells' is wrong"),
         ("prior.rule", "mine", "rule must be known"),
@@ -104,7 +104,7 @@ def refuse(kind, key, value, message, folder):
         ("prior.profiles", [list(range(25, 0, -1))] * 4, "prior.profiles must not fall"),
         ("prior.profiles", 3, "'prior' is wrong"),
         ("prior", {"rule": "learned", "profiles": [], "priors": []}, "prior.profiles must be one a prior"),
-        ("correction", {}, "no key 'intercept' in 'correction'"),
+        ("correction", {}, "no key 'prior' in 'correction'"),
     ],
 )
 def test_content_that_no_stack_has_is_refused(key, value, message, tmp_path):
@@ -160,7 +160,7 @@ def test_sound_trees_are_taken(tmp_path):
         ({"right": [2, 1, 3, 5, 4, 5]}, "trees must end in their leaves"),
         ({"left": [9, 1, 2, 4, 4, 5]}, "trees.left is out of range"),
         ({"left": [-1, 1, 2, 4, 4, 5]}, "trees.left is out of range"),
-        ({"left": [1, 1, 2]}, "arrays of one length"),
+        ({"left": [1, 1, 2]}, "trees.left must have 6 entries"),
         ({"right": [2.0, 1, 2, 5, 4, 5]}, "trees.right must be whole numbers"),
         ({"feature": [3, -1, -1, 2, -1, -1]}, "trees.feature is out of range"),
         ({"feature": [-2, -1, -1, 2, -1, -1]}, "trees.feature is out of range"),
@@ -171,7 +171,7 @@ def test_sound_trees_are_taken(tmp_path):
         ({"threshold": ["0.5"] * 6}, "trees.threshold must hold numbers"),
         ({"p": [0, 0.2, 1.9, 0, 0.4, 0.6]}, "trees.p must lie between 0 and 1"),
         ({"p": [0, False, 0.9, 0, 0.4, 0.6]}, "trees.p must hold numbers"),
-        ({"roots": []}, "trees must have arrays"),
+        ({"roots": []}, "trees.roots must begin with 0 and ascend"),
         ({"roots": [6]}, "trees.roots is out of range"),
         ({"roots": [1, 3]}, "trees.roots must begin with 0 and ascend"),
         ({"roots": [0, 0]}, "trees.roots must begin with 0 and ascend"),
@@ -189,12 +189,12 @@ def test_trees_that_no_forest_has_are_refused(changes, message, tmp_path):
         ("columns", [0, 5], "scorer.columns is out of range"),
         ("columns", [0.0, 1.0], "scorer.columns must be whole numbers"),
         ("coef", [1.0], "scorer.coef must have 2 entries"),
-        ("standardizer.knots", [], "knots must be one a column"),
+        ("standardizer.knots", [], "standardizer.knots must have 2 entries"),
         ("standardizer.knots.1.scores", [1.0, 0.5], "knots"),
         ("standardizer.knots.1", {"scores": [1.0, 0.5], "ranks": [0.0, 1.0]}, "knots must ascend"),
         ("standardizer.knots.1", {"scores": [0.5, 0.5], "ranks": [0.0, 1.0]}, "knots must ascend"),
         ("standardizer.knots.1", {"scores": [], "ranks": []}, "knots must ascend"),
-        ("standardizer.knots.1", {"scores": [0.0, 1.0], "ranks": [0.0, 1.5]}, "ranks between 0 and 1"),
+        ("standardizer.knots.1", {"scores": [0.0, 1.0], "ranks": [0.0, 1.5]}, "knots.ranks must lie between 0 and 1"),
         ("standardizer.knots.1", {"scores": [0.0, 1.0], "ranks": [1.0, 0.0]}, "knots must ascend"),
         ("standardizer.scale", [0.0, 1.0], "standardizer.scale must be above 0"),
         ("standardizer.centre", [0.0], "standardizer.centre must have 2 entries"),
@@ -226,7 +226,7 @@ def test_sums_of_scores_that_no_stack_has_are_refused(key, value, message, tmp_p
         ("chain", "parts.0.scorer.table.uncalibrated", [True] * 27, "table.uncalibrated must hold numbers"),
         ("chain", "parts.0.scorer.table.p", [1.0] * 27, "table.p must not reach 0 or 1"),
         ("chain", "parts.0.scorer.recipe", "mine", "recipe must be known"),
-        ("chain", "parts.0.scorer.ensembler.name", "Nothing", "ensembler must be known"),
+        ("chain", "parts.0.scorer.ensembler.name", "Nothing", "ensembler.name must be known"),
         ("chain", "parts.0.scorer.ensembler.random_state", "0", "ensembler.random_state must be whole numbers"),
         ("chain", "parts.0.scorer.ensembler.params", 5, "'parts' is wrong"),
         ("chain", "parts.0.scorer.calibrator", ["platt"], "calibrator must be known"),
