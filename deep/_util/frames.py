@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -188,9 +188,7 @@ def _columns(frame: Frame) -> dict[str, Column]:
             f"`frame` must be a data frame of pandas, Polars or pyarrow. Got {type(frame).__name__}. "
             "Give an array of votes with `voter_names`."
         )
-    _check_names(frame)
-    if hasattr(frame, "iloc"):
-        frame = frame.rename(columns=str)
+    frame = _with_names(frame)
     try:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -205,15 +203,15 @@ def _columns(frame: Frame) -> dict[str, Column]:
     return {name: Column(FramePlace(), name, table[name]) for name in table.column_names if name not in index}
 
 
-def _check_names(frame: Frame) -> None:
-    """Raise where a column of a pandas frame has neither text nor a whole number, as of a pivot, as its name."""
-    names = getattr(frame, "columns", ())
-    if hasattr(frame, "iloc"):
-        kinds = (str, int, np.integer)
-        wrong = next((name for name in names if not isinstance(name, kinds) or isinstance(name, bool)), None)
-        if wrong is not None:
-            raise InputError(f"`frame` must have text above every column. Got {wrong!r}. Rename the column.")
-        _check_unique(map(str, names))  # Arrow turns numbers into text
+def _with_names(frame: Any) -> Frame:
+    """Return a frame of pandas with text above every column, also where a pivot has put numbers there."""
+    if not hasattr(frame, "iloc"):
+        return cast("Frame", frame)
+    for name in frame.columns:
+        if not isinstance(name, str | int | np.integer) or isinstance(name, bool):
+            raise InputError(f"`frame` must have text above every column. Got {name!r}. Rename the column.")
+    _check_unique(map(str, frame.columns))
+    return cast("Frame", frame.rename(columns=str))
 
 
 def _check_unique(names: Iterable[str]) -> None:

@@ -287,7 +287,6 @@ def judge(function: Any = None, /, **options: Any) -> Any:
 
 SECONDS_BETWEEN_LOOKS = 0.5
 FAILED = Judgment(-1, "failed")
-NO_SOURCE = Judgment(-1, "no_source")
 RECENT = 100_000
 """Judgments that are kept in memory as well."""
 
@@ -395,9 +394,7 @@ class Calls:
         keys = [{column.name: _function(column).key(example) for column in columns} for example in examples]
         return [
             {voter: self._recent.get(key) or self.known(key) or self._failed.get(key) for voter, key in row.items()}
-            if example.has_texts
-            else dict.fromkeys(row, NO_SOURCE)
-            for row, example in zip(keys, examples, strict=True)
+            for row in keys
         ]
 
     def left(self, columns: "Sequence[PlannedVoter]", examples: Iterable[Example]) -> Iterator[float | None]:

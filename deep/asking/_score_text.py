@@ -12,8 +12,7 @@ import numpy as np
 from deep._util.checks import Votes
 from deep._util.entry_points import WRITER, load_own
 from deep._util.files import whole_file
-from deep.asking._functions import NO_SOURCE
-from deep.asking._plan import Plan, PlannedVoter, unbroken
+from deep.asking._plan import NO_SOURCE, Plan, PlannedVoter, unbroken
 from deep.asking._replay import ProgramId, Replay
 from deep.asking._vote_files import chunks
 from deep.judges import Question, run_program
@@ -56,7 +55,9 @@ def judgments_of_plan(
             rows[identity.dataset, identity.item][identity.voter] = judgment
     called = plan.calls.judgments(plan.functions, examples)
     made = zip(rows.values(), called, judge_offline(plan.offline, examples, tell=tell), strict=True)
-    return [asked | called | read for asked, called, read in made]
+    judgments = [asked | called | read for asked, called, read in made]
+    nothing = dict.fromkeys(plan.voters, NO_SOURCE)
+    return [found if example.has_texts else nothing for example, found in zip(examples, judgments, strict=True)]
 
 
 def read_samples(plan: Plan, examples: Sequence[Example], history: "History") -> "Iterator[tuple[Request, Judgment]]":

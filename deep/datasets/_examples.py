@@ -88,7 +88,9 @@ class Examples(ABC):
             more = f", and in {more_rows(lacking[1:])}" if lacking[1:] else ""
             place = f"{self.at(lacking[0])}{more}"
             if strict or len(lacking) == len(identities):
-                raise InputError(f"`examples` must have a source and a claim in every row. Got none {place}. Fill it in.")
+                raise InputError(
+                    f"`examples` must have a source and a claim in every row. Got none {place}. Fill it in."
+                )
             warnings.warn(
                 f"{len(lacking):,} of {len(identities):,} rows have no source or no claim, and no judge is asked about "
                 f"them (the reason is no_source): {place}.",
@@ -162,8 +164,9 @@ class _Rows(Examples):
         try:
             return super().check(strict=strict)
         except InputError as error:
-            others = [*self._faulty()][1:]
-            if not others or any(self.columns[field] not in self._present for field in self.needed):
+            whole_file = any(self.columns[field] not in self._present for field in self.needed)
+            others = [] if whole_file else [*self._faulty()][1:]
+            if not others:
                 raise
             raise InputError(f"{error} Not usable either: {more_rows(others)}.") from None
 

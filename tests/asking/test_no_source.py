@@ -1,4 +1,4 @@
-"""Rows without a source or a claim, as a retrieval that found nothing leaves them: no judge is asked, none ends a run."""
+"""Rows without a source or a claim, as a retrieval that found nothing leaves them: no judge is asked, no run ends."""
 
 import json
 
@@ -74,9 +74,11 @@ def test_judges_of_every_kind_are_not_asked(tmp_path, monkeypatch):
         return source == claim
 
     frame = pd.DataFrame(ROWS[::-1])
-    with ScriptedLLM(script) as server, pytest.warns(DeepWarning, match="3 of 5 rows have no source or no claim"):
+    judges = ["deep-numbers", ToyJudge(), mine, "quotes", "numbers"]
+    with ScriptedLLM(script) as server:
         options = {"llm": "tiny", "ledger": str(tmp_path / "l.sqlite"), "base_url": server.url}
-        votes = deep.ask(frame, ["deep-numbers", ToyJudge(), mine, "quotes", "numbers"], **options)
+        with pytest.warns(DeepWarning, match="3 of 5 rows have no source or no claim"):
+            votes = deep.ask(frame, judges, **options)
         count = server.count
     assert votes.votes.shape == (5, 5)
     assert (votes.votes[[0, 1, 3]] == -1).all()
@@ -100,7 +102,10 @@ def test_the_command_writes_the_reason_and_says_how_many(tmp_path, capsys, monke
     assert sorted(set(reasons.loc[reasons["reason"] == "no_source", "item_id"])) == ["2", "4", "5"]
     votes = deep.read_votes("v.parquet")
     assert len(votes.votes) == 5
-    assert {reason for each in read_reasons(["v.parquet"], votes) for reason in each.reasons} <= {"abstained", "no_source"}
+    assert {reason for each in read_reasons(["v.parquet"], votes) for reason in each.reasons} <= {
+        "abstained",
+        "no_source",
+    }
     assert main(["data", "check", str(path)]) == 0
     assert capsys.readouterr().out.endswith("3 rows have nothing to judge\n")
     assert main(["data", "check", str(path), "--strict"]) == 2

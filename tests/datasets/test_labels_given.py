@@ -62,7 +62,7 @@ def test_every_form_is_taken(form):
 @pytest.mark.parametrize("form", [[1, 0, 2, 1], [1, 0, 0.5, 1], [1, 0, "maybe", 1], pl.Series(["x"] * 4), [1, 0], 1.0])
 def test_what_is_no_label(form):
     """It is refused in one line; nothing is ever taken for a label."""
-    with pytest.raises(InputError, match="^`labels` must .*$"):
+    with pytest.raises(InputError, match=r"^`labels` must .*$"):
         as_labels(form, matrix())
 
 
@@ -81,7 +81,12 @@ RIGHT = dict(zip(FRAME["item_id"], FRAME["gold"], strict=True))
 
 def test_a_column_of_the_same_rows():
     """Filtered or shuffled, a column is aligned by the index that it shares with the votes."""
-    for frame in (FRAME, FRAME[FRAME["j"] == 1], FRAME.sample(frac=1, random_state=0), FRAME.set_index("item_id", drop=False)):
+    for frame in (
+        FRAME,
+        FRAME[FRAME["j"] == 1],
+        FRAME.sample(frac=1, random_state=0),
+        FRAME.set_index("item_id", drop=False),
+    ):
         labels = frame["gold"]
         assert labels_of(frame, labels) == {item: RIGHT[item] for item in frame["item_id"]}
         assert labels_of(frame, labels.iloc[::-1]) == {item: RIGHT[item] for item in frame["item_id"]}
@@ -106,7 +111,7 @@ def test_some_labels_of_the_rows():
 )
 def test_a_foreign_index_is_never_taken_by_position(frame, labels):
     """It is not known which row a label is of."""
-    with pytest.raises(InputError, match="^`labels` must .*$"):
+    with pytest.raises(InputError, match=r"^`labels` must .*$"):
         labels_of(frame, labels)
 
 
@@ -174,7 +179,11 @@ def test_every_step_takes_the_same_votes_and_labels(tmp_path):
     model = deep.fit(wide, labels=truth)
     some = np.where(np.arange(60) < 30, truth, -1)
     found = []
-    for name, frame in {"wide": wide.assign(dataset="data"), "long": long.assign(dataset="data"), "crowd": crowd}.items():
+    for name, frame in {
+        "wide": wide.assign(dataset="data"),
+        "long": long.assign(dataset="data"),
+        "crowd": crowd,
+    }.items():
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
         frame.to_parquet(tmp_path / f"{name}.parquet")
         for given in (frame, tmp_path / f"{name}.csv", str(tmp_path / f"{name}.parquet"), pl.from_pandas(frame)):

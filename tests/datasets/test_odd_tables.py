@@ -74,9 +74,10 @@ def told_in_one_line(read):
     try:
         return read()
     except InputError as error:
-        assert str(error).isprintable(), repr(str(error))
-        assert len(str(error)) < 1500
-        return None
+        said = str(error)
+    assert said.isprintable(), repr(said)
+    assert len(said) < 1500
+    return None
 
 
 @pytest.mark.parametrize("ending", ["csv", "frame", "parquet"])
@@ -96,20 +97,35 @@ def test_odd_kinds_are_read_or_refused_in_a_line(tmp_path, ending, role, layout)
         assert found is None or (found.votes == votes.votes).all(), kind
         if votes is not None and not layout:
             assert len(votes.votes) == N, kind
-        known = deep.VoteMatrix([[1]] * N, PLAIN["item_id"].to_pylist(), ["j"], ["d"] * N, [-1] * N)
-        for read in (read_scores, read_labels, lambda path: read_people(path, known), read_labels_of(known)):
+        for read in (read_scores, read_labels, people_of_known, labels_of_known):
             told_in_one_line(lambda given=given, read=read: read(given))
         if ending != "frame" and votes is not None:
             pieces = list(iter_votes(given, votes.voter_names))
             assert sum(len(piece.votes) for piece in pieces) == len(votes.votes), kind
 
 
-def read_labels_of(votes):
-    """Return a reader of labels of some votes."""
-    return lambda path: read_labels(path, votes)
+KNOWN = deep.VoteMatrix([[1]] * N, PLAIN["item_id"].to_pylist(), ["j"], ["d"] * N, [-1] * N)
 
 
-HEADERS = ["", "\n\n", "sep=;\n", "dataset,item_id,a", "dataset,item_id,a\n", "task,worker,label\n", "dataset;item_id;a\n"]
+def people_of_known(given):
+    """Read the labels of people of some votes."""
+    return read_people(given, KNOWN)
+
+
+def labels_of_known(given):
+    """Read labels of some votes."""
+    return read_labels(given, KNOWN)
+
+
+HEADERS = [
+    "",
+    "\n\n",
+    "sep=;\n",
+    "dataset,item_id,a",
+    "dataset,item_id,a\n",
+    "task,worker,label\n",
+    "dataset;item_id;a\n",
+]
 
 
 @pytest.mark.parametrize("header", HEADERS)
@@ -136,7 +152,9 @@ def test_ids_as_long_as_texts_take_no_step_a_letter(tmp_path, monkeypatch):
 
     steps = itertools.count()
     monkeypatch.setattr(columns, "mixed", lambda values, mixed=columns.mixed: (next(steps), mixed(values))[1])
-    parquet.write_table(pa.table({**PLAIN, "item_id": [f"{k}é{'x' * 10**6}" for k in range(N)]}), tmp_path / "t.parquet")
+    parquet.write_table(
+        pa.table({**PLAIN, "item_id": [f"{k}é{'x' * 10**6}" for k in range(N)]}), tmp_path / "t.parquet"
+    )
     assert len(deep.read_votes(tmp_path / "t.parquet").votes) == N
     assert next(steps) < 100
 
@@ -177,7 +195,9 @@ def test_a_column_that_seems_to_be_a_known_one(tmp_path, ending, name):
     """It is refused with both names; `ignore` leaves it out, and then the known one is free."""
     given = written(pa.table({**PLAIN, name: PLAIN["k"]}), ending, tmp_path)
     meant = name.strip().casefold() if name.strip().casefold() in ("document_id", "family") else "label"
-    with pytest.raises(InputError, match=f"Got {name!r}, which may be the column {meant!r}. Rename it, or leave it out"):
+    with pytest.raises(
+        InputError, match=f"Got {name!r}, which may be the column {meant!r}. Rename it, or leave it out"
+    ):
         deep.read_votes(given)
     with pytest.raises(InputError, match=f"which may be the column {meant!r}"):
         read_scores(given)
