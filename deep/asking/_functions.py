@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overlo
 from uuid import uuid4
 
 from deep._util import sqlite_log
-from deep.asking._options import NO_SOURCE, NOT_ASKED, AskProgress, ProgressCallback
+from deep.asking._options import NOT_ASKED, AskProgress, ProgressCallback
 from deep.exceptions import InputError, printable
 from deep.judges import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
@@ -394,9 +394,7 @@ class Calls:
         keys = [{column.name: _function(column).key(example) for column in columns} for example in examples]
         return [
             {voter: self._recent.get(key) or self.known(key) or self._failed.get(key) for voter, key in row.items()}
-            if example.has_texts
-            else dict.fromkeys(row, NO_SOURCE)
-            for row, example in zip(keys, examples, strict=True)
+            for row in keys
         ]
 
     def left(self, columns: "Sequence[PlannedVoter]", examples: Iterable[Example]) -> Iterator[float | None]:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from deep._util.names import check_name, family_of
 from deep.asking._functions import Calls, FunctionJudge
-from deep.asking._options import OPENAI_URL, AskOptions, model_of
+from deep.asking._options import NO_SOURCE, OPENAI_URL, AskOptions, model_of
 from deep.asking._replay import Entry, ProgramId, RequestProgram, as_requests
 from deep.datasets import Examples, read_examples, read_labels, read_texts, table_columns
 from deep.exceptions import InputError
 from deep.judges import Judge, Program
 from deep.llm import Provider, Request
 from deep.prompt_pool import FewShot, PromptJudge
-from deep.records import ABSTAIN, Example, Judgment, Reason
+from deep.records import Example, Judgment, Reason
 
 CLAIMS_AT_ONCE = 50
 """Claims about one document that are asked about together, so that no document fills the memory."""
@@ -282,9 +282,6 @@ def _by_group(requests: Iterable[Request]) -> Iterator[Request]:
     for request in requests:
         groups.setdefault(request.group, []).append(request)
     return chain.from_iterable(groups.values())
-
-
-NO_SOURCE = Judgment(vote=ABSTAIN, reason="no_source")
 
 
 def program_of(judge: Judge, example: Example) -> Program[Judgment]:

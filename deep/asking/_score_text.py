@@ -63,7 +63,9 @@ def judgments_of_plan(
     none = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
     offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
     made = zip(rows.values(), called, offline, strict=True)
-    return [asked | called | read for asked, called, read in made]
+    judgments = [asked | called | read for asked, called, read in made]
+    nothing = dict.fromkeys(plan.voters, NO_SOURCE)
+    return [found if example.has_texts else nothing for example, found in zip(examples, judgments, strict=True)]
 
 
 def read_samples(plan: Plan, examples: Sequence[Example], history: "History") -> "Iterator[tuple[Request, Judgment]]":

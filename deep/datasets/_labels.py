@@ -66,10 +66,9 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
     [1]
     """
     names = () if votes is None else votes.dataset_names
-    with rows_under(DATASET.get() or (names[0] if len(names) == 1 else None)):
-        sources = open_all(paths)
+    sources = _opened(paths, names)
     if votes is not None and any("annotator" in s.columns or s.is_crowd for s in sources):
-        return _labels_of_most(sources, votes)
+        return _labels_of_most(paths, votes)
     for source in sources:
         if "label" not in source.columns:
             columns = ", ".join(map(shown, source.columns))
@@ -87,9 +86,15 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
     return LabelTable(found.example_ids[known], datasets, found.labels[known], documents)
 
 
-def _labels_of_most(sources: Sequence[Source], votes: VoteMatrix) -> LabelTable:
+def _opened(paths: Tables, names: Sequence[str]) -> list[Source]:
+    """Open tables; those without a column dataset are of the only one that there is."""
+    with rows_under(DATASET.get() or (names[0] if len(names) == 1 else None)):
+        return open_all(paths)
+
+
+def _labels_of_most(paths: Tables, votes: VoteMatrix) -> LabelTable:
     """Return the labels of most people; a tie is none."""
-    people = people_of(sources, votes)
+    people = read_people(paths, votes)
     known = people.labels >= 0
     if people.n_unmatched:
         warn_unmatched(people.n_unmatched, "")
@@ -234,23 +239,11 @@ def read_people(
     >>> found.names, found.labels.tolist(), found.n_tied
     (('Ann', 'Bob'), [1, -1], 1)
     """
-    with rows_under(DATASET.get() or (votes.dataset_names[0] if len(votes.dataset_names) == 1 else None)):
-        return people_of(open_all(paths), votes, people=people, consistent_from=consistent_from)
-
-
-def people_of(
-    sources: Sequence[Source],
-    votes: VoteMatrix,
-    *,
-    people: Sequence[str] = (),
-    consistent_from: float | None = None,
-) -> PeopleLabels:
-    """Return the labels of people in open tables, as :func:`read_people` reads them."""
     names: dict[str, int] = {}
     given: list[tuple[np.ndarray, np.ndarray, Labels]] = []
     documents: Texts | None = None
     unmatched = 0
-    for source in sources:
+    for source in _opened(paths, votes.dataset_names):
         rows = _rows_of(source, votes)
         unmatched += int((rows < 0).sum())
         if "document_id" in source.columns:

@@ -412,43 +412,36 @@ def _check_header(cells: list[str], file: _File) -> None:
 def _read_json(file: _File, _columns: Collection[str]) -> Iterator[Located]:
     """Yield the objects of a file that has one a line, or all in one array."""
     with file.text() as text:
+        begun = False
         for number, line in enumerate(_lines(text, file), start=1):
-            if line.lstrip().startswith("["):
-                yield from _json_array(line + text.read(LONGEST), file)
-                return
-            if line.strip():
-                yield number, _json_object(line, number, file)
+            if line.lstrip().startswith("[") and not begun:
+                rows = _json_value(line + text.read(LONGEST), number, file)
+                yield from ((None, _json_object(row, number, file)) for row in rows)
+            elif line.strip():
+                begun = True
+                yield number, _json_object(_json_value(line, number, file), number, file)
 
 
-def _json_array(content: str, file: _File) -> Iterator[Located]:
+def _json_value(text: str, number: int, file: _File) -> Any:
     try:
-        rows = json.loads(content)
-        reason = next((f"a {type(row).__name__}" for row in rows if not isinstance(row, dict)), "")
+        return json.loads(text)
     except RecursionError:
-        reason = "nested too deeply"
+        raise _no_object(number, file, "nested too deeply") from None
     except ValueError as error:
-        reason = str(error)
-    if len(content) > LONGEST:
-        reason = f"more than {LONGEST:,} characters; write one object a line"
-    if reason:
-        raise InputError(f"`{file.param}` must hold an array of JSON objects. Got {file}: {reason}.")
-    yield from ((None, row) for row in rows)
+        raise _no_object(number, file, str(error).splitlines()[0]) from None
 
 
-def _json_object(line: str, number: int, file: _File) -> FileRow:
-    try:
-        row = json.loads(line)
-        reason = f"a {type(row).__name__}"
-    except RecursionError:
-        row, reason = None, "nested too deeply"
-    except ValueError as error:
-        row, reason = None, str(error).splitlines()[0]
+def _json_object(row: Any, number: int, file: _File) -> FileRow:
     if not isinstance(row, dict):
-        raise InputError(
-            f"`{file.param}` must hold a JSON object a line. Got line {number} of {file}: {reason}. "
-            "Write one object, complete, on each line."
-        )
+        raise _no_object(number, file, f"a {type(row).__name__}")
     return row
+
+
+def _no_object(number: int, file: _File, reason: str) -> InputError:
+    return InputError(
+        f"`{file.param}` must hold a JSON object a line. Got line {number} of {file}: {reason}. Write one object, "
+        f"complete, on each line, or an array of at most {LONGEST:,} characters."
+    )
 
 
 def _read_parquet(file: _File, columns: Collection[str]) -> Iterator[Located]:

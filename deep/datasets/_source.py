@@ -79,7 +79,7 @@ def open_table(path: "str | Path | Frame") -> "Source":
     """Open a table of votes, scores or labels: a long one as the wide one that it is, with the dataset given."""
     source = open_source(path)
     names = long_names(source.columns)
-    unnamed = UNNAMED if isinstance(source, FrameSource) or names.get("item_id") == "task" else None
+    unnamed = UNNAMED if names.get("item_id") == "task" else None
     with rows_under(DATASET.get() or unnamed):
         if names:
             return LongSource(source, {name: role for role, name in names.items()})

@@ -25,7 +25,7 @@ from deep._util.frames import Frame
 from deep._util.names import check_no_known, resolve_dataset
 from deep.datasets._join import Joined, TablePart, below, check_any_matched, hash_items, join_parts, number_items
 from deep.datasets._judgments import read_beside
-from deep.datasets._source import LongSource, Source, open_table, rows_under
+from deep.datasets._source import DATASET, UNNAMED, LongSource, Source, open_table, rows_under
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -135,6 +135,8 @@ def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None
     (('strict', 'lenient'), [[-1, 1], [0, 1]], ['007', '008'])
     >>> folder.cleanup()
     """
+    if dataset is None and isinstance(paths, Frame):
+        dataset = DATASET.get() or UNNAMED
     with rows_under(dataset) if dataset is not None else nullcontext():
         joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
     return VoteMatrix(
