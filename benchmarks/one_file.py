@@ -22,7 +22,6 @@ import numpy as np
 from deep._util.names import table
 from deep.integrations.python_program import export_python
 from deep.model import MAX_TABLE_VOTERS, Model
-from deep.model.linear import Rows
 from tests.model.file.models import MAKERS, model_of
 
 REFUSED = {"chain of more voters than a table has", "stack with scores"}
@@ -42,7 +41,7 @@ def by_file(model: Model, patterns: np.ndarray) -> np.ndarray:
 
 def by_model(model: Model, patterns: np.ndarray) -> np.ndarray:
     """Return the same as the model gives it."""
-    decided = model.scores_at(model.raw(Rows.from_arrays(patterns)), model.contexts).decisions
+    decided = model.scores_of(patterns, streamed=True).decisions
     p, bounds = model.score(patterns, streamed=True), model.intervals(patterns, streamed=True)
     return np.column_stack([p, bounds, decided])
 

@@ -99,7 +99,7 @@ class Moments:
     def empty(cls, model: Model) -> "Moments":
         """Return the moments of no rows, to which others are merged."""
         parts = tuple(part.name for part in model.blend.parts)
-        by_cells = not model.score_names and len(model.voters) <= file.MAX_TABLE_VOTERS
+        by_cells = model.has_table
         bound = None if by_cells else _checksum(model)
         return cls(model.voter_names, model.score_names, () if by_cells else parts, bound, {})
 
@@ -192,7 +192,7 @@ def _counted(
         codes = file.pattern_codes(rows.votes)
         parts = [_cells(codes[own], n[own], len(model.voters)) for own in of_dataset]
     else:
-        values = _in_units(model.blend.views(model.raw(rows)))
+        values = _in_units(model.blend.views(model.blend.raw(rows)))
         parts = [_sums([one[:, own] for one in values], n[own]) for own in of_dataset]
     return replace(found, datasets=dict(sorted(zip(names, parts, strict=True))))
 
@@ -299,7 +299,7 @@ def _contexts(model: Model, one: DatasetMoments) -> Floats:
     if one.cells:
         patterns = file.patterns_from_text(list(one.cells), len(model.voters))
         weights = np.array(list(one.cells.values()), dtype=np.float64)
-        return model.blend.contexts(model.raw(model.rows(patterns, None)), weights)
+        return model.blend.contexts(model.blend.raw(model.rows(patterns)), weights)
     return contexts_of_means([total / (one.n << UNIT_BITS) for total in one.p_sums])
 
 

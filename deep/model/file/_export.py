@@ -12,8 +12,6 @@ from deep._util.names import check_name
 from deep._util.plain_cells import plain_cell
 from deep.exceptions import InputError
 from deep.model.file._model import Model
-from deep.model.file._pieces import ScoreOptions
-from deep.model.file._score_votes import score_rows
 from deep.model.file._table import MAX_TABLE_VOTERS, pattern_grid
 from deep.records import ABSTAIN
 
@@ -87,7 +85,7 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
 
 def _rows(model: Model) -> tuple[npt.NDArray[np.int8], list[dict[str, Any]]]:
     """Return every pattern, and the columns of its scores."""
-    if model.table is None or model.score_names:
+    if not model.has_table:
         raise InputError(
             f"`model` must have at most {MAX_TABLE_VOTERS} voters to be a table. Got {len(model.voters)}. "
             "Fit one with smaller --sizes."
@@ -95,8 +93,8 @@ def _rows(model: Model) -> tuple[npt.NDArray[np.int8], list[dict[str, Any]]]:
     clash = next((name for name in COLUMNS if name in (voter.lower() for voter in model.voter_names)), None)
     if clash is not None:
         raise InputError(f"`model` must not have a voter named {clash!r}, which is a column of the table. Got one.")
-    patterns = pattern_grid(len(model.voters))
-    return patterns, score_rows(model, patterns, ScoreOptions())
+    scores = model.scores_at(model.contexts, evidence=model.every_pattern)
+    return pattern_grid(len(model.voters)), scores.records()
 
 
 def _arrow_table(model: Model, patterns: npt.NDArray[np.int8], rows: list[dict[str, Any]]) -> "pa.Table":

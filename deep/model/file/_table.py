@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Votes, check_votes
+from deep._util.checks import Floats, Positions, Votes, check_votes
 from deep._util.columns import listed
 from deep._util.frames import Frame, frame_table, frame_with, long_names, without_codes
+from deep._util.names import check_name
 from deep._util.odds import logit
 from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
 from deep.exceptions import InputError
@@ -343,3 +344,33 @@ def _mismatch(voter: Voter, other: Voter) -> str:
         f"`votes` must come from the {what} of {voter.id!r} that the model was fitted on, {voter.name!r}. "
         f"Got {other.name!r}. Judge anew, fit anew, or override with `allow_mismatch`."
     )
+
+
+def arrow_column(name: str, values: npt.NDArray[Any]) -> "pa.Array":
+    """Return a column of scores in Arrow, without a value where it is no decision."""
+    import pyarrow as pa
+
+    return pa.array(values, mask=values == ABSTAIN if name == "decision" else None)
+
+
+def dataset_codes(names: object) -> tuple[list[str], Positions]:
+    """Return the distinct names of datasets, and which of them each row has.
+
+    Raises
+    ------
+    InputError
+        A name cannot stand on one line.
+    """
+    import pyarrow as pa
+
+    column = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([pa.array(names, pa.string())])
+    coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    return [check_name(name, "dataset") for name in coded.dictionary.to_pylist()], np.asarray(coded.indices)
+
+
+def rows_by_dataset(dataset_of: Positions, n: int) -> Sequence[Positions | slice]:
+    """Return the rows of each of n datasets, in one sort: pieces may hold thousands of them."""
+    if n == 1:
+        return [slice(None)]
+    order = np.argsort(dataset_of, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(dataset_of, minlength=n))[:-1])
