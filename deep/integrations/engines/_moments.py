@@ -167,12 +167,6 @@ def moments_of_votes(
     return _counted(model, votes, scores, codes, counts)
 
 
-def moments_of_piece(model: Model, piece: file.VotePiece) -> Moments:
-    """Return the moments of some rows of a table."""
-    scores = piece.rows.scores if model.score_names else None
-    return _counted(model, piece.votes, scores, (piece.datasets, piece.dataset_of))
-
-
 def _counted(
     model: Model,
     votes: Votes,
@@ -242,8 +236,11 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
     file.check_scores_given(model, scores)
-    pieces = file.iter_pieces(model, paths, scores, options)
-    return reduce(Moments.merge, (moments_of_piece(model, piece) for piece in pieces), Moments.empty(model))
+    found = Moments.empty(model)
+    for rows in file.iter_pieces(model, paths, scores, options):
+        soft = rows.scores if model.score_names else None
+        found = found.merge(moments_of_votes(model, rows.votes, datasets=rows.datasets, scores=soft))
+    return found
 
 
 def adapt_by_file(model: Model, path: str | Path, dataset: str | None = None) -> tuple[Model, int]:

@@ -11,7 +11,6 @@ from ._score_votes import ITEM_COLUMNS as ITEM_COLUMNS
 from ._score_votes import TEXT_COLUMNS as TEXT_COLUMNS
 from ._score_votes import ScoredFile as ScoredFile
 from ._score_votes import ScoreOptions as ScoreOptions
-from ._score_votes import VotePiece as VotePiece
 from ._score_votes import check_scores_given as check_scores_given
 from ._score_votes import iter_pieces as iter_pieces
 from ._score_votes import prior_lines as prior_lines

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from deep._util.checks import Floats, Positions, Votes
+from deep._util.checks import Floats
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import JsonObject, whole_file
 from deep._util.plain_cells import PlainCsvWriter
@@ -97,20 +97,8 @@ class ScoreOptions:
     prior: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class VotePiece:
-    """Some rows of a table: ids, votes in the order of the model, dataset."""
-
-    rows: VoteRows
-    votes: Votes
-    datasets: list[str]
-    dataset_of: Positions  # position in `datasets` of each row
-
-
-def iter_pieces(
-    model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions
-) -> Iterator[VotePiece]:
-    """Read a model's voters and scorers from tables of votes and of scores.
+def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions) -> Iterator[VoteRows]:
+    """Read a model's voters, in their order, and scorers from tables of votes and of scores.
 
     Raises
     ------
@@ -129,7 +117,7 @@ def iter_pieces(
         votes = rows.votes
         if place != list(range(votes.shape[1])):
             votes = np.column_stack([votes, np.full(len(votes), ABSTAIN, dtype=np.int8)])[:, place]
-        yield VotePiece(rows, votes, *dataset_codes(rows.datasets))
+        yield replace(rows, votes=votes)
 
 
 @dataclass(frozen=True)
@@ -245,19 +233,19 @@ Sums = tuple[str, int, Floats | float]
 """A dataset, how many of its rows a piece holds, and their sums of P by part."""
 
 
-def _look(model: Model, piece: VotePiece) -> "tuple[pa.Table, list[Sums]]":
+def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     """Return the rows of a piece as they are kept, and its sums by dataset; none of a model that knows its dataset.
 
     Where rows are looked up, the code of their pattern is kept, else what the judges say of each.
     """
     import pyarrow as pa
 
-    evidence, where = model.evidence(piece.votes, piece.rows.scores)
+    evidence, where = model.evidence(rows.votes, rows.scores)
+    names, dataset_of = dataset_codes(rows.datasets)
     sums: list[Sums] = []
-    for name, at in zip(piece.datasets, rows_by_dataset(piece.dataset_of, len(piece.datasets)), strict=True):
+    for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
         own = where[at]
         sums.append((name, len(own), evidence.sums(own) if model.target is None else 0.0))
-    rows = piece.rows
     items = [rows.datasets, rows.example_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
     looked_up = model.looks_up(len(where))
     said = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))

@@ -16,7 +16,6 @@ from deep._util.names import check_name
 from deep._util.odds import logit
 from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
 from deep.exceptions import InputError
-from deep.features import distinct_patterns
 from deep.judges import parse_voter
 from deep.model.chain import ChainSpec, KeptCells
 from deep.model.linear import Rows
@@ -162,17 +161,11 @@ class ChainScorer:
 
     def predict(self, votes: Votes) -> Floats:
         """Return calibrated P(consistent) of rows of votes, shape (n_examples,)."""
-        if self.table is not None:
-            return look_up(self.table.p, votes)
-        distinct, inverse = distinct_patterns(check_votes(votes, name="votes"))
-        return np.asarray(self.chain.predict(distinct)[inverse])
+        return self.chain.predict(votes) if self.table is None else look_up(self.table.p, votes)
 
     def uncalibrated(self, votes: Votes) -> Floats:
         """Return the ensembler's own P(consistent) of rows of votes, shape (n_examples,)."""
-        if self.table is not None:
-            return look_up(self.table.uncalibrated, votes)
-        distinct, inverse = distinct_patterns(check_votes(votes, name="votes"))
-        return np.asarray(self.chain.uncalibrated(distinct)[inverse])
+        return self.chain.uncalibrated(votes) if self.table is None else look_up(self.table.uncalibrated, votes)
 
 
 VotesLike = VotesGiven | npt.ArrayLike
