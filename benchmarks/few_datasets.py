@@ -97,7 +97,7 @@ def measure(panels: Sequence[StudyPanel], draw: Draw) -> Found:
     y = split.test.labels
     model, scored = fit_and_score(split, None, random_state=0)
     found = {name: measures(y, p, decided) for name, p, decided in rivals(split.train, split.test)}
-    raw = model.raw(model.rows(model.select(split.test)))
+    raw = model.blend.raw(model.rows(model.select(split.test)))
     contexts = model.blend.contexts(raw, np.ones(len(y)))
     values, cell = np.unique(np.round(scored.log_odds, 9), return_inverse=True)
     rule = model.prior_rule

@@ -29,13 +29,11 @@ from ._replay import read_answer as read_answer
 from ._run import RunOutcome as RunOutcome
 from ._run import ask_requests as ask_requests
 from ._run import run_plan as run_plan
-from ._score_text import PatternScores as PatternScores
 from ._score_text import Scored as Scored
 from ._score_text import judge_offline as judge_offline
 from ._score_text import prior_of_texts as prior_of_texts
 from ._score_text import read_samples as read_samples
 from ._score_text import score_examples as score_examples
-from ._score_text import score_some as score_some
 from ._score_text import write_scored as write_scored
 from ._summary import Estimate as Estimate
 from ._summary import failing_voters as failing_voters

@@ -294,9 +294,14 @@ def unbroken(program: Program[Judgment], identity: ProgramId, reason: Reason, *,
     try:
         return (yield from program)
     except Exception as error:
-        if tell:
-            sys.stderr.write(f"{identity.voter} broke on {identity.item!r} of {identity.dataset!r}: {error!r}\n")
-        return Judgment(vote=-1, reason=reason)
+        return broken(identity, reason, error, tell=tell)
+
+
+def broken(identity: ProgramId, reason: Reason, error: Exception, *, tell: bool) -> Judgment:
+    """Return no vote of a judge that broke, and name it on standard error with `tell`."""
+    if tell:
+        sys.stderr.write(f"{identity.voter} broke on {identity.item!r} of {identity.dataset!r}: {error!r}\n")
+    return Judgment(vote=-1, reason=reason)
 
 
 _PARAM = re.compile(r"^`\w+`")

@@ -1,29 +1,23 @@
 """Score text: P(consistent) from the judgments of the judges that a model names."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from deep._util.checks import Votes
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import whole_file
 from deep.asking._options import NO_SOURCE, NOT_ASKED
-from deep.asking._plan import Plan, PlannedVoter, unbroken
+from deep.asking._plan import Plan, PlannedVoter, broken
 from deep.asking._replay import ProgramId, Replay
 from deep.asking._vote_files import chunks
 from deep.judges import Question, run_program
-from deep.model import (
-    Model,
-    ScoreOptions,
-    match_columns,
-    score_rows,
-    writer,
-)
+from deep.model import Model, ScoreOptions, writer
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
@@ -58,7 +52,9 @@ def judgments_of_plan(
         for identity, judgment in replay.values():
             known = identity not in replay.not_asked
             rows[identity.dataset, identity.item][identity.voter] = judgment if known else NOT_ASKED
-    called = plan.calls.judgments(plan.functions, examples, call=stopped is None)
+    called: list[dict[str, Judgment]] = [{} for _ in examples]
+    if plan.functions:
+        called = plan.calls.judgments(plan.functions, examples, call=stopped is None)
     # Whoever presses Ctrl-C waits for no encoder.
     none = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
     offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
@@ -101,8 +97,10 @@ def judge_offline(
 
 
 def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
-    identity = ProgramId(column.name, str(example.dataset), example.example_id)
-    return run_program(unbroken(column.judge.program(example), identity, "failed", tell=tell), _ask_nobody)
+    try:
+        return run_program(column.judge.program(example), _ask_nobody)
+    except Exception as error:
+        return broken(ProgramId(column.name, str(example.dataset), example.example_id), "failed", error, tell=tell)
 
 
 def _ask_nobody(question: Question) -> NoReturn:
@@ -149,8 +147,58 @@ class Scored:
         return {**self.columns, "judges": judges, **spared}
 
 
+@dataclass(frozen=True)
+class PlanScorer:
+    """Scores examples by a model and the judgments of its own judges.
+
+    Parameters
+    ----------
+    model : Model
+    plan : Plan
+        Of the model's judges, in the order of its voters.
+    options : ScoreOptions
+    """
+
+    model: Model
+    plan: Plan
+    options: ScoreOptions
+
+    def __call__(self, examples: Sequence[Example], history: "History | None", *, tell: bool = True) -> list[Scored]:
+        """Return scored examples, whether they are the plan's own or others that its judges can read.
+
+        Parameters
+        ----------
+        examples : sequence of Example
+            Each with an id of its own in its dataset.
+        history : History or None
+            The ledger; None where no LLM is asked.
+        tell : bool, default=True
+            Name each program that breaks on standard error.
+        """
+        voters = self.plan.voters
+        scored = []
+        for example, row in zip(examples, judgments_of_plan(self.plan, examples, history, tell=tell), strict=True):
+            judgments = {name: row[name] for name in voters}
+            item = {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label}
+            scores = self._of_votes(tuple(row[name].vote for name in voters))
+            scored.append(Scored(example, judgments, item | scores))
+        return scored
+
+    @cached_property
+    def _of_votes(self) -> Callable[[tuple[int, ...]], dict[str, Any]]:
+        """The scores of a pattern of votes; patterns come again, and to score one takes longer than to judge a text."""
+
+        @lru_cache(MOST_PATTERNS)
+        def scores(votes: tuple[int, ...]) -> dict[str, Any]:
+            evidence = self.model.of_patterns(np.array([votes], dtype=np.int8))
+            return self.model.scores_at(self.model.contexts, self.options.prior, evidence).records()[0]
+
+        return scores
+
+
 def score_examples(model: Model, plan: Plan, ledger: str | None, options: ScoreOptions) -> Iterator[list[Scored]]:
     """Yield scored examples, a chunk at a time; the answers of LLMs are read from the ledger."""
+    score = PlanScorer(model, plan, options)
     with ExitStack() as stack:
         history = None
         if ledger is not None:
@@ -158,61 +206,7 @@ def score_examples(model: Model, plan: Plan, ledger: str | None, options: ScoreO
 
             history = stack.enter_context(History(ledger))
         for examples in chunks(plan.examples):
-            yield score_some(model, plan, examples, history, options)
-
-
-def score_some(
-    model: Model,
-    plan: Plan,
-    examples: Sequence[Example],
-    history: "History | None",
-    options: ScoreOptions,
-    *,
-    tell: bool = True,
-    rows: "PatternScores | None" = None,
-) -> list[Scored]:
-    """Return scored examples, whether they are the plan's own or others that its judges can read.
-
-    Parameters
-    ----------
-    model : Model
-    plan : Plan
-    examples : sequence of Example
-        Each with an id of its own in its dataset.
-    history : History or None
-        The ledger; None where no LLM is asked.
-    options : ScoreOptions
-    tell : bool, default=True
-        Name each program that breaks on standard error.
-    rows : PatternScores, optional
-        Those of the model with these options, where examples come one by one for long.
-    """
-    return _score(model, examples, judgments_of_plan(plan, examples, history, tell=tell), options, rows)
-
-
-class PatternScores:
-    """The scores of rows of votes, worked out once for each pattern.
-
-    Parameters
-    ----------
-    model : Model
-    options : ScoreOptions
-    """
-
-    def __init__(self, model: Model, options: ScoreOptions) -> None:
-        self._model, self._options = model, options
-        self._known: dict[bytes, dict[str, float]] = {}
-
-    def __call__(self, votes: Votes) -> list[dict[str, float]]:
-        """Return the columns of scores of each row, as :func:`deep.model.score_rows` does."""
-        if len(self._known) > MOST_PATTERNS:
-            self._known = {}
-        known, keys = self._known, [row.tobytes() for row in votes]
-        new = {key: row for key, row in zip(keys, votes, strict=True) if key not in known}
-        if new:
-            found = score_rows(self._model, np.array(list(new.values()), dtype=np.int8), self._options)
-            known.update(zip(new, found, strict=True))
-        return [known[key] for key in keys]
+            yield score(examples, history)
 
 
 def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
@@ -224,28 +218,6 @@ def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
         return {"estimate": options.prior, "of": "the texts, as given"}
     of = "the mean of the training datasets" if model.target is None else f"the dataset {model.target}"
     return {**asdict(model.prior), "of": of}
-
-
-def _score(
-    model: Model,
-    examples: Sequence[Example],
-    judged: Sequence[Mapping[str, Judgment]],
-    options: ScoreOptions,
-    rows: PatternScores | None = None,
-) -> list[Scored]:
-    names = list(dict.fromkeys(name for row in judged for name in row))
-    columns = match_columns(model.voters, names, allow_mismatch=options.allow_mismatch)
-    wanted = [names[column] for column in columns if column is not None]
-    votes = np.array([[row[name].vote for name in wanted] for row in judged], dtype=np.int8)
-    scores = score_rows(model, votes, options) if rows is None else rows(votes)
-    columns_of = [
-        {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label, **found}
-        for example, found in zip(examples, scores, strict=True)
-    ]
-    return [
-        Scored(example, {name: judgments[name] for name in wanted}, row)
-        for example, judgments, row in zip(examples, judged, columns_of, strict=True)
-    ]
 
 
 def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema", to: str | None = None) -> int:

@@ -15,7 +15,7 @@ from deep.asking._functions import Calls
 from deep.asking._options import AskOptions
 from deep.asking._registry import Finder
 from deep.asking._run import run_plan
-from deep.asking._score_text import PatternScores, Scored, score_some
+from deep.asking._score_text import PlanScorer, Scored
 from deep.exceptions import InputError, StoppedError
 from deep.model import Model, ScoreOptions, check_scores_given, load
 from deep.records import Example
@@ -98,7 +98,7 @@ class TextScorer:
             raise InputError(
                 "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
             )
-        self._scores = PatternScores(self.model, options)
+        self._scored = PlanScorer(self.model, self.plan, options)
         self._waiting: dict[str, tuple[Example, Future[Scored]]] = {}
         self._queue, self._turn = Lock(), Lock()
 
@@ -146,7 +146,7 @@ class TextScorer:
         tell : bool, default=True
             Name each program that breaks on standard error.
         """
-        return score_some(self.model, self.plan, examples, history, self.options, tell=tell, rows=self._scores)
+        return self._scored(examples, history, tell=tell)
 
     def _in_turn(self, examples: dict[str, Example]) -> list[Scored]:
         """Ask about all that wait, or let the caller whose turn it is do so."""

@@ -215,7 +215,7 @@ def adapt_model(model: Model, target: Target, *, decide: str | None = None) -> t
         "p_change": _mean(np.abs(found.p_consistent - streamed)),
         "interval_width": {"before": _width(unlabeled.interval()), "after": _width(found.interval())},
         "rule": fresh.rule.sentence(fresh.threshold()),
-        "table": fresh.table is not None,
+        "table": fresh.has_table,
         "correction": None,
     }
     if fresh.correction is not None:

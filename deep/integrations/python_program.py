@@ -208,9 +208,9 @@ def _names(found: object) -> Iterable[str]:
 def _table(model: Model) -> str:
     """Return a line a pattern: its votes, P, the bounds."""
     patterns = pattern_grid(len(model.voters))
-    p, bounds = model.score(patterns, streamed=True).tolist(), model.intervals(patterns, streamed=True).tolist()
-    rows = zip(pattern_text(patterns), p, bounds, strict=True)
-    return "\n".join(f"{text} {one!r} {low!r} {high!r}" for text, one, (low, high) in rows)
+    columns = model.scores_at(model.contexts, evidence=model.every_pattern).columns(["p_consistent", "p_low", "p_high"])
+    rows = zip(pattern_text(patterns), *(values.tolist() for values in columns.values()), strict=True)
+    return "\n".join(f"{text} {p!r} {low!r} {high!r}" for text, p, low, high in rows)
 
 
 def _sum_values(model: Model) -> dict[str, object]:

@@ -67,13 +67,11 @@ from .file import ChainScorer as ChainScorer
 from .file import Contribution as Contribution
 from .file import Model as Model
 from .file import ScoredFile as ScoredFile
-from .file import ScoredRows as ScoredRows
 from .file import ScoreOptions as ScoreOptions
 from .file import Voter as Voter
 from .file import VotesLike as VotesLike
 from .file import check_prior as check_prior
 from .file import check_scores_given as check_scores_given
-from .file import count_votes as count_votes
 from .file import export_table as export_table
 from .file import load as load
 from .file import match_columns as match_columns
@@ -83,7 +81,6 @@ from .file import prior_lines as prior_lines
 from .file import row_fingerprints as row_fingerprints
 from .file import schema_of as schema_of
 from .file import score_file as score_file
-from .file import score_rows as score_rows
 from .file import score_schema as score_schema
 from .file import scores_for as scores_for
 from .file import votes_of as votes_of
@@ -102,6 +99,7 @@ from .regimes import SharedWork as SharedWork
 from .regimes import fit as fit
 from .regimes import fit_asked as fit_asked
 from .regimes import training_groups as training_groups
+from .score import SCORE_COLUMNS as SCORE_COLUMNS
 from .score import DecisionRule as DecisionRule
 from .score import Scores as Scores
 from .score import leading_column as leading_column

@@ -185,15 +185,14 @@ def score_by(model: Model, votes: VoteMatrix, prior: float | None = None, soft: 
         part = votes.rows(rows)
         own = None if soft is None else soft[rows]
         found = model.scores_of(part, scores=own, prior=known, allow_mismatch=True, allow_missing=True)
-        raw = model.uncalibrated(model.select(part, allow_mismatch=True, allow_missing=True))
         columns["p"][rows], decided[rows], columns["threshold"][rows] = (
             found.p_consistent,
             found.decisions,
             found.threshold,
         )
         sure[rows] = found.sure & (part.votes != ABSTAIN).any(axis=1)
-        columns["low"][rows], columns["high"][rows] = found.interval()
-        columns["before"][rows] = found.p_uniform if raw is None else raw
+        columns["low"][rows], columns["high"][rows] = found.bounds
+        columns["before"][rows] = found.p_uncalibrated
         priors[name] = found.prior
     how = BY_MODEL if known is None else BY_GIVEN
     return ScoredVotes(votes, **columns, decided=decided, sure=sure, how=how, priors=priors)

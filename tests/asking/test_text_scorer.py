@@ -37,7 +37,7 @@ def test_a_pair_is_scored_as_deep_score_does(tmp_path):
     assert found.columns["p_consistent"] == loaded.score(votes, streamed=True)[0]
     assert [judgment.vote for judgment in found.judgments.values()] == [0, -1]
     rows = Rows.from_arrays(loaded.select(votes))
-    assert found.as_dict()["decision"] == int(loaded.scores_at(loaded.raw(rows), loaded.contexts).decisions[0]) == 0
+    assert found.as_dict()["decision"] == int(loaded.scores_of(rows.votes, streamed=True).decisions[0]) == 0
 
 
 def test_many_pairs_keep_their_order_and_repeats_are_judged_once():

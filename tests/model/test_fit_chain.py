@@ -29,7 +29,7 @@ def test_the_table_is_the_chain(model):
     scorer, patterns = model.chain, model.chain.kept.joint.patterns
     assert np.array_equal(scorer.chain.predict(patterns), scorer.predict(patterns))
     assert model.predict(patterns) == pytest.approx(scorer.predict(patterns), abs=1e-12)
-    assert model.uncalibrated(patterns) == pytest.approx(scorer.chain.uncalibrated(patterns), abs=1e-12)
+    assert model.scores_of(patterns).own == pytest.approx(scorer.chain.uncalibrated(patterns), abs=1e-12)
     assert (model.chain.spec.ensembler, model.chain.spec.calibrator) == ("LogisticRegression", "platt")
 
 
@@ -103,7 +103,7 @@ def test_more_than_ten_voters_are_fitted_again():
     assert 0 < (high - low).mean() < 1
     selected = model.select(votes)
     np.testing.assert_allclose(model.chain.predict(selected), model.predict(selected), rtol=0, atol=1e-9)
-    assert model.uncalibrated(selected).shape == p.shape
+    assert model.scores_of(selected).own.shape == p.shape
 
 
 def test_the_papers_recipe_estimates_no_prior(votes):

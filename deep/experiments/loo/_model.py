@@ -23,11 +23,9 @@ from deep.model import (
     FoldLimit,
     MapLike,
     Model,
-    ScoredRows,
     Scores,
     SharedFits,
     SharedWork,
-    count_votes,
     fit_asked,
     fit_shared,
     inner_folds,
@@ -95,8 +93,7 @@ class Fitted:
 
     def columns(self) -> Row:
         """Return the columns of `scores.parquet` that hold P, and the number of votes."""
-        votes = self.model.select(self.test)
-        return ScoredRows(self.scores, self.model.uncalibrated(votes), count_votes(votes)).columns()
+        return self.scores.columns()
 
 
 def fit_model(

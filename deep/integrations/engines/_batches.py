@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Votes
 from deep.datasets import BatchColumns
 from deep.exceptions import InputError
 from deep.integrations.engines._moments import matched_names
-from deep.model import Model, file
-from deep.model.file import SCORE_COLUMNS
+from deep.model import SCORE_COLUMNS, Model, file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,21 +102,16 @@ class BatchScorer:
             return [pa.array([], field.type) for field in file.score_schema()][len(file.ITEM_COLUMNS) :]
         if self._table is None:
             soft = columns.scores(self.model.score_names) if self.model.score_names else None
-            return list(map(file.arrow_column, SCORE_COLUMNS, self._of_rows(votes, soft)))
+            found = self.model.scores_of(votes, scores=soft, streamed=True).columns()
+            return [file.arrow_column(name, values) for name, values in found.items()]
         codes = file.pattern_codes(votes)
-        return [file.arrow_column(name, values[codes]) for name, values in zip(SCORE_COLUMNS, self._table, strict=True)]
+        return [file.arrow_column(name, values[codes]) for name, values in self._table.items()]
 
     @cached_property
-    def _table(self) -> list[npt.NDArray[Any]] | None:
+    def _table(self) -> dict[str, npt.NDArray[Any]] | None:
         """Return the scores of every pattern of votes; None where there are too many or soft scores beside them."""
-        if self.model.score_names or len(self.model.voters) > file.MAX_TABLE_VOTERS:
-            return None
-        return self._of_rows(file.pattern_grid(len(self.model.voters)), None)
-
-    def _of_rows(self, votes: Votes, soft: Floats | None) -> list[npt.NDArray[Any]]:
-        """Return the scores of rows, in the order of their columns."""
-        scores = self.model.scores_at(self.model.raw(self.model.rows(votes, soft)), self.model.contexts)
-        return [*file.ScoredRows(scores, self.model.uncalibrated(votes), file.count_votes(votes)).columns().values()]
+        model = self.model
+        return model.scores_at(model.contexts, evidence=model.every_pattern).columns() if model.has_table else None
 
     def __reduce__(self) -> tuple[type["BatchScorer"], tuple[object, ...]]:
         """Return the parts that a worker makes the scorer of: no table that it can make itself."""

@@ -99,7 +99,7 @@ class Moments:
     def empty(cls, model: Model) -> "Moments":
         """Return the moments of no rows, to which others are merged."""
         parts = tuple(part.name for part in model.blend.parts)
-        by_cells = not model.score_names and len(model.voters) <= file.MAX_TABLE_VOTERS
+        by_cells = model.has_table
         bound = None if by_cells else _checksum(model)
         return cls(model.voter_names, model.score_names, () if by_cells else parts, bound, {})
 
@@ -167,12 +167,6 @@ def moments_of_votes(
     return _counted(model, votes, scores, codes, counts)
 
 
-def moments_of_piece(model: Model, piece: file.VotePiece) -> Moments:
-    """Return the moments of some rows of a table."""
-    scores = piece.rows.scores if model.score_names else None
-    return _counted(model, piece.votes, scores, (piece.datasets, piece.dataset_of))
-
-
 def _counted(
     model: Model,
     votes: Votes,
@@ -192,7 +186,7 @@ def _counted(
         codes = file.pattern_codes(rows.votes)
         parts = [_cells(codes[own], n[own], len(model.voters)) for own in of_dataset]
     else:
-        values = _in_units(model.blend.views(model.raw(rows)))
+        values = _in_units(model.blend.views(model.blend.raw(rows)))
         parts = [_sums([one[:, own] for one in values], n[own]) for own in of_dataset]
     return replace(found, datasets=dict(sorted(zip(names, parts, strict=True))))
 
@@ -242,8 +236,11 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
     file.check_scores_given(model, scores)
-    pieces = file.iter_pieces(model, paths, scores, options)
-    return reduce(Moments.merge, (moments_of_piece(model, piece) for piece in pieces), Moments.empty(model))
+    found = Moments.empty(model)
+    for rows in file.iter_pieces(model, paths, scores, options):
+        soft = rows.scores if model.score_names else None
+        found = found.merge(moments_of_votes(model, rows.votes, datasets=rows.datasets, scores=soft))
+    return found
 
 
 def adapt_by_file(model: Model, path: str | Path, dataset: str | None = None) -> tuple[Model, int]:
@@ -299,7 +296,7 @@ def _contexts(model: Model, one: DatasetMoments) -> Floats:
     if one.cells:
         patterns = file.patterns_from_text(list(one.cells), len(model.voters))
         weights = np.array(list(one.cells.values()), dtype=np.float64)
-        return model.blend.contexts(model.raw(model.rows(patterns, None)), weights)
+        return model.blend.contexts(model.blend.raw(model.rows(patterns)), weights)
     return contexts_of_means([total / (one.n << UNIT_BITS) for total in one.p_sums])
 
 

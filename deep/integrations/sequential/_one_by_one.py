@@ -39,7 +39,6 @@ from deep.model import (
     ScoreOptions,
     fit,
     match_columns,
-    pattern_grid,
     schema_of,
 )
 from deep.prompt_pool import PromptJudge
@@ -92,14 +91,14 @@ def check_sequential(model: Model, prior: float | None = None) -> Floats:
     InputError
         The model has too many voters for a table, so that its judges cannot be asked one by one.
     """
-    if model.table is None:
+    if not model.has_table:
         scores = f" and {len(model.score_names)} soft scores" if model.score_names else ""
         raise InputError(
             f"`sequential` must be given with a model of at most {MAX_TABLE_VOTERS} voters and no soft scores. "
             f"Got {len(model.voters)} voters{scores}. Fit with fewer of them, or score without it."
         )
-    p = model.score(pattern_grid(len(model.voters)), prior=prior, streamed=True)
-    return expit(logit(p) - logit(model.threshold(prior)))
+    found = model.scores_at(model.contexts, prior, model.every_pattern)
+    return expit(logit(found.p_consistent) - logit(found.threshold))
 
 
 def learn_policy(model: Model, prices: Prices, error_cost: float | None, prior: float | None = None) -> AskingPolicy:

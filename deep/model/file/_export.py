@@ -1,20 +1,14 @@
 """Write a model as a table: its voters (1, 0, empty), P and the decision; a row a pattern."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from deep._util.files import whole_file
 from deep._util.names import check_name
 from deep._util.plain_cells import plain_cell
 from deep.exceptions import InputError
 from deep.model.file._model import Model
-from deep.model.file._pieces import ScoreOptions
-from deep.model.file._score_votes import score_rows
-from deep.model.file._table import MAX_TABLE_VOTERS, pattern_grid
+from deep.model.file._table import MAX_TABLE_VOTERS, arrow_column, pattern_grid
 from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
@@ -67,27 +61,28 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
     for voter in model.voter_names:
         check_name(voter, "model")
     check_name(name, "table")
-    patterns, rows = _rows(model)
+    table = _table(model)
     with whole_file(out) as scratch:
         if to == "sql":
             _check_names(model)
             with scratch.open("w", encoding="utf-8", newline="\n") as file:
-                _write_sql(model, name, patterns, rows, file)
+                _write_sql(model, quoted(name), table, file)
         elif to == "parquet":
             import pyarrow.parquet as pq
 
-            pq.write_table(_arrow_table(model, patterns, rows), scratch)
+            pq.write_table(table, scratch)
         else:
             from pyarrow import csv
 
-            table = _arrow_table(model, patterns, rows)
             csv.write_csv(table.rename_columns([plain_cell(name) for name in table.column_names]), scratch)
-    return len(patterns)
+    return len(table)
 
 
-def _rows(model: Model) -> tuple[npt.NDArray[np.int8], list[dict[str, Any]]]:
-    """Return every pattern, and the columns of its scores."""
-    if model.table is None or model.score_names:
+def _table(model: Model) -> "pa.Table":
+    """Return every pattern, nulls for no vote, beside the columns of its scores."""
+    import pyarrow as pa
+
+    if not model.has_table:
         raise InputError(
             f"`model` must have at most {MAX_TABLE_VOTERS} voters to be a table. Got {len(model.voters)}. "
             "Fit one with smaller --sizes."
@@ -95,26 +90,16 @@ def _rows(model: Model) -> tuple[npt.NDArray[np.int8], list[dict[str, Any]]]:
     clash = next((name for name in COLUMNS if name in (voter.lower() for voter in model.voter_names)), None)
     if clash is not None:
         raise InputError(f"`model` must not have a voter named {clash!r}, which is a column of the table. Got one.")
-    patterns = pattern_grid(len(model.voters))
-    return patterns, score_rows(model, patterns, ScoreOptions())
-
-
-def _arrow_table(model: Model, patterns: npt.NDArray[np.int8], rows: list[dict[str, Any]]) -> "pa.Table":
-    """Return the table with nulls for no vote."""
-    import pyarrow as pa
-
-    columns = [pa.array(column, pa.int8(), mask=column == ABSTAIN) for column in patterns.T]
-    kinds = {name: pa.int8() for name in SQL_TYPES}
-    columns += [pa.array([row[name] for row in rows], kinds.get(name, pa.float64())) for name in COLUMNS]
+    votes = [pa.array(column, mask=column == ABSTAIN) for column in pattern_grid(len(model.voters)).T]
+    scores = model.scores_at(model.contexts, evidence=model.every_pattern).columns(COLUMNS)
+    columns = [*votes, *(arrow_column(name, values) for name, values in scores.items())]
     return pa.table(columns, names=[*model.voter_names, *COLUMNS])
 
 
-def _write_sql(
-    model: Model, name: str, patterns: npt.NDArray[np.int8], rows: list[dict[str, Any]], file: TextIO
-) -> None:
-    voters, table = [quoted(voter) for voter in model.voter_names], quoted(name)
+def _write_sql(model: Model, name: str, table: "pa.Table", file: TextIO) -> None:
+    voters = [quoted(voter) for voter in model.voter_names]
     same = "\n  AND ".join(f"v.{voter} IS NOT DISTINCT FROM m.{voter}" for voter in voters)
-    example = f"  SELECT v.*, m.p_consistent, m.decision FROM votes AS v JOIN {table} AS m\n  ON {same};"
+    example = f"  SELECT v.*, m.p_consistent, m.decision FROM votes AS v JOIN {name} AS m\n  ON {same};"
     scores = (f"{column} {SQL_TYPES.get(column, 'DOUBLE PRECISION NOT NULL')}" for column in COLUMNS)
     columns = ",\n  ".join([*(f"{voter} SMALLINT" for voter in voters), *scores])
     file.write(
@@ -122,9 +107,12 @@ def _write_sql(
         f"-- {model.rule.sentence(model.threshold())}.\n"
         "-- To score a table of votes with these columns (SQLite before 3.39: IS in place of IS NOT DISTINCT FROM):\n"
         + "".join(f"-- {line}\n" for line in example.splitlines())
-        + f"CREATE TABLE {table} (\n  {columns}\n);\n"
+        + f"CREATE TABLE {name} (\n  {columns}\n);\n"
     )
-    file.writelines(_statements(table, patterns.tolist(), rows))
+    for batch in table.to_batches(ROWS_A_STATEMENT):
+        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        values = ",\n".join(f"({', '.join(map(_literal, row))})" for row in rows)
+        file.write(f"INSERT INTO {name} VALUES\n{values};\n")
 
 
 def _check_names(model: Model) -> None:
@@ -136,18 +124,6 @@ def _check_names(model: Model) -> None:
                 f"`model` must have voters whose names differ in more than case, which SQL ignores. Got {before!r} and "
                 f"{voter!r}. Export CSV or Parquet."
             )
-
-
-def _statements(table: str, patterns: list[list[int]], rows: list[dict[str, Any]]) -> Iterator[str]:
-    words = {ABSTAIN: "NULL", 0: "0", 1: "1"}
-    for start in range(0, len(rows), ROWS_A_STATEMENT):
-        stop = start + ROWS_A_STATEMENT
-        values = [
-            f"({', '.join([*(words[vote] for vote in pattern), *(_literal(row[name]) for name in COLUMNS)])})"
-            for pattern, row in zip(patterns[start:stop], rows[start:stop], strict=True)
-        ]
-        rows_text = ",\n".join(values)
-        yield f"INSERT INTO {table} VALUES\n{rows_text};\n"
 
 
 def _literal(value: float | int | None) -> str:

@@ -1,118 +1,54 @@
 """The fitted model that scores votes; `deep fit` writes it and `deep score` reads it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import factorial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes, as_numbers, check_consistent_length, check_votes, weigh
+from deep._util.checks import Floats, Positions, Votes, as_numbers, check_consistent_length, check_votes
 from deep._util.columns import html_table, listed
-from deep._util.odds import P_MIN, expit, logit
+from deep._util.frames import frame_of_table
+from deep._util.odds import logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
-from deep.model.adaptation import Belief, Correction, FixedPrior, LeftOut, Misfit, PriorEstimate, PriorRule
+from deep.model.adaptation import (
+    Belief,
+    Correction,
+    FixedPrior,
+    LeftOut,
+    Misfit,
+    PriorEstimate,
+    PriorRule,
+    contexts_of_means,
+)
+from deep.model.file._contributions import Contribution, contributions, strongest_votes
 from deep.model.file._document import check_prior, model_values, write_document
 from deep.model.file._table import (
     MAX_TABLE_VOTERS,
     ChainScorer,
     Voter,
     VotesLike,
+    arrow_column,
     pattern_codes,
     pattern_grid,
     select_columns,
     votes_of_voters,
 )
 from deep.model.linear import Rows
-from deep.model.score import BALANCED, Blend, DecisionRule, Scores, by_labels
+from deep.model.score import BALANCED, SCORE_COLUMNS, Blend, DecisionRule, Evidence, Scores, by_labels
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from deep.model.adaptation import Predict
 
-
-MAX_EXACT_VOTES = 12
-"""Up to this many cast votes all 2**n sets of them are tried."""
-
-
-@dataclass(frozen=True)
-class Contribution:
-    """The contribution of one voter to the log-odds of P(consistent).
-
-    Parameters
-    ----------
-    voter : str
-    vote : {1, 0, -1}
-    without : float
-        Log-odds of P minus log-odds of P with this vote taken back; 0 where there is no vote.
-    shapley : float or None
-        The Shapley value: what the vote adds on average over all orders in which the votes could come in. They sum
-        to the log-odds of P minus those of a row without votes. None where too many votes were cast.
-    """
-
-    voter: str
-    vote: int
-    without: float
-    shapley: float | None
-
-
-def contributions(predict: "Predict", names: tuple[str, ...], votes: npt.NDArray[np.int8]) -> list[Contribution]:
-    """Return the contribution of each vote of one row.
-
-    Parameters
-    ----------
-    predict : callable
-        From patterns (n, n_voters) to P(consistent).
-    names : tuple of str
-    votes : ndarray of int8, shape (n_voters,)
-
-    Notes
-    -----
-    A row's Shapley values [1]_ are exact: P is known for every set of votes.
-
-    References
-    ----------
-    .. [1] L. S. Shapley, "A value for n-person games", 1953. https://doi.org/10.1515/9781400881970-018
-    """
-    cast = np.flatnonzero(votes != ABSTAIN)
-    alone = np.tile(votes, (len(cast) + 1, 1))
-    alone[np.arange(len(cast)), cast] = ABSTAIN
-    scores = logit(predict(alone))
-    without = dict(zip(cast.tolist(), (scores[-1] - scores[:-1]).tolist(), strict=True))
-    shapley = _shapley(predict, votes, cast) if len(cast) <= MAX_EXACT_VOTES else None
-    return [
-        Contribution(
-            voter=name,
-            vote=int(votes[column]),
-            without=without.get(column, 0.0),
-            shapley=None if shapley is None else shapley.get(column, 0.0),
-        )
-        for column, name in enumerate(names)
-    ]
-
-
-def _shapley(predict: "Predict", votes: npt.NDArray[np.int8], cast: npt.NDArray[np.intp]) -> dict[int, float]:
-    n = len(cast)
-    sets = np.arange(2**n)
-    inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)
-    patterns = np.full((len(sets), len(votes)), ABSTAIN, dtype=np.int8)
-    patterns[:, cast] = np.where(inside, votes[cast], ABSTAIN)
-    scores = logit(predict(patterns))
-    weight = np.array([factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)])
-    sizes = inside.sum(axis=1)
-    found = {}
-    for position, column in enumerate(cast.tolist()):
-        before = sets[~inside[:, position]]
-        gain = scores[before | 1 << position] - scores[before]
-        found[column] = float(weight[sizes[before]] @ gain)
-    return found
+NOTHING = Evidence(np.empty(0), np.empty(0, dtype=np.intp))
+"""The evidence on no rows: what is left are the prior and the threshold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,14 +142,19 @@ class Model:
         scorer = self.blend.parts[0].scorer
         return scorer if isinstance(scorer, ChainScorer) else None
 
-    @cached_property
+    @property
+    def has_table(self) -> bool:
+        """Return whether all that is said of a row hangs on its pattern of votes, of which there are few."""
+        return not self.score_names and len(self.voters) <= MAX_TABLE_VOTERS
+
+    @property
     def table(self) -> Floats | None:
         """Return P(consistent) of every pattern at equal class weights; None above 10 voters or with scores."""
-        return self._uniform(self._grid) if self._has_grid and not self.score_names else None
+        return self.predict(pattern_grid(len(self.voters))) if self.has_table else None
 
     def threshold(self, prior: float | None = None) -> float:
         """Return the P from which on an item of a dataset not known is called consistent; `prior` as in `score`."""
-        return self.scores_at(np.empty((len(self.blend.parts), 0)), self.contexts, prior).threshold
+        return self.scores_at(self.contexts, prior).threshold
 
     def deciding(self, decide: str) -> "Model":
         """Return the model with another rule of decision.
@@ -252,18 +193,7 @@ class Model:
         InputError
             A vote is out of range, or the number of columns differs.
         """
-        return self._uniform(self.raw(self.rows(self.select(patterns), scores)))
-
-    def uncalibrated(self, patterns: Votes) -> Floats | None:
-        """Return the ensembler's own P(consistent) of rows of votes; None where the model is no chain."""
-        return None if self.chain is None else self.chain.uncalibrated(patterns)
-
-    def raw(self, rows: Rows) -> Floats:
-        """Return the log-odds that each part of the blend gives to rows, shape (n_parts, n_examples)."""
-        few = "_grid" not in vars(self) and len(rows.votes) < 3 ** len(self.voters)  # to score them all costs more
-        if self._has_grid and not few:
-            return self.blend.with_scores(self._grid, pattern_codes(rows.votes), rows.scores)
-        return self.blend.raw(rows)
+        return self.scores_of(patterns, scores=scores, streamed=True).p_uniform
 
     def score(
         self,
@@ -303,8 +233,8 @@ class Model:
             A voter is missing or of another version or model, a vote is out of range, or `prior` is not in (0, 1).
         """
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
-        found = self._by_dataset(votes, scores, prior=prior, streamed=streamed, **matching)
-        return _joined([(rows, one.p_consistent[where]) for rows, one, where in found])
+        columns = self._columns(["p_consistent"], votes, scores, prior=prior, streamed=streamed, **matching)
+        return columns["p_consistent"]
 
     @overload
     def score_frame(
@@ -337,9 +267,18 @@ class Model:
         >>> bool((found["decision"] == (found["p_consistent"] >= found["threshold"])).all())
         True
         """
-        from deep.model.file._score_votes import score_frame  # whose columns are of a model
+        import pyarrow as pa
 
-        return score_frame(self, votes, prior, library, **matching)
+        given = votes_of_voters(self.voters, votes)
+        if not isinstance(given, VoteMatrix):
+            rows = self.rows(self.select(given)).votes
+            given = VoteMatrix(rows, range(len(rows)), self.voter_names, ["data"] * len(rows), np.full(len(rows), -1))
+        items = {"dataset": pa.array(given.datasets, pa.string()), "item_id": pa.array(given.example_ids, pa.string())}
+        label = pa.array(given.labels, mask=given.labels == ABSTAIN)
+        columns = self._columns(list(SCORE_COLUMNS), given, None, prior=prior, **matching)
+        scores = {name: arrow_column(name, values) for name, values in columns.items()}
+        why = strongest_votes(self._streamed, [voter.id for voter in self.voters], self.select(given, **matching))
+        return frame_of_table(pa.table({**items, "label": label, **scores, "why": why}), library)
 
     def intervals(
         self,
@@ -353,27 +292,78 @@ class Model:
     ) -> Floats:
         """Return the 90 % interval of P(consistent) of each row, shape (n_examples, 2); parameters as in `score`."""
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
-        found = self._by_dataset(votes, scores, prior=prior, streamed=streamed, **matching)
-        return _joined([(rows, np.column_stack(one.interval())[where]) for rows, one, where in found])
+        columns = self._columns(["p_low", "p_high"], votes, scores, prior=prior, streamed=streamed, **matching)
+        return np.column_stack([columns["p_low"], columns["p_high"]])
 
     def scores_of(
-        self, votes: VotesLike, *, scores: npt.ArrayLike | None = None, prior: float | None = None, **matching: bool
+        self,
+        votes: VotesLike,
+        *,
+        scores: npt.ArrayLike | None = None,
+        prior: float | None = None,
+        streamed: bool = False,
+        **matching: bool,
     ) -> Scores:
         """Return all that is said of the rows of one dataset; parameters as in `score`."""
         rows = self.rows(self.select(votes, **matching), scores)
-        raw = self.raw(rows)
-        contexts = self.contexts if self.target is not None else self.blend.contexts(raw, rows.weights)
-        return self.scores_at(raw, contexts, prior)
+        evidence, where = self.evidence(rows.votes, rows.scores)
+        contexts = self.contexts if streamed else self._contexts(evidence, where)
+        return self.scores_at(contexts, prior, evidence.of_rows(where))
 
-    def scores_at(self, raw: Floats, contexts: Floats, prior: float | None = None) -> Scores:
-        """Return the scores of rows of which `raw` and the dataset's contexts are known."""
-        return self.scores_at_sum(self.blend.weighted(raw), contexts, prior)
+    def evidence(self, votes: Votes, scores: Floats | None = None) -> tuple[Evidence, Positions]:
+        """Return the evidence on distinct rows of votes and scores, and which of these each row is.
 
-    def scores_at_sum(self, weighted: Floats, contexts: Floats, prior: float | None = None) -> Scores:
-        """Return the scores of rows of which the weighted sum of `raw` is known."""
+        Where all hangs on the pattern of votes and rows are many, the distinct rows are all patterns.
+        """
+        if self.looks_up(len(votes)) and not np.size(() if scores is None else scores):
+            return self.every_pattern, pattern_codes(votes).astype(np.intp)
+        rows = self.rows(votes, scores)
+        if self.score_names:  # hardly two rows have the same scores
+            return self.of_patterns(rows.votes, self.blend.raw(rows)), np.arange(len(votes))
+        patterns, where = distinct_patterns(rows.votes)
+        return self.of_patterns(patterns), where
+
+    def looks_up(self, n_rows: int) -> bool:
+        """Return whether so many rows are looked up among all patterns of votes, which are scored once."""
+        return self.has_table and n_rows >= 3 ** len(self.voters)
+
+    @cached_property
+    def every_pattern(self) -> Evidence:
+        """The evidence on every pattern of votes: the one table that is kept."""
+        return self.of_patterns(pattern_grid(len(self.voters)))
+
+    def of_patterns(self, patterns: Votes, raw: Floats | None = None) -> Evidence:
+        """Return the evidence on patterns of votes, not checked; `raw` where soft scores stand beside them."""
+        if raw is None:
+            raw = self.blend.of_votes(Rows(patterns, np.empty((len(patterns), 0)), np.ones(len(patterns))))
+        own = None if self.chain is None else self.chain.uncalibrated(patterns)
+        return Evidence(self.blend.weighted(raw), (patterns != ABSTAIN).sum(axis=1), own, raw)
+
+    def _contexts(self, evidence: Evidence, where: Positions) -> Floats:
+        """Return the contexts of a dataset of these rows; those of the target where the model was adapted to one."""
+        known = self.target is not None or not len(where)
+        return self.contexts if known else contexts_of_means(evidence.sums(where) / len(where))
+
+    def scores_at(self, contexts: Floats, prior: float | None = None, evidence: Evidence = NOTHING) -> Scores:
+        """Return the scores of evidence on rows of a dataset with these contexts: here P is made, and nowhere else."""
         known = prior is None and contexts is self.contexts
         told = self.prior if known else self.prior_at(contexts, prior)
-        return Scores(weighted + self.blend.offset(contexts), told, self.misfit, self.correction, self.rule)
+        log_odds = evidence.log_odds + self.blend.offset(contexts)
+        return Scores(log_odds, told, self.misfit, self.correction, self.rule, evidence.n_votes, evidence.own)
+
+    def columns_at(
+        self,
+        contexts: Floats,
+        prior: float | None,
+        evidence: Evidence,
+        where: Positions | slice,
+        names: Iterable[str] = tuple(SCORE_COLUMNS),
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return columns of scores of rows of a dataset, `where` saying which distinct row each of them is."""
+        if isinstance(where, slice) or len(where) < len(evidence):
+            return self.scores_at(contexts, prior, evidence.of_rows(where)).columns(names)
+        columns = self.scores_at(contexts, prior, evidence).columns(names)
+        return {name: values.take(where, mode="clip") for name, values in columns.items()}
 
     def estimate_prior(
         self, votes: VotesLike, *, scores: npt.ArrayLike | None = None, **matching: bool
@@ -425,9 +415,9 @@ class Model:
             )
         Belief.check_rule(self.prior_rule, labels, documents)
         rows = self.rows(self.select(votes), scores)
-        raw = self.raw(rows)
-        contexts = self.blend.contexts(raw, rows.weights)
-        found = Scores(self.blend.log_odds(raw, contexts), self.prior_at(contexts), self.misfit)
+        evidence, where = self.evidence(rows.votes, rows.scores)
+        contexts = self._contexts(evidence, where)
+        found = self.scores_at(contexts, evidence=evidence.of_rows(where))
         prior, correction = by_labels(found, labels, documents)
         fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(prior), target=target, correction=correction)
         if correction is None:
@@ -469,7 +459,10 @@ class Model:
             votes = [votes.get(name, ABSTAIN) for name in self.voter_names]
         row = check_votes([list(votes)], name="votes")
         self._check_width(row)
-        return contributions(lambda patterns: self.score(patterns, streamed=True), self.voter_names, row[0])
+        return contributions(self._streamed, self.voter_names, row[0])
+
+    def _streamed(self, patterns: Votes) -> Floats:
+        return self.score(patterns, streamed=True)
 
     def document(self) -> dict[str, object]:
         """Return the content of the model's file; its floats come back bit for bit."""
@@ -494,18 +487,6 @@ class Model:
         """Return the columns of the model's voters, in their order; parameters as in `score`."""
         return select_columns(self.voters, votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
 
-    @cached_property
-    def _grid(self) -> Floats:
-        """Return the log-odds that each part on votes gives to every pattern of them."""
-        return self.blend.of_votes(Rows.from_arrays(pattern_grid(len(self.voters))))
-
-    @property
-    def _has_grid(self) -> bool:
-        return len(self.voters) <= MAX_TABLE_VOTERS
-
-    def _uniform(self, raw: Floats) -> Floats:
-        return np.clip(expit(self.blend.log_odds(raw, self.contexts)), P_MIN, 1 - P_MIN)
-
     def rows(self, votes: Votes, scores: npt.ArrayLike | None = None) -> Rows:
         """Return rows of votes in the order of `voters` and of scores in that of `score_names`, checked."""
         self._check_width(votes)
@@ -517,45 +498,36 @@ class Model:
             )
         return rows
 
-    def _by_dataset(
+    def _columns(
         self,
+        names: Sequence[str],
         votes: VotesLike,
         scores: npt.ArrayLike | None,
         *,
         prior: float | None,
-        streamed: bool,
+        streamed: bool = False,
         **matching: bool,
-    ) -> list[tuple[Positions | slice, Scores, Positions]]:
-        """Return the rows of each dataset, the scores of distinct rows, and which of these each row is."""
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return columns of the scores of all rows, each dataset scored by itself."""
         votes = votes_of_voters(self.voters, votes)
         matrix = self.select(votes, **matching)
         self._check_width(matrix)
         soft = None if scores is None else as_numbers(scores, "scores")
         if soft is not None:
             check_consistent_length(soft, len(matrix), "scores")
-        streamed = streamed or not len(matrix)
-        names = votes.dataset_names if isinstance(votes, VoteMatrix) and not streamed else ("",)
-        found: list[tuple[Positions | slice, Scores, Positions]] = []
-        for name in names:
-            alone = len(names) == 1
-            rows = slice(None) if alone else np.flatnonzero(cast("VoteMatrix", votes).datasets == name)
-            raw, weights, where = self._distinct(matrix[rows], None if soft is None else soft[rows])
-            mean = streamed or self.target is not None
-            contexts = self.contexts if mean else self.blend.contexts(raw, weights)
-            found.append((rows, self.scores_at(raw, contexts, prior), where))
-        return found
-
-    def _distinct(self, votes: Votes, scores: Floats | None) -> tuple[Floats, Floats, Positions]:
-        """Return each part's log-odds of distinct rows, how often they come, and which of them each row is."""
-        if scores is None and not self.score_names and self._has_grid:
-            codes = pattern_codes(votes)
-            counts = np.bincount(codes, minlength=self._grid.shape[1]).astype(np.float64)
-            return self._grid, counts, codes.astype(np.intp)
-        rows = self.rows(votes, scores)
-        if scores is not None:
-            return self.raw(rows), rows.weights, np.arange(len(votes))
-        patterns, where = distinct_patterns(rows.votes)
-        return self.blend.raw(Rows.from_arrays(patterns)), weigh(where, rows.weights, len(patterns)), where
+        datasets = votes.dataset_names if isinstance(votes, VoteMatrix) and not streamed else ()
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for name in datasets if len(datasets) > 1 else ("",):
+            at = np.flatnonzero(cast("VoteMatrix", votes).datasets == name) if name else slice(None)
+            evidence, where = self.evidence(matrix[at], None if soft is None else soft[at])
+            contexts = self.contexts if streamed else self._contexts(evidence, where)
+            part = self.columns_at(contexts, prior, evidence, where, names)
+            if not name:
+                return part  # a copy of many rows takes as long as their scores
+            columns = columns or {key: np.empty(len(matrix), values.dtype) for key, values in part.items()}
+            for key, values in part.items():
+                columns[key][at] = values
+        return columns
 
     def prior_at(self, contexts: Floats, given: float | None = None) -> PriorEstimate:
         """Return the prior of a dataset and the line of P there, which ends in the mean that is given, if any."""
@@ -581,13 +553,3 @@ class Model:
             raise InputError(
                 f"`votes` must have {len(self.voters)} columns: {', '.join(self.voter_names)}. Got {shape}."
             )
-
-
-def _joined(parts: Sequence[tuple[Positions | slice, Floats]]) -> Floats:
-    """Return the values of all rows, from those of the rows of each dataset."""
-    if len(parts) == 1:
-        return parts[0][1]
-    whole = np.empty((sum(len(values) for _, values in parts), *parts[0][1].shape[1:]))
-    for rows, values in parts:
-        whole[rows] = values
-    return whole

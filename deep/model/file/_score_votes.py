@@ -1,101 +1,33 @@
-"""Votes scored: the columns of every table of scores, and tables of votes, a piece at a time, with P of their rows."""
+"""Tables of votes scored a piece at a time: read, looked at, kept on disk until their dataset is known, and written."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes
+from deep._util.checks import Floats
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import JsonObject, whole_file
-from deep._util.frames import frame_of_table
-from deep._util.odds import logit
 from deep._util.plain_cells import PlainCsvWriter
-from deep.datasets import read_texts
-from deep.features import distinct_patterns
+from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, read_texts, table_columns
+from deep.exceptions import InputError
 from deep.model.adaptation import PriorEstimate, contexts_of_means
-from deep.model.file import _pieces
 from deep.model.file._model import Model
-from deep.model.file._pieces import ScoreOptions, check_scores_given
-from deep.model.file._table import VotesLike, pattern_codes, pattern_grid, votes_of_voters
-from deep.model.linear import Rows
-from deep.model.score import DecisionRule, Scores
+from deep.model.file._table import arrow_column, dataset_codes, match_columns, other_columns, rows_by_dataset
+from deep.model.score import SCORE_COLUMNS, DecisionRule, Evidence
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
 
-    BatchLike = TypeVar("BatchLike", pa.RecordBatch, pa.Table)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """Rows of one dataset with their scores.
-
-    Parameters
-    ----------
-    scores : Scores
-    own : ndarray of float, shape (n_rows,), optional
-        P of a chain before calibration; None where the model is no chain.
-    n_votes : ndarray of int, shape (n_rows,)
-    """
-
-    scores: Scores
-    own: Floats | None
-    n_votes: npt.NDArray[np.integer]
-
-    @property
-    def decision(self) -> npt.NDArray[np.int8]:
-        """Return 1 or 0 where there is a vote, and -1 elsewhere."""
-        return np.where(self.n_votes > 0, self.scores.p_consistent >= self.scores.threshold, ABSTAIN).astype(np.int8)
-
-    @property
-    def sure(self) -> npt.NDArray[np.int8]:
-        """Return 1 where there is a vote and the interval of P excludes the threshold, else 0."""
-        (low, high), threshold = self.bounds, self.scores.threshold
-        return ((self.n_votes > 0) & ((low >= threshold) | (high < threshold))).astype(np.int8)
-
-    @cached_property
-    def bounds(self) -> tuple[Floats, Floats]:
-        """Return the bounds of P."""
-        return self.scores.interval()
-
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of scores by name."""
-        return {name: of(self) for name, (_, of) in SCORE_COLUMNS.items()}
-
-
 ITEM_COLUMNS = {"dataset": "string", "item_id": "string", "label": "int8"}
 """The columns that name a row and say what is known of it, with their types in Arrow."""
-
-SCORE_COLUMNS: Mapping[str, tuple[str, Callable[[ScoredRows], npt.NDArray[Any]]]] = {
-    "p_consistent": ("double", lambda rows: rows.scores.p_consistent),
-    "p_low": ("double", lambda rows: rows.bounds[0]),
-    "p_high": ("double", lambda rows: rows.bounds[1]),
-    "decision": ("int8", lambda rows: rows.decision),
-    "sure": ("int8", lambda rows: rows.sure),
-    "threshold": ("double", lambda rows: np.full(len(rows.n_votes), rows.scores.threshold)),
-    "p_uniform": ("double", lambda rows: rows.scores.p_uniform),
-    "p_uncalibrated": ("double", lambda rows: rows.scores.p_uniform if rows.own is None else rows.own),
-    "n_votes": ("int64", lambda rows: rows.n_votes),
-}
-"""What is said of a row, with its type in Arrow and in numpy."""
-
-
-def arrow_column(name: str, values: npt.NDArray[Any]) -> "pa.Array":
-    """Return a column of scores in Arrow, without a value where it is no decision."""
-    import pyarrow as pa
-
-    return pa.array(values, mask=values == ABSTAIN if name == "decision" else None)
-
 
 TEXT_COLUMNS = {"claim": "string", "source": "string", "question": "string"}
 """The texts of a row, where they are wanted."""
@@ -114,76 +46,78 @@ def schema_of(types: Mapping[str, str]) -> "pa.Schema":
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()])
 
 
-def count_votes(votes: Votes) -> npt.NDArray[np.integer]:
-    """Return how many voters voted on each row."""
-    return np.asarray((votes != ABSTAIN).sum(axis=1))
+def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> Floats | None:
+    """Return the soft scores of a model beside votes, in its order; None where it was fitted on none.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix
+    paths : sequence of str
+        Tables of scores; other columns of them are not read.
+
+    Raises
+    ------
+    InputError
+        There are no tables where the model needs some, or it has no use for them, or a column is missing.
+    """
+    check_score_columns(model, paths)
+    if not paths:
+        return None
+    columns = table_columns(paths)
+    ignored = [name for name in columns if name not in ("dataset", "item_id", "label", *model.score_names)]
+    found = join_scores(votes, read_scores(paths, ignore=ignored))
+    return found.scores[:, [found.score_names.index(name) for name in model.score_names]]
 
 
-def score_rows(model: Model, votes: Votes, options: ScoreOptions) -> list[dict[str, float]]:
-    """Return the columns of scores of rows as if of a dataset like the training ones; no decision without a vote."""
-    check_scores_given(model, ())
-    rows = Rows(votes, np.empty((len(votes), 0)), np.ones(len(votes)))
-    scores = model.scores_at(model.raw(rows), model.contexts, options.prior)
-    columns = ScoredRows(scores, model.uncalibrated(votes), count_votes(votes)).columns()
-    values = {name: column.tolist() for name, column in columns.items()}
-    values["decision"] = [None if decided == ABSTAIN else decided for decided in values["decision"]]
-    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+def check_score_columns(model: Model, paths: Sequence[str]) -> None:
+    """Raise where tables lack a score of a model, or there are none where it needs some, or the reverse."""
+    check_scores_given(model, paths)
+    columns = table_columns(paths) if paths else ()
+    missing = [name for name in model.score_names if name not in columns]
+    if missing:
+        names = ", ".join(model.score_names)
+        raise InputError(f"`scores` must have the columns {names}. Got none named {missing[0]!r}.")
 
 
-def score_frame(model: Model, votes: VotesLike, prior: float | None, library: str, **matching: bool) -> object:
-    """Return the scores of votes as a data frame, as :meth:`Model.score_frame`."""
-    import pyarrow as pa
-
-    given = votes_of_voters(model.voters, votes)
-    if not isinstance(given, VoteMatrix):
-        rows = model.rows(model.select(given)).votes
-        n, names = len(rows), model.voter_names
-        given = VoteMatrix(rows, range(n), names, ["data"] * n, np.full(n, -1))
-    selected = model.select(given, **matching)
-    columns = {name: np.empty(len(selected), kind) for name, (kind, _) in SCORE_COLUMNS.items()}
-    for name in given.dataset_names:
-        at = np.flatnonzero(given.datasets == name)
-        found = ScoredRows(
-            model.scores_of(selected[at], prior=prior), model.uncalibrated(selected[at]), count_votes(selected[at])
-        )
-        for column, values in found.columns().items():
-            columns[column][at] = values
-    items = {"dataset": pa.array(given.datasets, pa.string()), "item_id": pa.array(given.example_ids, pa.string())}
-    label = pa.array(given.labels, mask=given.labels == ABSTAIN)
-    scores = {name: arrow_column(name, values) for name, values in columns.items()}
-    return frame_of_table(pa.table({**items, "label": label, **scores, "why": _why(model, selected)}), library)
+def check_scores_given(model: Model, paths: Sequence[str]) -> None:
+    """Raise where a model needs soft scores and has none, or the reverse."""
+    if bool(paths) != bool(model.score_names):
+        names = ", ".join(model.score_names)
+        what = f"be given with a model that was fitted on them: {names}" if names else "not be given with this model"
+        raise InputError(f"`scores` must {what}. Got {repr(paths[0]) if paths else 'none'}.")
 
 
-def _why(model: Model, votes: Votes) -> list[str]:
-    """Return for each row the two votes that move P most, with the log-odds that each adds."""
-    distinct, where = distinct_patterns(votes)
-    whole = logit(model.score(distinct, streamed=True))
-    gains = np.zeros(distinct.shape)
-    for column in range(distinct.shape[1]):
-        without = distinct.copy()
-        without[:, column] = ABSTAIN
-        gains[:, column] = whole - logit(model.score(without, streamed=True))
-    said = []
-    for row, gain in zip(distinct, gains, strict=True):
-        order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if row[j] != ABSTAIN][:2]
-        said.append(", ".join(f"{model.voters[j].id} {row[j]} ({gain[j]:+.1f})" for j in order) or "no vote")
-    return [said[at] for at in where]
+@dataclass(frozen=True)
+class ScoreOptions:
+    """How votes are matched to a model's voters, and at which class prior they are scored; None: the estimated one."""
+
+    allow_mismatch: bool = False
+    allow_missing: bool = False
+    prior: float | None = None
 
 
-KEPT_TABLES = 8
-"""Of large datasets, the scores of every pattern of votes; more are made again."""
+def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions) -> Iterator[VoteRows]:
+    """Read a model's voters, in their order, and scorers from tables of votes and of scores.
 
-
-@dataclass
-class _Sums:
-    """Sum of P by part and number of rows, of one dataset."""
-
-    p: Floats | float = 0.0
-    n: int = 0
-
-    def contexts(self) -> Floats:
-        """Return the context of each part."""
-        return contexts_of_means(np.asarray(self.p) / self.n)
+    Raises
+    ------
+    InputError
+        A column is missing or of another version or model, or a table cannot be read.
+    """
+    check_score_columns(model, scores)
+    ignored = set(other_columns(model.voters, list(paths))) if scores else set()
+    names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS and name not in ignored]
+    matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
+    matched = match_columns(model.voters, names, **matching)
+    read = list(dict.fromkeys(names[column] for column in matched if column is not None))
+    # A voter without a column looks up the last one, of no votes.
+    place = [len(read) if column is None else read.index(names[column]) for column in matched]
+    for rows in iter_votes(paths, read, scores=scores, score_names=model.score_names):
+        votes = rows.votes
+        if place != list(range(votes.shape[1])):
+            votes = np.column_stack([votes, np.full(len(votes), ABSTAIN, dtype=np.int8)])[:, place]
+        yield replace(rows, votes=votes)
 
 
 @dataclass(frozen=True)
@@ -210,7 +144,7 @@ def score_file(
     model: Model,
     paths: Sequence[str],
     out: Path,
-    options: _pieces.ScoreOptions,
+    options: ScoreOptions,
     scores: Sequence[str] = (),
     to: str | None = None,
     *,
@@ -226,7 +160,7 @@ def score_file(
         Tables of votes. One Parquet file of any length is never held in memory: what P is made of, less than what is
         written, waits beside `out` until the contexts of its datasets are known.
     out : Path
-    options : _pieces.ScoreOptions
+    options : ScoreOptions
     scores : sequence of str, optional
         Tables of soft scores, where the model was fitted with some. Parquet files of the same items in the same order
         as the votes, or their very file, are not held in memory either; others are joined there.
@@ -243,32 +177,31 @@ def score_file(
         A table cannot be read, a voter of the model is missing or of another version or model, or an item comes
         twice. Nothing is written then.
     """
-    _pieces.check_scores_given(model, scores)
-    sums: dict[str, _Sums] = {}
+    check_scores_given(model, scores)
+    sums: dict[str, Floats | float] = {}
+    counts: Counter[str] = Counter()
     with whole_file(out) as scratch:
-        kept = _pieces.KeptRows(model, scratch.with_name("rows"))
-        pieces = _pieces.iter_pieces(model, paths, scores, options)
-        kept.write(_added(sums, ahead(partial(_sums_of, model), pieces)))
-        known = model.contexts if model.target is not None else None
-        contexts = {name: one.contexts() if known is None else known for name, one in sums.items()}
-        score = _RowScorer(model, contexts, {name: one.n for name, one in sums.items()}, options.prior)
-        tables = ahead(score, kept)
-        if with_texts:
-            tables = map(partial(_beside_texts, paths), tables)
+        rows = scratch.with_name("rows")
+        looked_at = ahead(partial(_look, model), iter_pieces(model, paths, scores, options))
+        for name, n, total in _keep(rows, looked_at):
+            counts[name] += n
+            sums[name] = sums.get(name, 0.0) + total
+        contexts = dict.fromkeys(sums, model.contexts)
+        if model.target is None:
+            contexts = {name: contexts_of_means(total / counts[name]) for name, total in sums.items()}
         schema = score_schema(with_texts=with_texts)
-        dense = not _pieces.by_pattern(model)
-        n = _write_tables(_shown(tables, seen), schema, scratch, out.suffix.lower(), to, dense=dense)
-    empty = np.empty((len(model.blend.parts), 0))
-    found = {name: model.scores_at(empty, at, options.prior) for name, at in contexts.items()}
-    priors = {name: _warned(model, name, one.prior) for name, one in found.items()}
-    return ScoredFile(n, priors, {name: one.threshold for name, one in found.items()}, model.rule)
-
-
-def _warned(model: Model, name: str, prior: PriorEstimate) -> PriorEstimate:
-    """Warn where the model is that of another dataset."""
-    if model.target in (None, name):
-        return prior
-    return replace(prior, warning=f"The model is that of {model.target}, whose prior and context stand in.")
+        with writer(scratch, out.suffix.lower(), schema, to, dense=not model.has_table) as file:
+            for table in ahead(partial(_scored, model, contexts, options.prior), _kept(rows)):
+                whole = _beside_texts(paths, table) if with_texts else table
+                seen(whole)
+                file.write_table(whole)
+    found = {name: model.scores_at(at, options.prior) for name, at in contexts.items()}
+    priors = {name: one.prior for name, one in found.items()}
+    for name in priors if model.target is not None else ():
+        if name != model.target:
+            warning = f"The model is that of {model.target}, whose prior and context stand in."
+            priors[name] = replace(priors[name], warning=warning)
+    return ScoredFile(counts.total(), priors, {name: one.threshold for name, one in found.items()}, model.rule)
 
 
 THREADS = 2
@@ -296,85 +229,67 @@ def ahead(make: Callable[[Piece], Made], pieces: Iterable[Piece]) -> Iterator[Ma
             yield waiting.popleft().result()
 
 
-def _added(
-    sums: dict[str, _Sums], found: "Iterable[tuple[_pieces.VotePiece, npt.NDArray[Any], Floats]]"
-) -> "Iterator[tuple[_pieces.VotePiece, npt.NDArray[Any]]]":
-    """Add the sums of pieces to those of their datasets, and yield each piece with the rest."""
-    for piece, kept, by_part in found:
-        n = np.bincount(piece.dataset_of, minlength=len(piece.datasets))
-        for name, parts, rows in zip(piece.datasets, by_part, n.tolist(), strict=True):
-            one = sums.setdefault(name, _Sums())
-            one.p = one.p + parts
-            one.n += rows
-        yield piece, kept
+Sums = tuple[str, int, Floats | float]
+"""A dataset, how many of its rows a piece holds, and their sums of P by part."""
 
 
-def _sums_of(model: Model, piece: _pieces.VotePiece) -> "tuple[_pieces.VotePiece, npt.NDArray[Any], Floats]":
-    """Return a piece, the log-odds of its rows by part or codes of patterns, and sums of P by dataset and part."""
-    dataset_of, count = piece.dataset_of, np.ones(1)
-    kept: npt.NDArray[Any]
-    if _pieces.by_pattern(model):
-        kept, grid = pattern_codes(piece.votes), pattern_grid(len(model.voters))
-        cells, count = np.unique(dataset_of * len(grid) + kept, return_counts=True)
-        dataset_of, at = np.divmod(cells, len(grid))
-        many = len(kept) >= len(grid)  # the model then keeps what it says of all patterns
-        raw = model.raw(Rows.from_arrays(grid))[:, at] if many else model.raw(Rows.from_arrays(grid[at]))
-    else:
-        raw = kept = model.raw(piece.plain())
-    n = len(piece.datasets)
-    by_part = [np.bincount(dataset_of, weights=row * count, minlength=n) for row in model.blend.views(raw)]
-    return piece, kept, np.array(by_part, dtype=np.float64).T
+def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
+    """Return the rows of a piece as they are kept, and its sums by dataset; none of a model that knows its dataset.
 
-
-class _RowScorer:
-    """Turns kept rows into scores.
-
-    Parameters
-    ----------
-    model : Model
-    contexts : mapping of str to ndarray
-        By dataset.
-    sizes : mapping of str to int
-        How many rows a dataset has: of large ones the scores of every pattern are looked up.
-    prior : float, optional
+    Where rows are looked up, the code of their pattern is kept, else what the judges say of each.
     """
+    import pyarrow as pa
 
-    def __init__(
-        self, model: Model, contexts: Mapping[str, Floats], sizes: Mapping[str, int], prior: float | None
-    ) -> None:
-        self._model, self._contexts, self._sizes, self._prior = model, contexts, sizes, prior
-        self._grid = pattern_grid(len(model.voters)) if _pieces.by_pattern(model) else None
-        self._of_every_pattern = lru_cache(KEPT_TABLES)(lambda name: self._of_patterns(name, slice(None)))
+    evidence, where = model.evidence(rows.votes, rows.scores)
+    names, dataset_of = dataset_codes(rows.datasets)
+    sums: list[Sums] = []
+    for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
+        own = where[at]
+        sums.append((name, len(own), evidence.sums(own) if model.target is None else 0.0))
+    items = [rows.datasets, rows.example_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
+    looked_up = model.looks_up(len(where))
+    said = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))
+    kept = {name: values for name, values in said.items() if values is not None}
+    types = {name: pa.from_numpy_dtype(values.dtype) for name, values in kept.items()}
+    schema = pa.schema([*schema_of(ITEM_COLUMNS), *types.items()])
+    return pa.table([*items, *kept.values()], schema=schema), sums
 
-    def __call__(self, kept: "pa.Table") -> "pa.Table":
-        """Return the scores of a piece."""
-        import pyarrow as pa
 
-        names, dataset_of = _pieces.dataset_codes(kept["dataset"])
-        columns = {name: kept[name].to_numpy() for name in kept.schema.names[3:]}
-        values = [np.empty(len(kept), kind) for kind, _ in SCORE_COLUMNS.values()]
-        for name, at in zip(names, _pieces.rows_by_dataset(dataset_of, len(names)), strict=True):
-            found = self._of_rows(name, {column: cells[at] for column, cells in columns.items()})
-            for column, cells in zip(values, found, strict=True):
-                column[at] = cells
-        made = map(arrow_column, SCORE_COLUMNS, values)
-        return pa.table([*kept.columns[:3], *made], schema=score_schema())
+def _keep(path: Path, pieces: "Iterable[tuple[pa.Table, list[Sums]]]") -> Iterator[Sums]:
+    """Write what is kept of pieces to a file, each with the columns that it has, and yield their sums."""
+    import pyarrow as pa
 
-    def _of_rows(self, name: str, kept: Mapping[str, npt.NDArray[Any]]) -> Iterable[npt.NDArray[Any]]:
-        """Return the scores of rows of one dataset, in the order of their columns."""
-        if self._grid is None:
-            scores = self._model.scores_at_sum(kept["log_odds"], self._contexts[name], self._prior)
-            own = None if self._model.chain is None else kept["own"]
-            return ScoredRows(scores, own, kept["n_votes"]).columns().values()
-        if self._sizes[name] < len(self._grid):
-            return self._of_patterns(name, kept["pattern"])
-        return [table.take(kept["pattern"], mode="clip") for table in self._of_every_pattern(name)]
+    with pa.OSFile(str(path), "wb") as file:
+        for table, sums in pieces:
+            with pa.ipc.new_stream(file, table.schema) as stream:
+                stream.write_table(table)
+            yield from sums
 
-    def _of_patterns(self, name: str, at: Positions | slice) -> list[npt.NDArray[Any]]:
-        assert self._grid is not None  # the scorer is one of patterns
-        votes = self._grid[at]
-        scores = self._model.scores_at(self._model.raw(Rows.from_arrays(votes)), self._contexts[name], self._prior)
-        return [*ScoredRows(scores, self._model.uncalibrated(votes), count_votes(votes)).columns().values()]
+
+def _kept(path: Path) -> "Iterator[pa.Table]":
+    """Yield the rows that were kept, a piece at a time."""
+    import pyarrow as pa
+
+    with pa.OSFile(str(path), "rb") as file:
+        while file.tell() < file.size():
+            yield pa.ipc.open_stream(file).read_all()
+
+
+def _scored(model: Model, contexts: Mapping[str, Floats], prior: float | None, kept: "pa.Table") -> "pa.Table":
+    """Return the scores of a piece, whose datasets have these contexts."""
+    import pyarrow as pa
+
+    names, dataset_of = dataset_codes(kept["dataset"])
+    arrays = {name: kept[name].to_numpy() for name in kept.column_names[len(ITEM_COLUMNS) :]}
+    codes = arrays.pop("pattern", None)
+    evidence = Evidence(**arrays) if codes is None else model.every_pattern
+    values = {name: np.empty(len(kept), kind) for name, (kind, _) in SCORE_COLUMNS.items()}
+    for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
+        columns = model.columns_at(contexts[name], prior, evidence, at if codes is None else codes[at])
+        for column, cells in columns.items():
+            values[column][at] = cells
+    scores = [arrow_column(name, column) for name, column in values.items()]
+    return pa.table([*kept.columns[: len(ITEM_COLUMNS)], *scores], schema=score_schema())
 
 
 def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
@@ -387,25 +302,6 @@ def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
         texts = [getattr(found[key], name) if key in found else None for key in keys]
         table = table.append_column(name, pa.array(texts, pa.string()))
     return table
-
-
-def _shown(tables: "Iterable[pa.Table]", seen: "Callable[[pa.Table], None]") -> "Iterator[pa.Table]":
-    for table in tables:
-        seen(table)
-        yield table
-
-
-def _write_tables(
-    tables: "Iterable[pa.Table]", schema: "pa.Schema", path: Path, suffix: str, to: str | None, *, dense: bool
-) -> int:
-    """Write tables of scores below each other, and return the number of rows."""
-    n = 0
-    with ExitStack() as stack:
-        file = stack.enter_context(writer(path, suffix, schema, to, dense=dense))
-        for table in tables:
-            file.write_table(table)
-            n += len(table)
-    return n
 
 
 SOUGHT = ("dataset", "p_consistent")

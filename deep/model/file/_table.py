@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Votes, check_votes
+from deep._util.checks import Floats, Positions, Votes, check_votes
 from deep._util.columns import listed
 from deep._util.frames import Frame, frame_table, frame_with, long_names, without_codes
+from deep._util.names import check_name
 from deep._util.odds import logit
 from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
 from deep.exceptions import InputError
@@ -161,17 +162,11 @@ class ChainScorer:
 
     def predict(self, votes: Votes) -> Floats:
         """Return calibrated P(consistent) of rows of votes, shape (n_examples,)."""
-        if self.table is not None:
-            return look_up(self.table.p, votes)
-        distinct, inverse = distinct_patterns(check_votes(votes, name="votes"))
-        return np.asarray(self.chain.predict(distinct)[inverse])
+        return self.chain.predict(votes) if self.table is None else look_up(self.table.p, votes)
 
     def uncalibrated(self, votes: Votes) -> Floats:
         """Return the ensembler's own P(consistent) of rows of votes, shape (n_examples,)."""
-        if self.table is not None:
-            return look_up(self.table.uncalibrated, votes)
-        distinct, inverse = distinct_patterns(check_votes(votes, name="votes"))
-        return np.asarray(self.chain.uncalibrated(distinct)[inverse])
+        return self.chain.uncalibrated(votes) if self.table is None else look_up(self.table.uncalibrated, votes)
 
 
 VotesLike = VotesGiven | npt.ArrayLike
@@ -375,3 +370,33 @@ def row_fingerprints(votes: VoteMatrix, matrix: Votes) -> dict[str, str]:
     # Sums of mixed numbers of 64 bits, modulo 2**64: the order of the rows does not matter, how often one comes does.
     own = ((name, rows[votes.datasets == name]) for name in votes.dataset_names)
     return {name: f"{len(of)}-{int(of.sum(dtype=np.uint64)):016x}" for name, of in own}
+
+
+def arrow_column(name: str, values: npt.NDArray[Any]) -> "pa.Array":
+    """Return a column of scores in Arrow, without a value where it is no decision."""
+    import pyarrow as pa
+
+    return pa.array(values, mask=values == ABSTAIN if name == "decision" else None)
+
+
+def dataset_codes(names: object) -> tuple[list[str], Positions]:
+    """Return the distinct names of datasets, and which of them each row has.
+
+    Raises
+    ------
+    InputError
+        A name cannot stand on one line.
+    """
+    import pyarrow as pa
+
+    column = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([pa.array(names, pa.string())])
+    coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    return [check_name(name, "dataset") for name in coded.dictionary.to_pylist()], np.asarray(coded.indices)
+
+
+def rows_by_dataset(dataset_of: Positions, n: int) -> Sequence[Positions | slice]:
+    """Return the rows of each of n datasets, in one sort: pieces may hold thousands of them."""
+    if n == 1:
+        return [slice(None)]
+    order = np.argsort(dataset_of, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(dataset_of, minlength=n))[:-1])

@@ -1,4 +1,6 @@
+from ._blend import SCORE_COLUMNS as SCORE_COLUMNS
 from ._blend import Blend as Blend
+from ._blend import Evidence as Evidence
 from ._blend import Part as Part
 from ._blend import Scores as Scores
 from ._blend import by_labels as by_labels

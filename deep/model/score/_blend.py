@@ -1,18 +1,21 @@
-"""The weighted sum of scorers, aligned on datasets that none of them saw, and P of the rows of a dataset."""
+"""From rows to P: the weighted sum of scorers, what it says of rows, and P of the rows of a dataset, in columns."""
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask, as_numbers, weigh
+from deep._util.checks import Floats, Mask, Positions, as_numbers, weigh
 from deep._util.odds import P_MIN, expit
 from deep.features import distinct_patterns
 from deep.model.adaptation import Correction, Misfit, PriorEstimate, contexts_of_means, views
 from deep.model.linear import Rows
 from deep.model.score._decision import BALANCED, DecisionRule
 from deep.model.score._scorers import ScoreParts, Scorer, SoftScorer
+from deep.records import ABSTAIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +120,45 @@ class Blend:
 
 
 @dataclass(frozen=True, eq=False)
+class Evidence:
+    """The judges' word on distinct rows, before anything is known of their dataset.
+
+    Parameters
+    ----------
+    log_odds : ndarray of float, shape (n_distinct,)
+        The weighted sum of the parts of a blend.
+    n_votes : ndarray of int, shape (n_distinct,)
+    own : ndarray of float, shape (n_distinct,), optional
+        P of a chain before calibration; None where the model is no chain.
+    raw : ndarray of float, shape (n_parts, n_distinct), optional
+        The log-odds that each part gives; None where the contexts of the dataset are known already.
+    """
+
+    log_odds: Floats
+    n_votes: npt.NDArray[np.integer]
+    own: Floats | None = None
+    raw: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.log_odds)
+
+    @cached_property
+    def _views(self) -> Floats:
+        assert self.raw is not None  # or the contexts are known, and nobody asks for sums
+        return views(self.raw, self.log_odds)
+
+    def sums(self, where: Positions) -> Floats:
+        """Return the sums of all P whose means over a dataset are its contexts; `where`: which of these each row is."""
+        if len(where) < len(self):
+            return np.asarray(self._views[:, where].sum(axis=1))
+        return np.asarray(self._views @ np.bincount(where, minlength=len(self)).astype(np.float64))
+
+    def of_rows(self, where: Positions | slice) -> "Evidence":
+        """Return the evidence on each row, without that of the parts."""
+        return Evidence(self.log_odds[where], self.n_votes[where], None if self.own is None else self.own[where])
+
+
+@dataclass(frozen=True, eq=False)
 class Scores:
     """P(consistent) of the rows of one dataset, with its prior and misfit.
 
@@ -132,6 +174,10 @@ class Scores:
         What labels of the dataset say of P.
     rule : DecisionRule, optional
         From which P on an item is called consistent.
+    n_votes : ndarray of int, shape (n_examples,), optional
+        How many judges voted; needed for :meth:`columns`.
+    own : ndarray of float, shape (n_examples,), optional
+        P of a chain before calibration.
     """
 
     log_odds: Floats
@@ -139,6 +185,8 @@ class Scores:
     misfit: Misfit
     correction: Correction | None = None
     rule: DecisionRule = BALANCED
+    n_votes: npt.NDArray[np.integer] | None = None
+    own: Floats | None = None
 
     @cached_property
     def p_uniform(self) -> Floats:
@@ -166,8 +214,24 @@ class Scores:
     @property
     def sure(self) -> Mask:
         """Return of which rows the interval of P excludes the threshold."""
-        low, high = self.interval()
+        low, high = self.bounds
         return np.asarray((low >= self.threshold) | (high < self.threshold))
+
+    @property
+    def voted(self) -> Mask:
+        """Return on which rows a judge voted; the others have no decision in :meth:`columns`."""
+        assert self.n_votes is not None  # of what a model scores
+        return np.asarray(self.n_votes > 0)
+
+    @property
+    def p_uncalibrated(self) -> Floats:
+        """Return P before calibration: a chain's own, else `p_uniform`."""
+        return self.p_uniform if self.own is None else self.own
+
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Return the bounds of `p_consistent` at level 0.9, as :meth:`interval` without counts."""
+        return self.interval()
 
     def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of `p_consistent` at level 0.9.
@@ -180,6 +244,30 @@ class Scores:
         if self.correction is not None:
             return self.correction.interval(self.p_uniform, counts)
         return self.misfit.interval(self.prior.line(self.log_odds), counts)
+
+    def columns(self, names: Iterable[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of scores of these names, or all; a decision is -1 where no judge voted."""
+        return {name: SCORE_COLUMNS[name][1](self) for name in names or SCORE_COLUMNS}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the columns of scores of each row; a decision is None where no judge voted."""
+        values = {name: column.tolist() for name, column in self.columns().items()}
+        values["decision"] = [None if decided == ABSTAIN else decided for decided in values["decision"]]
+        return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+SCORE_COLUMNS: Mapping[str, tuple[str, Callable[[Scores], npt.NDArray[Any]]]] = {
+    "p_consistent": ("double", lambda scores: scores.p_consistent),
+    "p_low": ("double", lambda scores: scores.bounds[0]),
+    "p_high": ("double", lambda scores: scores.bounds[1]),
+    "decision": ("int8", lambda scores: np.where(scores.voted, scores.decisions, ABSTAIN).astype(np.int8)),
+    "sure": ("int8", lambda scores: (scores.voted & scores.sure).astype(np.int8)),
+    "threshold": ("double", lambda scores: np.full(len(scores.log_odds), scores.threshold)),
+    "p_uniform": ("double", lambda scores: scores.p_uniform),
+    "p_uncalibrated": ("double", lambda scores: scores.p_uncalibrated),
+    "n_votes": ("int64", lambda scores: np.asarray(scores.n_votes)),
+}
+"""What is said of a row, with its type in Arrow and in numpy."""
 
 
 def by_labels(

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Positions, weigh
 from deep._util.odds import logit
 from deep.ensembles import neutral
-from deep.features import distinct_patterns
 from deep.model.linear import LabeledRows, Linear, Rows
 
 SHARE_CLIP = 0.01
@@ -316,9 +315,8 @@ class VoteForest:
     trees: Trees
 
     def __call__(self, rows: Rows) -> Floats:
-        """Return log-odds, shape (n_examples,), computed once a distinct pattern."""
-        patterns, where = distinct_patterns(rows.votes)
-        return logit(neutral(patterns, self.trees.mean), clip=P_CLIP)[where]
+        """Return log-odds, shape (n_examples,); it is slow, and so called with distinct rows."""
+        return logit(neutral(rows.votes, self.trees.mean), clip=P_CLIP)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from deep.features import distinct_patterns
 from deep.model import adaptation
 from deep.model.chain import MapLike, grouped
 from deep.model.linear import LabeledRows, Rows
-from deep.model.score import Blend, Part, Scorer, Scores
+from deep.model.score import Blend, Part, Scorer, Scores, VoteForest
 from deep.model.stack._members import MEMBERS, members_for, sample_rows, simple_members
 
 FormKey = tuple[str, bool]
@@ -270,9 +270,14 @@ class _Form:
 def _held(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
     """Score one dataset by fits on the others."""
     ones, zeros = rows.of_classes()
-    raw = {name: scorer(rows) for name, scorer in fitted.items()}
+    patterns, where = distinct_patterns(rows.votes)
+    raw = {
+        # Of trees on votes the distinct rows are enough; all others are quick.
+        name: scorer(Rows.from_arrays(patterns))[where] if isinstance(scorer, VoteForest) else scorer(rows)
+        for name, scorer in fitted.items()
+    }
     points = {name: adaptation.LeftOut.from_rows(score, ones, zeros) for name, score in raw.items()}
-    return _HeldOut(ones, zeros, distinct_patterns(rows.votes)[1], raw, points)
+    return _HeldOut(ones, zeros, where, raw, points)
 
 
 def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _Form:

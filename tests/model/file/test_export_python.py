@@ -10,7 +10,7 @@ import pytest
 
 from deep.exceptions import InputError
 from deep.integrations.python_program import export_python
-from deep.model import ScoreOptions, fit, score_rows
+from deep.model import fit
 from deep.model.file._table import MAX_TABLE_VOTERS
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, with_labels
@@ -68,7 +68,7 @@ def check_same(model, folder, n):
     most = 0.0 if len(model.voters) <= MAX_TABLE_VOTERS else 1e-12
     np.testing.assert_allclose(given, np.column_stack([p, bounds]), rtol=0, atol=most)
     assert np.array_equal(found["n_votes"], (patterns >= 0).sum(axis=1))
-    rows = score_rows(model, patterns, ScoreOptions())
+    rows = model.scores_of(patterns, streamed=True).records()
     for name in ("decision", "sure", "threshold"):
         assert found[name].tolist() == [row[name] for row in rows]
     assert {0, 1} <= set(found["decision"].tolist())

@@ -10,14 +10,13 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep.features.lexical import LEXICAL
 from deep.integrations.python_program import export_python, lexical_code
-from deep.model import ScoreOptions, fit, score_rows
+from deep.model import fit
 from deep.records import Example, VoteMatrix
 from tests import deep_commands as deep
 from tests.model.fitted import small_votes
@@ -61,7 +60,7 @@ def here(files):
 def check_same(model, found, source, claim):
     """Hold what a file says of one text against what deep says: judgments alike, numbers to 1e-12."""
     judged = [LEXICAL[name]().label(Example(source, claim, "1")) for name in MODELS_OF[len(model.voters)]]
-    row = score_rows(model, np.array([[judgment.vote for judgment in judged]], dtype=np.int8), ScoreOptions())[0]
+    (row,) = model.scores_of([[judgment.vote for judgment in judged]], streamed=True).records()
     said = [
         (None if j.vote < 0 else j.vote, j.reason, j.rationale, list(j.evidence), voter)
         for j, voter in zip(judged, model.voter_names, strict=True)

@@ -6,8 +6,8 @@ import pytest
 
 from deep.datasets import _tables, join_scores, read_votes
 from deep.exceptions import InputError
-from deep.model import ScoreOptions, score_file, score_rows
-from deep.model.file import _pieces
+from deep.model import ScoreOptions, score_file
+from deep.model.file import _score_votes
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 
@@ -43,8 +43,8 @@ def scored(path):
 @pytest.fixture
 def in_small_pieces(monkeypatch):
     """Read 7 rows of a table at a time."""
-    read = _pieces.iter_votes
-    monkeypatch.setattr(_pieces, "iter_votes", lambda *args, **given: read(*args, size=7, **given))
+    read = _score_votes.iter_votes
+    monkeypatch.setattr(_score_votes, "iter_votes", lambda *args, **given: read(*args, size=7, **given))
 
 
 def expected(model, votes, soft, **options):
@@ -152,11 +152,11 @@ def test_single_rows_are_scored_as_of_a_mean_dataset(kind):
     """What a text gets is `streamed`, and does not depend on the rows beside it."""
     model = model_of(kind)
     votes, _ = new_rows(model)
-    rows = score_rows(model, votes.votes, PLAIN)
+    rows = model.scores_of(votes.votes, streamed=True).records()
     assert [row["p_consistent"] for row in rows] == pytest.approx(model.score(votes, streamed=True), abs=1e-12)
     bounds = [[row["p_low"], row["p_high"]] for row in rows]
     np.testing.assert_allclose(bounds, model.intervals(votes, streamed=True), rtol=0, atol=1e-12)
-    assert score_rows(model, votes.votes[:1], PLAIN)[0] == pytest.approx(rows[0], abs=1e-12)
+    assert model.scores_of(votes.votes[:1], streamed=True).records()[0] == pytest.approx(rows[0], abs=1e-12)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -9,15 +9,13 @@ from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from deep import __version__, datasets, evaluate
 from deep.exceptions import needs_extra
 from deep.integrations.serve.check import _answers
 from deep.integrations.serve.check._checker import Checker, PairText, read_pairs
 from deep.integrations.serve.check._mcp import AgentDoor
 from deep.integrations.serve.web import WebError, add_call, add_text, install_errors, json_bytes, read_json
-from deep.model import Model, ScoredRows, count_votes
+from deep.model import Model
 from deep.records import ABSTAIN, Example, VoteMatrix
 from deep.report import page_asset
 
@@ -146,19 +144,24 @@ SCORES = ("p_consistent", "p_low", "p_high", "decision", "sure", "threshold")
 def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequence[str]) -> _answers.JsonReply:
     """Return the scores of the items of one dataset, and the verdict on them in the words of all pages."""
     found = model.scores_of(matrix, prior=prior)
-    rows = ScoredRows(found, None, count_votes(matrix.votes))
-    voted, where = rows.n_votes > 0, (matrix.datasets, matrix.example_ids)
+    columns = found.columns()
     counts = evaluate.DecisionCounts()
     counts.add(
-        evaluate.DecidedItems(*where, found.p_consistent, *rows.bounds, rows.decision == 1, rows.sure == 1, voted)
+        evaluate.DecidedItems(
+            matrix.datasets,
+            matrix.example_ids,
+            found.p_consistent,
+            *found.bounds,
+            columns["decision"] == 1,
+            columns["sure"] == 1,
+            found.voted,
+        )
     )
-    columns = rows.columns() | {"decision": np.where(voted, rows.decision, np.nan)}
-    values = zip(*(map(evaluate.null_if_nan, columns[name].tolist()) for name in SCORES), strict=True)
     share = found.prior.estimate, found.prior.low, found.prior.high
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
     then = "Next: look at the lowest P, and label 30 of these claims."
     return {
-        "scores": [dict(zip(SCORES, row, strict=True)) for row in values],
+        "scores": [{name: row[name] for name in SCORES} for row in found.records()],
         "verdict": [evaluate.suspect_words(counts), evaluate.share_words(share), trust, then],
     }
 

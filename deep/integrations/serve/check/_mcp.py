@@ -146,8 +146,11 @@ class AgentDoor:
 
     async def _score(self, given: JsonReply) -> JsonReply:
         votes = self._matrix(given)
-        rows = await asyncio.to_thread(model.score_rows, self._model, votes.votes, self._checker.options.score)
-        return {"results": [{"id": str(name), **row} for name, row in zip(votes.example_ids, rows, strict=True)]}
+        prior = self._checker.options.score.prior
+        scores = await asyncio.to_thread(self._model.scores_of, votes.votes, prior=prior, streamed=True)
+        return {
+            "results": [{"id": str(name), **row} for name, row in zip(votes.example_ids, scores.records(), strict=True)]
+        }
 
     async def _verdict(self, given: JsonReply) -> JsonReply:
         from deep.report import verdict  # which loads all that reports are made of
