@@ -160,12 +160,11 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
 
 def _show_warning(told: set[str], message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
     """Write a warning of deep's own once, on one line; others as Python does."""
-    text = str(message)
-    if not issubclass(category, DeepWarning):
-        sys.stderr.write(warnings.formatwarning(message, category, *place[:2]))
-    elif text not in told:
-        told.add(text)
-        sys.stderr.write(f"{printable(f'warning: {text}')}\n")
+    ours = issubclass(category, DeepWarning)
+    text = f"{printable(f'warning: {message}')}\n" if ours else warnings.formatwarning(message, category, *place[:2])
+    if text not in told:
+        sys.stderr.write(text)
+    told.add(text)
 
 
 def _main(words: list[str], command: str | None) -> int:

@@ -13,6 +13,7 @@ line of a :class:`DeepError`, or of an ``OSError`` (a full disk, a closed output
 else is a bug and keeps its traceback.
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
@@ -26,11 +27,17 @@ __all__ = [
     "StoppedError",
     "needs_extra",
     "printable",
+    "warn",
 ]
 
 
 class DeepWarning(UserWarning):
     """Something that a reader should know of the input; a command prints it in one line of standard error."""
+
+
+def warn(text: str) -> None:
+    """Warn the caller of the function that calls this one."""
+    warnings.warn(text, DeepWarning, stacklevel=3)
 
 
 class ExitStatus(IntEnum):

@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 1 << 16
 
 def shown(value: object) -> str:
     """Return a value for an error message: on one line, and not longer than 60 characters."""
-    text = " ".join(repr(value).splitlines())
+    text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).splitlines())
     return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
 
 

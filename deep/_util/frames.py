@@ -306,14 +306,10 @@ def _by_item(role: str, roles: Mapping[str, Column], rows: Positions, n: int) ->
     if len(clash):
         row = int(clash[0])
         raise InputError(
-            f"`{role}` must be the same in all rows of an item. Got {shown(_plain(values[row]))} at "
-            f"{column.where(row)}, and {shown(_plain(merged[rows[row]]))} in another row."
+            f"`{role}` must be the same in all rows of an item. Got {shown(values[row])} at "
+            f"{column.where(row)}, and {shown(merged[rows[row]])} in another row."
         )
     return merged
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _families(roles: Mapping[str, Column], datasets: Texts) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Examples from files, from Hugging Face datasets and from anything that yields mappings; never all in memory."""
 
-import warnings
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from deep._util.files import check_regular
 from deep._util.names import check_name, is_storable, meant_column, plain_form
 from deep._util.plain_cells import read_row
 from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows, rows_of_text
-from deep.exceptions import DeepWarning, InputError
+from deep.exceptions import InputError, warn
 from deep.records import Example
 
 REQUIRED = ("source", "claim")
@@ -91,11 +90,9 @@ class Examples(ABC):
                 raise InputError(
                     f"`examples` must have a source and a claim in every row. Got none {place}. Fill it in."
                 )
-            warnings.warn(
+            warn(
                 f"{len(lacking):,} of {len(identities):,} rows have no source or no claim, and no judge is asked about "
-                f"them (the reason is no_source): {place}.",
-                DeepWarning,
-                stacklevel=2,
+                f"them (the reason is no_source): {place}."
             )
         ordered = np.frombuffer(identities, dtype=np.int64)
         ordered.sort()  # in place: the array is ours

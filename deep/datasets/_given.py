@@ -1,6 +1,5 @@
 """Examples, votes and labels as people have them: a data frame, a table of Arrow, paths, or deep's own records."""
 
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -16,7 +15,7 @@ from deep.datasets._labels import join_labels, read_labels
 from deep.datasets._origin import read_examples
 from deep.datasets._source import UNNAMED
 from deep.datasets._tables import Paths, read_votes
-from deep.exceptions import DeepWarning, InputError
+from deep.exceptions import InputError, warn
 from deep.records import Example, VoteMatrix
 
 VotesGiven = VoteMatrix | Frame | Paths
@@ -169,9 +168,7 @@ def warn_of_copies(votes: VoteMatrix) -> None:
         both = (cells >= 0) & (votes.labels >= 0)
         n, ones = both.sum(), votes.labels[both].sum()
         if n >= ENOUGH_TO_DOUBT and 0 < ones < n and (cells[both] == votes.labels[both]).all():
-            warnings.warn(
+            warn(
                 f"{shown(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
-                f"leave it out with `--ignore {name}` (`ignore`).",
-                DeepWarning,
-                stacklevel=3,
+                f"leave it out with `--ignore {name}` (`ignore`)."
             )

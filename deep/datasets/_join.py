@@ -277,14 +277,10 @@ def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: Col
 
 def _disagreement(role: str, part: TablePart, row: int, value: object, other: TablePart, before: object) -> InputError:
     return InputError(
-        f"`{role}` must be the same in all files. Got {shown(_plain(value))} at {part.source.where(row, role)}, but "
-        f"{shown(_plain(before))} in {other.source.path}, for item {shown(part.item_id[row])} of dataset "
+        f"`{role}` must be the same in all files. Got {shown(value)} at {part.source.where(row, role)}, but "
+        f"{shown(before)} in {other.source.path}, for item {shown(part.item_id[row])} of dataset "
         f"{shown(part.dataset[row])}."
     )
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _merge_families(parts: list[TablePart], datasets: Texts) -> dict[str, str]:

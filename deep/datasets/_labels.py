@@ -1,7 +1,6 @@
 """Labels of some items, from tables of their own, joined to votes."""
 
 import json
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from deep._util.names import is_storable, meant_column, plain_form
 from deep.datasets._join import check_any_matched, join_parts, likely_reason, number_items
 from deep.datasets._source import DATASET, Source, rows_under
 from deep.datasets._tables import VOTE_COLUMNS, Tables, open_all, read_part
-from deep.exceptions import DeepWarning, InputError
+from deep.exceptions import InputError, warn
 from deep.records import ABSTAIN, VoteMatrix
 
 
@@ -92,20 +91,17 @@ def _opened(paths: Tables, names: Sequence[str]) -> list[Source]:
         return open_all(paths)
 
 
+UNMATCHED = "{n:,} labels are of items without votes, and are left out."
+
+
 def _labels_of_most(paths: Tables, votes: VoteMatrix) -> LabelTable:
     """Return the labels of most people; a tie is none."""
     people = read_people(paths, votes)
     known = people.labels >= 0
     if people.n_unmatched:
-        warn_unmatched(people.n_unmatched, "")
+        warn(UNMATCHED.format(n=people.n_unmatched))
     documents = None if people.document_ids is None else people.document_ids[known]
     return LabelTable(votes.example_ids[known], votes.datasets[known], people.labels[known], documents)
-
-
-def warn_unmatched(n: int, reason: str) -> None:
-    """Warn of labels of items that have no votes."""
-    said = f"{n:,} labels are of items without votes, and are left out.{reason}"
-    warnings.warn(said, DeepWarning, stacklevel=3)
 
 
 def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
@@ -139,7 +135,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     at, given = rows[1][matched], labels.labels[matched]
     if not matched.all():
         ids = labels.example_ids[~matched]
-        warn_unmatched(len(ids), likely_reason(ids, votes.example_ids))
+        warn(UNMATCHED.format(n=len(ids)) + likely_reason(ids, votes.example_ids))
     _check_same(votes, at, given)
     labeled = set(labels.datasets[matched])
     joined = np.where([name in labeled for name in votes.datasets], -1, votes.labels)

@@ -158,7 +158,7 @@ BAD = [
     ("x.jsonl.gz", GOOD, r"must be a whole gzip file. Got .*x.jsonl.gz'.*Compress or download it again"),
     ("x.csv.gz", gzip.compress(GOOD * 50, mtime=0)[:-30], r"must be a whole gzip file"),
     ("x.parquet", GOOD, r"must be Parquet. Got '.*x.parquet'"),
-    ("x.xlsx", b"PK", r"must be a file that ends in one of .csv, .csv.gz, .jsonl.*Got '.*x.xlsx'"),
+    ("x.xlsx", b"PK", r"must be a file that ends in one of .csv, .csv.gz, .json.*Got '.*x.xlsx'"),
 ]
 """A name, a content, and what is said of it."""
 
