@@ -103,12 +103,17 @@ class TwiceJudge(LLMJudge):
 
 @pytest.mark.slow
 def test_a_kind_of_judge(tree):
-    """A guest's folder, its row, its place in the contract of imports."""
-    names("A kind of judge", "deep/_util/entry_points.py", "deep/experiments/", "pyproject.toml", "test_judges.py")
+    """A guest's folder, its entry point, its place in the contract of imports."""
+    names("A kind of judge", "deep/experiments/", "pyproject.toml", "test_judges.py")
     add(tree, "deep/experiments/twice/__init__.py", GUEST)
-    row = '        "tiered": f"{_TIERED}:TieredJudge",\n'
-    change(tree, "deep/_util/entry_points.py", row, row + '        "twice": "deep.experiments.twice:TwiceJudge",\n')
+    row = 'tiered = "deep.experiments.tiered:TieredJudge"\n'
+    change(tree, "pyproject.toml", row, row + 'twice = "deep.experiments.twice:TwiceJudge"\n')
     change(tree, "pyproject.toml", '"tiered", "stepwise"]', '"tiered", "stepwise | twice"]')
+    # An entry point is found once the package is installed anew; its metadata in the copy are as good.
+    for name in ("README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree / name)
+    metadata = "import sys; sys.argv = ['setup.py', '-q', 'egg_info']; from setuptools import setup; setup()"
+    subprocess.run([sys.executable, "-c", metadata], cwd=tree, check=True)
     passes(tree, "tests/contract/test_judges.py", "twice")
     lint = "from importlinter.cli import lint_imports_command as run; run(['--no-cache'])"
     done = subprocess.run([sys.executable, "-c", lint], cwd=tree, capture_output=True, text=True)
