@@ -12,7 +12,7 @@ import numpy as np
 from deep._util.checks import Votes
 from deep._util.entry_points import WRITER, load_own
 from deep._util.files import whole_file
-from deep.asking._plan import NO_SOURCE, Plan, PlannedVoter, unbroken
+from deep.asking._plan import NO_SOURCE, Plan, PlannedVoter, program_of, unbroken
 from deep.asking._replay import ProgramId, Replay
 from deep.asking._vote_files import chunks
 from deep.judges import Question, run_program
@@ -79,22 +79,15 @@ def judge_offline(
     """
     complete = [example for example in examples if example.has_texts]
     many = [column for column in columns if complete and hasattr(column.judge, "label_many")]
-    batches = {column.name: cast("Any", column.judge).label_many(complete) for column in many}
-    judged = (
-        {
-            column.name: batches[column.name][i] if column.name in batches else _judged(column, example, tell=tell)
-            for column in columns
-        }
-        for i, example in enumerate(complete)
-    )
-    nothing = dict.fromkeys((column.name for column in columns), NO_SOURCE)
+    batches = {column.name: iter(cast("Any", column.judge).label_many(complete)) for column in many}
     for example in examples:
-        yield next(judged) if example.has_texts else nothing
+        here = batches if example.has_texts else {}
+        yield {c.name: next(here[c.name]) if c.name in here else _judged(c, example, tell=tell) for c in columns}
 
 
 def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
     identity = ProgramId(column.name, str(example.dataset), example.example_id)
-    return run_program(unbroken(column.judge.program(example), identity, "failed", tell=tell), _ask_nobody)
+    return run_program(unbroken(program_of(column.judge, example), identity, "failed", tell=tell), _ask_nobody)
 
 
 def _ask_nobody(question: Question) -> NoReturn:
