@@ -47,25 +47,6 @@ def frame_table(frame: Frame) -> "pa.Table":
     return pa.table({name: column.values for name, column in columns.items()})
 
 
-def frame_rows(frame: Frame) -> list[dict[str, Any]]:
-    """Return the rows of a frame as mappings, None where a cell is empty."""
-    rows: list[dict[str, Any]] = frame_table(frame).to_pylist()
-    return rows
-
-
-def frame_with(frame: Frame, **missing: object) -> Frame:
-    """Return a frame with columns that it lacks: a value for all rows, or an array."""
-    import pyarrow as pa
-
-    table = frame_table(frame)
-    for name, value in missing.items():
-        if name not in table.column_names:
-            cells = value if isinstance(value, np.ndarray) else [value] * table.num_rows
-            table = table.append_column(name, pa.array(cells))
-    found: Frame = table
-    return found
-
-
 def without_codes(table: "pa.Table") -> "pa.Table":
     """Return a table in which the number -1, which stands for no vote in arrays, is an empty cell."""
     import pyarrow as pa

@@ -83,17 +83,10 @@ def judge_offline(
     """
     complete = [example for example in examples if example.has_texts]
     many = [column for column in columns if complete and hasattr(column.judge, "label_many")]
-    batches = {column.name: cast("Any", column.judge).label_many(complete) for column in many}
-    judged = (
-        {
-            column.name: batches[column.name][i] if column.name in batches else _judged(column, example, tell=tell)
-            for column in columns
-        }
-        for i, example in enumerate(complete)
-    )
-    nothing = dict.fromkeys((column.name for column in columns), NO_SOURCE)
+    batches = {column.name: iter(cast("Any", column.judge).label_many(complete)) for column in many}
     for example in examples:
-        yield next(judged) if example.has_texts else nothing
+        here = batches if example.has_texts else {}
+        yield {c.name: next(here[c.name]) if c.name in here else _judged(c, example, tell=tell) for c in columns}
 
 
 def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:

@@ -104,9 +104,9 @@ def _check(args: argparse.Namespace) -> int:
     for name in args.names:
         examples = console.examples_from(args, name)
         n, cards = examples.check(strict=args.strict), datasets.describe_examples(examples)
-        row = {"name": name, "n": n, "labeled": sum(card.labeled for card in cards)}
-        row["incomplete"] = sum(not example.has_texts for example in examples)
-        checked.append(row | {"datasets": [card.dataset for card in cards]})
+        labeled, incomplete = sum(card.labeled for card in cards), sum(not example.has_texts for example in examples)
+        names = [card.dataset for card in cards]
+        checked.append({"name": name, "n": n, "labeled": labeled, "incomplete": incomplete, "datasets": names})
     line = "{name}: {n:,} examples, {labeled:,} labeled, in {where}"
     lines = [*(line.format(**row, where=", ".join(row["datasets"])) for row in checked), *map(repr, votes)]
     incomplete = sum(row["incomplete"] for row in checked)

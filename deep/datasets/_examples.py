@@ -84,8 +84,7 @@ class Examples(ABC):
         if not identities:
             raise InputError(f"`examples` must hold at least one row. Got none in {self.origin}. Add one, or leave it.")
         if lacking and self.require_source:
-            more = f", and in {more_rows(lacking[1:])}" if lacking[1:] else ""
-            place = f"{self.at(lacking[0])}{more}"
+            place = self.at(lacking[0]) + (f", and in {more_rows(lacking[1:])}" if lacking[1:] else "")
             if strict or len(lacking) == len(identities):
                 raise InputError(
                     f"`examples` must have a source and a claim in every row. Got none {place}. Fill it in."

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from deep._util.checks import shown
 from deep._util.columns import VOTE_OF_TEXT, listed
-from deep._util.frames import Frame, frame_rows, frame_with
+from deep._util.frames import Frame, frame_table
 from deep.datasets._examples import Examples, examples_from_dataset
 from deep.datasets._labels import join_labels, read_labels
 from deep.datasets._origin import read_examples
@@ -59,7 +59,8 @@ def as_votes(votes: object) -> VoteMatrix:
     if isinstance(votes, VoteMatrix):
         return votes
     if isinstance(votes, Frame):
-        return VoteMatrix.from_frame(frame_with(votes, dataset=UNNAMED))
+        table = frame_table(votes)
+        return VoteMatrix.from_frame(table, dataset=None if "dataset" in table.column_names else UNNAMED)
     if is_paths(votes):
         return read_votes(votes)
     raise InputError(
@@ -77,7 +78,7 @@ def as_examples(examples: Examples | Iterable[Example] | Frame | str | Path) -> 
         It is something else, or cannot be read.
     """
     if isinstance(examples, Frame):
-        return examples_from_dataset(frame_rows(examples), name=UNNAMED)
+        return examples_from_dataset(frame_table(examples).to_pylist(), name=UNNAMED)
     if isinstance(examples, str | Path):
         return read_examples(examples)
     if isinstance(examples, Examples):

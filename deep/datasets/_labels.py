@@ -137,7 +137,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
         ids = labels.example_ids[~matched]
         warn(UNMATCHED.format(n=len(ids)) + likely_reason(ids, votes.example_ids))
     _check_same(votes, at, given)
-    labeled = set(labels.datasets[matched])
+    labeled = set(votes.datasets[at])
     joined = np.where([name in labeled for name in votes.datasets], -1, votes.labels)
     joined[at] = given
     documents = votes.document_ids

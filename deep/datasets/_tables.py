@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -305,9 +305,8 @@ def _read(paths: Tables, ignore: Iterable[str], cells: CellReader, empty: np.gen
 
 def open_all(paths: Tables) -> list[Source]:
     """Open tables of votes, scores or labels: files, or one data frame."""
-    listed = (
-        [paths] if isinstance(paths, (str, Path, Frame)) else list(paths) if isinstance(paths, Iterable) else [paths]
-    )
+    is_one = isinstance(paths, (str, Path, Frame)) or not isinstance(paths, Iterable)
+    listed: list[Any] = [paths] if is_one else [*cast("Iterable[str | Path]", paths)]
     if not listed:
         raise InputError("`paths` must name at least one file. Got none.")
     for path in filter(lambda path: str(path).endswith(SOFT), listed):

@@ -380,7 +380,7 @@ def test_a_bad_table_is_one_clear_line(tmp_path, capsys, rows_, complaint):
         ("x.jsonl", b'{"source": "a", "claim": "b", "example_id": "\\ud800"}', "`example_id` must be text without NUL"),
         ("x.jsonl", b'{"source": "a", "claim": "b", "dataset": "\\u0000x"}', "`dataset` must be text without NUL"),
         ("x.parquet", b"not parquet", "must be Parquet"),
-        ("x.txt", b"", "must be a file that ends in one of .csv, .csv.gz, .jsonl"),
+        ("x.txt", b"", "must be a file that ends in one of .csv, .csv.gz, .json"),
     ],
 )
 def test_a_bad_file_is_one_clear_line(tmp_path, capsys, name, content, complaint):

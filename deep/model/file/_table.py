@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Votes, check_votes
 from deep._util.columns import listed
-from deep._util.frames import Frame, frame_table, frame_with, long_names, without_codes
+from deep._util.frames import Frame, frame_table, long_names, without_codes
 from deep._util.names import check_name
 from deep._util.odds import logit
 from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
@@ -294,9 +294,10 @@ def votes_of_voters(voters: Sequence[Voter], votes: VotesLike) -> VoteMatrix | n
         table = frame_table(votes)
         if long_names(table.column_names):
             return as_votes(table)
-        others = other_columns(voters, table)
-        numbers = np.arange(table.num_rows).astype(str)
-        return as_votes(frame_with(without_codes(table.drop_columns(others)), item_id=numbers))
+        table = without_codes(table.drop_columns(other_columns(voters, table)))
+        if "item_id" not in table.column_names:
+            table = table.append_column("item_id", [[str(row) for row in range(table.num_rows)]])
+        return as_votes(table)
     if is_paths(votes):
         return read_votes(votes, ignore=other_columns(voters, votes))
     return as_votes(votes) if np.ndim(cast("Any", votes)) == 0 else cast("npt.ArrayLike", votes)
