@@ -10,6 +10,7 @@ one fails. Nothing is written to the working tree.
 
 import argparse
 import ast
+import contextlib
 import difflib
 import hashlib
 import importlib
@@ -19,6 +20,7 @@ import multiprocessing
 import os
 import re
 import resource
+import signal
 import sys
 import tomllib
 from collections import Counter
@@ -138,6 +140,7 @@ def run_tests(module: str, text: str | None, tests: Sequence[str], limit: int, r
     """Run tests with a module's text replaced, and send the status of pytest and the test that failed."""
     import pytest
 
+    os.setsid()  # a test that signals its process group hits nobody else, and what it leaves running ends with it
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(1, 2)
@@ -163,6 +166,8 @@ def outcome(module: str, text: str | None, tests: Sequence[str], limit: int) -> 
     except EOFError:
         found = None
     process.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.join()
     return found
 
