@@ -45,7 +45,11 @@ def run_without(guests, folder, code):
     """Copy the package without some of its folders, with its entry points as installed, and run code in the copy."""
     shutil.copytree(PACKAGE, folder / "deep", ignore=shutil.ignore_patterns("__pycache__"))
     for guest in guests:
-        shutil.rmtree(folder / "deep" / guest)
+        place = folder / "deep" / guest
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink()
     # The metadata names the guests as before: a removed folder leaves entry points that lead nowhere.
     names = "\n".join(f"[{group}]\n{rows}" for group, rows in _entry_points())
     metadata = folder / "deep_judges-1.0.dist-info"
@@ -107,7 +111,7 @@ sys.exit(main(["votes", sys.argv[1], *words, *OPTION]))
         ("integrations/batch", ["--batch"]),
         ("integrations/batch", ["--batch-out", "out"]),
         ("integrations/batch", ["--batch-in", "."]),
-        ("integrations/postgresql", ["--ledger", "postgresql+psycopg://deep@127.0.0.1:1/votes"]),
+        ("integrations/postgresql.py", ["--ledger", "postgresql+psycopg://deep@127.0.0.1:1/votes"]),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0].strip("-"),
 )
@@ -116,7 +120,7 @@ def test_an_option_of_a_removed_guest_is_one_line(guest, option, tmp_path):
     done = run_without([guest], tmp_path, f"OPTION = {option!r}\n{ASK}")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert guest.replace("/", ".") in line
+    assert guest.removesuffix(".py").replace("/", ".") in line
     assert "pip install" in line
     assert not list(tmp_path.glob("v.*"))
 

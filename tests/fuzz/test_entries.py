@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from deep import VoteMatrix
 from deep.datasets import read_argilla, read_label_studio
 from deep.exceptions import DeepError, InputError
-from deep.integrations.batch import BatchImporter, FileResults, _lines
-from deep.integrations.batch._states import take_batches
+from deep.integrations.batch import BatchImporter, FileResults, _results
+from deep.integrations.batch._results import take_batches
 from deep.integrations.engines import adapt_by_moments, moments_of_votes, read_moments, save_moments
 from deep.integrations.labeling import read_label_log, write_annotations, write_labels
 from deep.integrations.serve import CheckOptions, create_app, serving
@@ -106,7 +106,7 @@ def test_results_that_once_broke(path):
 
 def test_a_line_without_an_end_is_no_result(tmp_path, monkeypatch):
     """Of a line that is too long no more than the limit is held; those behind it are read."""
-    monkeypatch.setattr(_lines, "LONGEST_LINE", 400)
+    monkeypatch.setattr(_results, "LONGEST_LINE", 400)
     good = json.dumps(ROWS[0]).encode()
     (tmp_path / "out.jsonl").write_bytes(b'{"custom_id": "k1", "response": "' + b"x" * 2000 + b'"}\n' + good)
     with FileResults(tmp_path, Redactor(KEY)) as results:

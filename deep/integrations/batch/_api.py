@@ -12,9 +12,8 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from deep.exceptions import printable
-from deep.integrations.batch import _states as table
-from deep.integrations.batch._lines import BatchLine, BatchLines, BatchSession, reply_in
-from deep.integrations.batch._states import Batch
+from deep.integrations.batch import _results as table
+from deep.integrations.batch._results import Batch, BatchLine, BatchLines, BatchSession, reply_in
 from deep.llm import (
     AMBIGUOUS,
     NO_ROOM,

@@ -25,7 +25,7 @@ from deep.asking import (
 )
 from deep.exceptions import ExitStatus, InputError
 from deep.integrations.batch._files import SHARD_BYTES, SHARD_REQUESTS, BatchExporter, BatchImporter
-from deep.integrations.batch._lines import FileResults
+from deep.integrations.batch._results import FileResults
 
 LOOK_EVERY = 500
 """Requests between two calls of a progress callback."""

@@ -13,9 +13,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from deep.exceptions import InputError
-from deep.integrations.batch import _states as table
-from deep.integrations.batch._lines import BatchLine, BatchSession, FileResult, FileResults, custom_id, reply_in
-from deep.integrations.batch._states import Batch, Standing
+from deep.integrations.batch import _results as table
+from deep.integrations.batch._results import (
+    Batch,
+    BatchLine,
+    BatchSession,
+    FileResult,
+    FileResults,
+    Standing,
+    custom_id,
+    reply_in,
+)
 from deep.llm import CallError, Job, Reply, Request, RequestState, Session, Written, json_text, worst_case
 
 SHARD_REQUESTS = 50_000

@@ -1,4 +1,4 @@
-"""A ledger's database on a PostgreSQL server: its locks, and what is tried again when a connection is lost."""
+"""The ledger in PostgreSQL, which several machines share: its locks, and the way on after a lost connection."""
 
 import logging
 import time

@@ -1,1 +1,0 @@
-from ._database import PostgresqlDatabase as PostgresqlDatabase
