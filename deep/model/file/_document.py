@@ -21,7 +21,7 @@ from deep.features import Cells
 from deep.model import adaptation, score
 from deep.model.chain import RECIPES, ChainSpec, KeptCells
 from deep.model.file import _kinds
-from deep.model.file._kinds import COUNT, NAME, NUMBER, OBJECT, Kind, expect, list_of, numbers, optional, record
+from deep.model.file._kinds import COUNT, NAME, NUMBER, OBJECT, JsonKind, expect, list_of, numbers, optional, record
 from deep.model.file._table import ChainScorer, Table, Voter, pattern_text, patterns_from_text
 from deep.model.linear import Linear
 
@@ -74,7 +74,7 @@ def _cells(voters: tuple[Voter, ...], patterns: Votes, groups: tuple[str, ...], 
 
 
 def _cell_values(cells: Cells) -> JsonObject:
-    """Return what a file holds of training cells: each that has rows, with their number."""
+    """Return the arrays of training cells: each that has rows, with their number."""
     place = np.nonzero(cells.counts)
     arrays = dict(zip(("cell_pattern", "cell_group", "cell_label"), place, strict=True))
     return {"groups": cells.groups, "patterns": cells.patterns, **arrays, "cell_count": cells.counts[place]}
@@ -82,7 +82,9 @@ def _cell_values(cells: Cells) -> JsonObject:
 
 CELL_KINDS = {
     "groups": list_of(NAME),
-    "patterns": Kind(lambda texts, _, known: patterns_from_text(list(texts), len(known["voters"])), pattern_text),
+    "patterns": JsonKind(
+        lambda texts, _, earlier: patterns_from_text(list(texts), len(earlier["voters"])), pattern_text
+    ),
     "cell_pattern": _kinds.whole_numbers(below="patterns"),
     "cell_group": _kinds.whole_numbers("cell_pattern", below="groups"),
     "cell_label": _kinds.whole_numbers("cell_pattern", below=2),
@@ -107,7 +109,7 @@ def _trees(**arrays: Any) -> score.Trees:
     return score.Trees(**arrays)
 
 
-def _trees_on(columns: str) -> Kind:
+def _trees_on(columns: str) -> JsonKind:
     return record(
         "trees",
         _trees,
@@ -131,7 +133,7 @@ KNOTS = record(
 )
 
 
-def _standardizer_on(columns: _kinds.Size) -> Kind:
+def _standardizer_on(columns: _kinds.Size) -> JsonKind:
     return record(
         "standardizer",
         score.Standardizer,
@@ -162,11 +164,11 @@ def _chain_values(scorer: ChainScorer) -> JsonObject:
     return {"recipe": spec.recipe, "ensembler": ensembler, "calibrator": calibrator, "table": table, "cells": cells}
 
 
-def _indices(below: _kinds.Size = None) -> Kind:
+def _indices(below: _kinds.Size = None) -> JsonKind:
     return _kinds.whole_numbers(below=below).made_into(lambda array: tuple(array.tolist()), np.array)
 
 
-PATTERN_P = numbers(lambda known: 3 ** len(known["voters"])).checked(
+PATTERN_P = numbers(lambda earlier: 3 ** len(earlier["voters"])).checked(
     lambda p: p.min() >= P_MIN and p.max() <= 1 - P_MIN, "{} must not reach 0 or 1"
 )
 
@@ -328,7 +330,7 @@ class Field:
     Parameters
     ----------
     key : str
-    kind : Kind
+    kind : JsonKind
         How its value is read and written.
     attribute : str, optional
         Of the model; default the key. ``report``: an entry of the report.
@@ -339,7 +341,7 @@ class Field:
     """
 
     key: str
-    kind: Kind
+    kind: JsonKind
     attribute: str = ""
     since: int = OLDEST_SCHEMA
     default: object = None
@@ -401,21 +403,21 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
     KeyError, ValueError
         The content is not what `model_values` returns.
     """
-    known: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in FIELDS:
         if field.since > content["schema_version"]:
-            known[field.key] = field.default
+            values[field.key] = field.default
             continue
         with _named(field.key):
-            known[field.key] = field.kind.read(content[field.key], field.key, known)
-    parts = known["parts"].parts
+            values[field.key] = field.kind.read(content[field.key], field.key, values)
+    parts = values["parts"].parts
     chains = [isinstance(part.scorer, ChainScorer) for part in parts]
-    expect(chains == [True] if known["method"] == "chain" else not any(chains), "parts must fit the method")
+    expect(chains == [True] if values["method"] == "chain" else not any(chains), "parts must fit the method")
     length = len(parts) + len(adaptation.SHIFTS)
-    expect(len(known["contexts"]) == length, f"contexts must have {length} entries")
-    expect(known["correction"] is None or known["target"] is not None, "correction must have a target")
-    report = {field.key: known[field.key] for field in FIELDS if field.attribute == "report"}
-    own = {field.attribute or field.key: known[field.key] for field in FIELDS if field.attribute != "report"}
+    expect(len(values["contexts"]) == length, f"contexts must have {length} entries")
+    expect(values["correction"] is None or values["target"] is not None, "correction must have a target")
+    report = {field.key: values[field.key] for field in FIELDS if field.attribute == "report"}
+    own = {field.attribute or field.key: values[field.key] for field in FIELDS if field.attribute != "report"}
     return {**own, "report": report}
 
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from deep._util.checks import Floats
 from deep._util.names import check_name
 
-Known = Mapping[str, Any]
+Earlier = Mapping[str, Any]
 """What was read so far, by key: a later value may have to be as long as an earlier one."""
 
-Size = int | str | Callable[[Known], int] | None
+Size = int | str | Callable[[Earlier], int] | None
 """A number of entries: itself, that of an earlier key, or worked out from earlier keys; None where any will do."""
 
 LARGEST_NUMBER = 1e12
@@ -27,7 +27,7 @@ def expect(holds: object, rule: str) -> None:
 
 
 @dataclass(frozen=True)
-class Kind:
+class JsonKind:
     """How a value of a file is read and written.
 
     Parameters
@@ -39,52 +39,52 @@ class Kind:
         From what `read` returns to a JSON value.
     """
 
-    read: Callable[[Any, str, Known], Any]
+    read: Callable[[Any, str, Earlier], Any]
     write: Callable[[Any], Any] = lambda value: value
 
-    def checked(self, holds: Callable[[Any], object], rule: str) -> "Kind":
+    def checked(self, holds: Callable[[Any], object], rule: str) -> "JsonKind":
         """Return the kind of the values for which a rule holds; ``{}`` in its text stands for the name."""
 
-        def read(value: Any, where: str, known: Known) -> Any:
-            result = self.read(value, where, known)
+        def read(value: Any, where: str, earlier: Earlier) -> Any:
+            result = self.read(value, where, earlier)
             expect(holds(result), rule.format(where))
             return result
 
-        return Kind(read, self.write)
+        return JsonKind(read, self.write)
 
-    def made_into(self, build: Callable[[Any], Any], take: Callable[[Any], Any]) -> "Kind":
+    def made_into(self, build: Callable[[Any], Any], take: Callable[[Any], Any]) -> "JsonKind":
         """Return the kind of what `build` makes of a value, and `take` turns back."""
-        return Kind(
-            lambda value, where, known: build(self.read(value, where, known)), lambda one: self.write(take(one))
+        return JsonKind(
+            lambda value, where, earlier: build(self.read(value, where, earlier)), lambda one: self.write(take(one))
         )
 
 
-def _name(value: Any, where: str, _: Known) -> str:
+def _name(value: Any, where: str, _: Earlier) -> str:
     expect(isinstance(value, str), f"{where} must be text")
     return check_name(value, where)
 
 
-NAME = Kind(_name)
+NAME = JsonKind(_name)
 """A text that fits on one line."""
 
-ANY = Kind(lambda value, _, __: value)
+ANY = JsonKind(lambda value, _, __: value)
 TEXT = ANY.checked(lambda value: isinstance(value, str), "{} must be text")
 
 
-def one_of(allowed: Iterable[object]) -> Kind:
+def one_of(allowed: Iterable[object]) -> JsonKind:
     """Return the kind of values that are among these."""
 
-    def read(value: object, where: str, _: Known) -> object:
+    def read(value: object, where: str, _: Earlier) -> object:
         expect(value in tuple(allowed), f"{where} must be known, not {value!r}")
         return value
 
-    return Kind(read)
+    return JsonKind(read)
 
 
-def described(kind: type) -> Kind:
+def described(kind: type) -> JsonKind:
     """Return the kind of JSON values of a type that are shown and decide nothing."""
 
-    def read(value: object, where: str, _: Known) -> object:
+    def read(value: object, where: str, _: Earlier) -> object:
         expect(isinstance(value, kind), f"{where} must be a {kind.__name__}")
         left = [value]
         while left:  # the name of a dataset, say, must fit on one line
@@ -97,98 +97,100 @@ def described(kind: type) -> Kind:
                 left += inner
         return value
 
-    return Kind(read)
+    return JsonKind(read)
 
 
-OBJECT = Kind(lambda value, _, __: dict(value), dict)
+OBJECT = JsonKind(lambda value, _, __: dict(value), dict)
 """An object as it is."""
 
 
-def _length(size: Size, known: Known) -> int:
+def _length(size: Size, earlier: Earlier) -> int:
     if callable(size):
-        return size(known)
-    return len(known[size]) if isinstance(size, str) else size or 0
+        return size(earlier)
+    return len(earlier[size]) if isinstance(size, str) else size or 0
 
 
-def numbers(size: Size = None, largest: float = LARGEST_NUMBER) -> Kind:
+def numbers(size: Size = None, largest: float = LARGEST_NUMBER) -> JsonKind:
     """Return the kind of arrays of so many numbers; a text or a boolean is none."""
     bounds = f"must lie within {largest:.0e}"
     return _array((int, float), "must hold numbers", np.float64, size, lambda array, _: abs(array) <= largest, bounds)
 
 
-def whole_numbers(size: Size = None, *, low: int = 0, below: Size = None) -> Kind:
+def whole_numbers(size: Size = None, *, low: int = 0, below: Size = None) -> JsonKind:
     """Return the kind of arrays of so many whole numbers, from `low` on and below `below`."""
 
-    def in_range(array: Any, known: Known) -> Any:
-        return (array >= low) & (below is None or array < _length(below, known))
+    def in_range(array: Any, earlier: Earlier) -> Any:
+        return (array >= low) & (below is None or array < _length(below, earlier))
 
     return _array((int,), "must be whole numbers", np.intp, size, in_range, "is out of range")
 
 
 def _array(
     types: tuple[type, ...], rule: str, dtype: type, size: Size, in_range: Callable[..., Any], bounds: str
-) -> Kind:
-    def read(value: object, where: str, known: Known) -> Any:
+) -> JsonKind:
+    def read(value: object, where: str, earlier: Earlier) -> Any:
         expect(isinstance(value, list) and set(map(type, value)) <= set(types), f"{where} {rule}")
         array: npt.NDArray[Any] = np.array(value, dtype=dtype)
-        expect(np.all(in_range(array, known)), f"{where} {bounds}")
+        expect(np.all(in_range(array, earlier)), f"{where} {bounds}")
         if size is not None:
-            length = _length(size, known)
+            length = _length(size, earlier)
             expect(len(array) == length, f"{where} must have {length} entries")
         return array
 
-    return Kind(read, np.ndarray.tolist)
+    return JsonKind(read, np.ndarray.tolist)
 
 
-def _single(array: Kind) -> Kind:
-    return Kind(lambda value, where, known: array.read([value], where, known)[0].item())
+def _single(array: JsonKind) -> JsonKind:
+    return JsonKind(lambda value, where, earlier: array.read([value], where, earlier)[0].item())
 
 
 NUMBER = _single(numbers())
 COUNT = _single(whole_numbers())
 
 
-def optional(kind: Kind) -> Kind:
+def optional(kind: JsonKind) -> JsonKind:
     """Return the kind of values of a kind, or none."""
-    return Kind(
-        lambda value, where, known: None if value is None else kind.read(value, where, known),
+    return JsonKind(
+        lambda value, where, earlier: None if value is None else kind.read(value, where, earlier),
         lambda value: None if value is None else kind.write(value),
     )
 
 
-OF_TYPE: dict[object, Kind] = {float: NUMBER, int: COUNT, str: NAME, Floats: numbers()}
+OF_TYPE: dict[object, JsonKind] = {float: NUMBER, int: COUNT, str: NAME, Floats: numbers()}
 OF_TYPE |= {float | None: optional(NUMBER), str | None: optional(TEXT)}
 """The kind of an attribute by its type."""
 
 
-def list_of(kind: Kind, size: Size = None) -> Kind:
+def list_of(kind: JsonKind, size: Size = None) -> JsonKind:
     """Return the kind of lists of so many values of a kind; read as tuples."""
 
-    def read(value: Any, where: str, known: Known) -> tuple[Any, ...]:
+    def read(value: Any, where: str, earlier: Earlier) -> tuple[Any, ...]:
         expect(isinstance(value, list), f"{where} must be a list")
-        expect(size is None or len(value) == _length(size, known), f"{where} must have {_length(size, known)} entries")
-        return tuple(kind.read(one, where, known) for one in value)
+        expect(
+            size is None or len(value) == _length(size, earlier), f"{where} must have {_length(size, earlier)} entries"
+        )
+        return tuple(kind.read(one, where, earlier) for one in value)
 
-    return Kind(read, lambda values: [kind.write(one) for one in values])
+    return JsonKind(read, lambda values: [kind.write(one) for one in values])
 
 
-def by_name(kind: Kind) -> Kind:
+def by_name(kind: JsonKind) -> JsonKind:
     """Return the kind of objects with any names, and a value of a kind under each."""
 
-    def read(value: Any, where: str, known: Known) -> dict[str, Any]:
-        return {NAME.read(name, where, known): kind.read(one, where, known) for name, one in value.items()}
+    def read(value: Any, where: str, earlier: Earlier) -> dict[str, Any]:
+        return {NAME.read(name, where, earlier): kind.read(one, where, earlier) for name, one in value.items()}
 
-    return Kind(read, lambda values: {name: kind.write(one) for name, one in values.items()})
+    return JsonKind(read, lambda values: {name: kind.write(one) for name, one in values.items()})
 
 
 def record(
     label: str,
     build: Callable[..., Any],
     *,
-    take: Callable[[Any], Known] | None = None,
+    take: Callable[[Any], Earlier] | None = None,
     uses: tuple[str, ...] = (),
-    **given: Kind,
-) -> Kind:
+    **given: JsonKind,
+) -> JsonKind:
     """Return the kind of objects that have these keys.
 
     Parameters
@@ -202,16 +204,16 @@ def record(
         written as they are, and not read. Default: attributes.
     uses : tuple of str
         Keys read before, outside of the object, that `build` takes too.
-    **given : Kind
+    **given : JsonKind
         By key, in the order in which they are read, behind the fields of a dataclass.
     """
     hints = get_type_hints(build) if is_dataclass(build) else {}
     kinds = {key: given[key] if key in given else OF_TYPE[hints[key]] for key in hints if key not in uses} | given
     values_of = take or attributes(*kinds)
 
-    def read(value: Any, _: str, known: Known) -> Any:
+    def read(value: Any, _: str, earlier: Earlier) -> Any:
         expect(isinstance(value, Mapping), f"{label or 'cells'} must be an object")
-        own = {**known}
+        own = {**earlier}
         for key, kind in kinds.items():
             own[key] = kind.read(value[key], f"{label}.{key}".lstrip("."), own)
         return build(**{key: own[key] for key in (*uses, *kinds)})
@@ -219,23 +221,23 @@ def record(
     def write(one: Any) -> dict[str, Any]:
         return {key: kinds[key].write(value) if key in kinds else value for key, value in values_of(one).items()}
 
-    return Kind(read, write)
+    return JsonKind(read, write)
 
 
-def attributes(*names: str) -> Callable[[Any], Known]:
+def attributes(*names: str) -> Callable[[Any], Earlier]:
     """Return a function that takes these attributes of an object."""
     return lambda one: {name: getattr(one, name) for name in names}
 
 
-def tagged(tag: str, kinds: Mapping[str, tuple[type, Kind]]) -> Kind:
+def tagged(tag: str, kinds: Mapping[str, tuple[type, JsonKind]]) -> JsonKind:
     """Return the kind of objects of several classes, told apart by the name under the key `tag`."""
     tags = one_of(kinds)
 
-    def read(value: Any, where: str, known: Known) -> Any:
-        return kinds[tags.read(value[tag], tag, known)][1].read(value, where, known)
+    def read(value: Any, where: str, earlier: Earlier) -> Any:
+        return kinds[tags.read(value[tag], tag, earlier)][1].read(value, where, earlier)
 
     def write(one: Any) -> dict[str, Any]:
         name, kind = next((name, kind) for name, (cls, kind) in kinds.items() if isinstance(one, cls))
         return {tag: name, **kind.write(one)}
 
-    return Kind(read, write)
+    return JsonKind(read, write)
