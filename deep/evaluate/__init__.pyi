@@ -12,8 +12,6 @@ from ._cards import JudgeCard as JudgeCard
 from ._cards import PanelCard as PanelCard
 from ._cards import card_tables as card_tables
 from ._cards import judge_rows as judge_rows
-from ._cards import shown_ends as shown_ends
-from ._cards import shown_number as shown_number
 from ._compare import DriftReport as DriftReport
 from ._compare import PairDifference as PairDifference
 from ._compare import SystemComparison as SystemComparison
@@ -50,6 +48,8 @@ from ._figures import markdown as markdown
 from ._figures import method_rows as method_rows
 from ._figures import null_if_nan as null_if_nan
 from ._figures import records as records
+from ._figures import shown_ends as shown_ends
+from ._figures import shown_number as shown_number
 from ._figures import write_table as write_table
 from ._holdout import METRICS as METRICS
 from ._holdout import HoldOut as HoldOut

@@ -12,7 +12,7 @@ from deep._util.names import dollars, short_names
 from deep.datasets import VoterUsage
 from deep.evaluate._annotators import clustered_kappa, clustered_share
 from deep.evaluate._contribution import PanelReport
-from deep.evaluate._figures import Row, null_if_nan
+from deep.evaluate._figures import Row, null_if_nan, shown_ends, shown_number
 from deep.features import cohen_kappa, krippendorff_alpha
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
@@ -497,17 +497,6 @@ PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
     ],
     "steps": lambda card: [] if card.worth is None else _worth_values(card.worth)["steps"],
 }
-
-
-def shown_number(value: float | None, form: str = "z.2f") -> str:
-    """Return a number as a table shows it: nothing where there is none, and no minus before a zero."""
-    return "" if value is None or np.isnan(value) else f"{value:{form}}"
-
-
-def shown_ends(ends: tuple[float | None, float | None], form: str = ".2f", factor: float = 1.0) -> str:
-    """Return an interval as a table shows it: nothing where there is none."""
-    known = [end for end in ends if end is not None and not np.isnan(end)]
-    return "" if len(known) < 2 else " to ".join(f"{factor * end:{form}}" for end in known)
 
 
 def _in_percent(share: float) -> str:

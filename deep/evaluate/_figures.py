@@ -254,3 +254,14 @@ def _best_sizes(run: Run) -> list[Row]:
         if row["calibrator"] is None and (key not in best or row["inner_log_loss"] < best[key]["inner_log_loss"]):
             best[key] = row
     return list(best.values())
+
+
+def shown_number(value: float | None, form: str = "z.2f") -> str:
+    """Return a number as a table shows it: nothing where there is none, and no minus before a zero."""
+    return "" if value is None or np.isnan(value) else f"{value:{form}}"
+
+
+def shown_ends(ends: tuple[float | None, float | None], form: str = ".2f", factor: float = 1.0) -> str:
+    """Return an interval as a table shows it: nothing where there is none."""
+    known = [end for end in ends if end is not None and not np.isnan(end)]
+    return "" if len(known) < 2 else " to ".join(f"{factor * end:{form}}" for end in known)

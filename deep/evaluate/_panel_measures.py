@@ -18,7 +18,7 @@ from deep._util.names import dollars, short_names
 from deep.evaluate import _cards
 from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
-from deep.evaluate._figures import Row
+from deep.evaluate._figures import Row, shown_number
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.exceptions import InputError
 from deep.features import cohen_kappa, effective_number, error_correlation
@@ -450,7 +450,7 @@ def cost_words(card: _cards.PanelCard) -> Iterator[str]:
         of = "" if len(unknown) == len(card.judges) else f" of {', '.join(unknown)}"
         yield f"Costs{of} are not known: no file of judgments with prices lies beside the votes."
     else:
-        bought = _cards.shown_number(card.effective_votes_a_dollar, ",.0f")
+        bought = shown_number(card.effective_votes_a_dollar, ",.0f")
         paid = f"; {bought} effective votes a dollar" if bought else ""
         yield f"The panel costs {dollars(card.cost_per_1000)} per 1,000 items{paid}."
     if card.drop_first is not None:
