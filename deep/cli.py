@@ -285,7 +285,7 @@ def _other_commands() -> FoundEntryPoints:
 def _refused_judges() -> list[str]:
     """Return a line for each judge of another package that has a name of deep's or of another's."""
     found = find_entry_points(JUDGE)
-    if found.refused or any(entry.dist for entry in found.usable.values()):
+    if found.refused or not all(map(is_own, found.usable.values())):
         from deep.asking import judge_entries  # knows the names of prompts and checks too, and takes time to load
 
         found = judge_entries()
@@ -310,7 +310,9 @@ def _load(entry: EntryPoint) -> console.Command:
 def _purpose(entry: EntryPoint) -> str:
     """Return the first line of a command's docstring; where it cannot be used, why."""
     try:
-        return printable(str(_load(entry).__doc__).strip().partition("\n")[0])
+        # deep's own are whole, and a package of them has its docstring before it loads anything.
+        command = load_entry_point(entry) if is_own(entry) else _load(entry)
+        return printable(str(command.__doc__).strip().partition("\n")[0])
     except DeepError as error:
         return f"cannot be used: {error}"
 

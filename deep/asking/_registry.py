@@ -16,6 +16,7 @@ from deep._util.entry_points import (
     JUDGE,
     FoundEntryPoints,
     find_entry_points,
+    is_own,
     load_entry_point,
     load_part,
     unusable,
@@ -210,7 +211,7 @@ def load_judge(name: str) -> Judge:
         if judge is make and not isinstance(judge, FunctionJudge):
             judge = FunctionJudge(make, name=name)
     except Exception as error:
-        if entry.dist is None:
+        if is_own(entry):
             raise
         raise unusable(entry, f"{type(error).__name__}: {error}") from error
     if not isinstance(judge, Judge):

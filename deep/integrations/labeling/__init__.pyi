@@ -5,6 +5,8 @@ from ._annotations import rating_table as rating_table
 from ._annotations import read_annotation_rows as read_annotation_rows
 from ._annotations import read_annotations as read_annotations
 from ._app import label_app as label_app
+from ._command import add_arguments as add_arguments
+from ._command import run as run
 from ._desk import LabelDesk as LabelDesk
 from ._desk import open_label_desk as open_label_desk
 from ._label_book import AnswerBook as AnswerBook

@@ -10,10 +10,10 @@ from deep import calibration, ensembles
 from deep._util.checks import Floats, Texts, check_choice, numbered
 from deep._util.odds import logit
 from deep.exceptions import InputError
-from deep.model import adaptation, chain, stack
+from deep.model import adaptation, chain
 from deep.model.file import MAX_TABLE_VOTERS, ChainScorer, Model, Table, look_up, pattern_grid
 from deep.model.linear import Rows
-from deep.model.regimes._finish import finish
+from deep.model.regimes._finish import finish, mean_contexts
 from deep.model.score import Blend, Part
 from deep.records import VoteMatrix
 
@@ -74,7 +74,7 @@ def chain_model(
         blend,
         rule,
         adaptation.learn_misfit(moved),
-        stack.mean_contexts(blend, [replace(rows, weights=size) for size in counts.sum(axis=-1)]),
+        mean_contexts(blend, [replace(rows, weights=size) for size in counts.sum(axis=-1)]),
         {name: one.merged() for name, one in zip(cells.groups, moved, strict=False)},
         [prior.threshold for prior in priors],
         cells,

@@ -24,7 +24,7 @@ from deep.model.linear import (
     fit_ridge,
     fit_unlabeled,
 )
-from deep.model.regimes._finish import finish
+from deep.model.regimes._finish import finish, mean_contexts
 from deep.model.score import Blend, Part, VoteSum
 from deep.records import VoteMatrix
 
@@ -122,7 +122,7 @@ def fit_few(
         rule,
         # Rows left out of one dataset do not tell how far off P is on another.
         learn_misfit(moved if len(names) > 1 else []),
-        stack.mean_contexts(blend, datasets),
+        mean_contexts(blend, datasets),
         {str(name): one.merged() for name, one in zip(names, moved, strict=False)},
         [prior.threshold for prior in priors],
         training_cells(votes),
@@ -155,7 +155,7 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
         blend,
         FixedPrior(fitted.prior),
         Misfit(np.array([0.0, 1.0]), np.array(MISFIT), 0),
-        stack.mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
+        mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
         {},
         [],
         training_cells(unlabeled),
@@ -218,7 +218,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
         blend,
         FixedPrior(prior),
         Misfit(np.array([0.0, 1.0]), few.covariance_, int(few.n_effective_), slope * spread),
-        stack.mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
+        mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
         {name: LeftOut.from_rows(moved, (rows.labels == 1) * 1.0, (rows.labels == 0) * 1.0)},
         [shift],
         training_cells(labeled),

@@ -11,6 +11,7 @@ from deep.calibration import DEFAULT_BINS, balanced_accuracy, ece_noise_floor, e
 from deep.features import Cells
 from deep.model.adaptation import LeftOut, Misfit, PriorRule
 from deep.model.file import Model, library_versions, voters_of
+from deep.model.linear import Rows
 from deep.model.score import Blend
 
 
@@ -104,3 +105,8 @@ def _scores(one: LeftOut, threshold: float) -> dict[str, float]:
     floor = ece_noise_floor(p, n_bins=DEFAULT_BINS, sample_weight=rows, n_draws=0).mean
     rest = {name: metrics[name] for name in ("auroc", "log_loss", "ece")}
     return {"balanced_accuracy": balanced, **rest, "ece_floor": floor}
+
+
+def mean_contexts(blend: Blend, datasets: Sequence[Rows]) -> Floats:
+    """Return the contexts of the mean training dataset."""
+    return np.asarray(np.mean([blend.contexts(blend.raw(one), one.weights) for one in datasets], axis=0))

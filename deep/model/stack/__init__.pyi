@@ -10,5 +10,4 @@ from ._stack import fit_members as fit_members
 from ._stack import fit_shared as fit_shared
 from ._stack import in_order as in_order
 from ._stack import labeled_rows as labeled_rows
-from ._stack import mean_contexts as mean_contexts
 from ._stack import share_fits as share_fits

@@ -292,11 +292,6 @@ def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _For
     return _Form(adaptation.fit_alignment(points, use_context=use_context), without, losses)
 
 
-def mean_contexts(blend: Blend, datasets: Sequence[Rows]) -> Floats:
-    """Return the contexts of the mean training dataset."""
-    return np.asarray(np.mean([blend.contexts(blend.raw(one), one.weights) for one in datasets], axis=0))
-
-
 def _combined(
     i: int, one: _HeldOut, forms: Mapping[FormKey, _Form], weights: Mapping[FormKey, float]
 ) -> tuple[Floats, float]:
