@@ -30,7 +30,7 @@ def write_panel(folder, name="css_binary", *, n=150, shares=(0.3, 0.5, 0.6, 0.7)
     for d, share in enumerate(shares):
         label = (rng.random(n) < share).astype(int)
         latent = (2 * label - 1)[:, None] * [1.2, 0.9, 0.6, 0.4] + rng.normal(size=(n, 4)) + rng.normal(0, 0.4)
-        votes = pd.DataFrame((latent > 0).astype(int), columns=list("wxyz"))
+        votes = pd.DataFrame((latent > 0).astype(int), columns=list("vwxz"))
         frames.append(pd.DataFrame({"dataset": f"d{d}", "item_id": range(n), "label": label}).join(votes))
     (folder / name).mkdir()
     path = folder / name / "votes.parquet"
@@ -66,7 +66,7 @@ def test_the_thirty_lines_are_a_script(tmp_path, monkeypatch, capsys):
     """A table of votes in, a CSV of P out, for one dataset; one training dataset is enough."""
     path = write_panel(tmp_path, shares=(0.4, 0.6))
     frame = pd.read_parquet(path)
-    votes = 2.0 * frame[list("wxyz")].to_numpy() - 1
+    votes = 2.0 * frame[list("vwxz")].to_numpy() - 1
     mine = (frame.dataset == "d1").to_numpy()
     p = thirty_lines(votes[~mine], frame.label[~mine].to_numpy(), frame.dataset[~mine].to_numpy(), votes[mine])
     assert ((p > 0.5) == frame.label[mine]).mean() > 0.7

@@ -1,4 +1,4 @@
-"""Names that look the same and differ: refused in one line, never merged and never counted as two."""
+"""Names that look the same and differ: refused in one line, or one item where tables are joined; never two."""
 
 import numpy as np
 import pytest
@@ -48,18 +48,43 @@ def test_in_one_table(tmp_path, twins):
             read_votes(table(tmp_path / f"{name}.csv", *lines))
 
 
+def written(folder, pair):
+    """Write two tables, and return their paths."""
+    return [table(folder / f"{n}.csv", *lines) for n, lines in enumerate(pair)]
+
+
 def test_across_tables(tmp_path, twins):
     """What one file calls a judge, a dataset or an item, and another file calls otherwise."""
     one, other = twins
+    head = "dataset,item_id,label"
+    differ, labels = "must differ in what can be seen", "`label` must be the same in all files"
     tables = [
-        (("dataset,item_id,label,v", f"d,{one},1,1"), ("dataset,item_id,label,w", f"d,{other},0,0")),
-        (("dataset,item_id,label,v", f"{one},a,1,1"), ("dataset,item_id,label,v", f"{other},b,0,0")),
-        ((f"dataset,item_id,label,{one}", "d,a,1,1"), (f"dataset,item_id,label,{other}", "e,b,0,0")),
+        ((f"{head},v", f"d,{one},1,1"), (f"{head},w", f"d,{other},0,0"), labels),
+        ((f"{head},v", f"{one},a,1,1"), (f"{head},w", f"{other},a,0,0"), labels),
+        ((f"{head},v", f"d,{one},1,1"), (f"{head},v", f"d,{other},1,0"), "must give each voter once for an item"),
+        ((f"{head},v", f"d,{one},1,1"), (f"{head},w", f"d,{other},1,0", f"d,{one},1,1"), differ),
+        ((f"{head},v", f"{one},a,1,1"), (f"{head},v", f"{other},b,0,0"), differ),
+        ((f"{head},{one}", "d,a,1,1"), (f"{head},{other}", "e,b,0,0"), differ),
+    ]
+    for *pair, said in tables:
+        with pytest.raises(InputError, match=said) as caught:
+            read_votes(written(tmp_path, pair))
+        assert "\n" not in str(caught.value)
+
+
+def test_one_item_across_tables(tmp_path, twins):
+    """Where nothing contradicts it, an item that two files of different judges write otherwise is one, never two."""
+    one, other = twins
+    head = "dataset,item_id,label"
+    tables = [
+        ((f"{head},v", f"d,{one},1,1"), (f"{head},w", f"d,{other},1,0")),
+        ((f"{head},v", f"{one},a,1,1"), (f"{head},w", f"{other},a,1,0")),
+        ((f"{head},v", f"{one},{one},1,1"), (f"{head},w", f"{other},{other},1,0")),
     ]
     for pair in tables:
-        files = [table(tmp_path / f"{n}.csv", *lines) for n, lines in enumerate(pair)]
-        with pytest.raises(InputError, match="must differ in what can be seen"):
-            read_votes(files)
+        votes = read_votes(written(tmp_path, pair))
+        assert (votes.voter_names, votes.votes.tolist(), votes.labels.tolist()) == (("v", "w"), [[1, 0]], [1])
+        assert {votes.example_ids[0], votes.datasets[0]} <= {one, "a", "d"}
 
 
 def test_among_examples(tmp_path, twins):

@@ -65,7 +65,7 @@ def test_nor_is_what_only_the_command_knows_of(name, tmp_path, monkeypatch, caps
         (tmp_path / folder / MARKER).write_text(json.dumps({"methods": [METHOD]}))
     (tmp_path / "run" / MARKER).write_text("{}")
     rows = "".join(f"{dataset},{i},{i % 2},1,0,1\n" for dataset in "ab" for i in range(9))
-    (tmp_path / "runs" / "loo-a" / "mine.csv").write_text(f"dataset,item_id,label,x,y,z\n{rows}")
+    (tmp_path / "runs" / "loo-a" / "mine.csv").write_text(f"dataset,item_id,label,w,x,z\n{rows}")
     write_samples(tmp_path / "run" / "mine" / "evaluation.jsonl", samples())
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert main([*name.split(), *words]) == 2

@@ -5,7 +5,7 @@ import pytest
 
 from deep import VoteMatrix, fit
 from deep.evaluate import likeness
-from deep.exceptions import InputError
+from deep.exceptions import DeepWarning, InputError
 
 NAMES = ("strict", "lenient", "lexical")
 
@@ -19,7 +19,8 @@ def model():
     datasets = ["large"] * len(large) + ["small"] * len(small)
     labels = (votes[:, 0] == 1).astype(int)
     ids = [str(i) for i in range(len(votes))]
-    return fit(VoteMatrix(votes, ids, NAMES, datasets, labels))
+    with pytest.warns(DeepWarning, match="'strict' equals the label on all 50 rows"):
+        return fit(VoteMatrix(votes, ids, NAMES, datasets, labels))
 
 
 def test_counts_and_shares(model):
@@ -55,7 +56,8 @@ def test_few_votes_are_unusual(model, votes, said):
 def test_disagreement_is_unusual_where_there_never_was_any():
     """Of votes that always agreed."""
     votes = np.array([[1, 1], [0, 0]] * 20)
-    model = fit(VoteMatrix(votes, [str(i) for i in range(40)], NAMES[:2], ["news"] * 40, votes[:, 0]))
+    with pytest.warns(DeepWarning, match="equals the label on all 40 rows"):
+        model = fit(VoteMatrix(votes, [str(i) for i in range(40)], NAMES[:2], ["news"] * 40, votes[:, 0]))
     said = likeness(model, [1, 0]).sentences()
     assert said[0] == "UNUSUAL: on hardly any training row do judges disagree as much."
     assert "40 training rows (1 dataset)" in said[1]

@@ -65,7 +65,7 @@ def make_votes(path, *, n=160, datasets="abc", unlabeled="", seed=0, **changes):
     frame = pd.DataFrame({"dataset": rng.choice(list(datasets), n), "item_id": [f"i{k}" for k in range(n)]})
     label = rng.integers(0, 2, n)
     frame["label"] = pd.array(label, dtype="Int64")
-    for skill, voter in zip((0.9, 0.8, 0.7, 0.6), ("w", "x", "y", "z"), strict=True):
+    for skill, voter in zip((0.9, 0.8, 0.7, 0.6), ("v", "w", "x", "z"), strict=True):
         frame[voter] = pd.array(np.where(rng.random(n) < skill, label, 1 - label), dtype="Int64")
     frame.loc[rng.random(n) < 0.1, "z"] = pd.NA
     frame.loc[frame["dataset"].isin(list(unlabeled)), "label"] = pd.NA
@@ -291,7 +291,7 @@ def test_scores_are_baselines_with_three_thresholds(loo, tmp_path):
     assert [row["b"] for row in read_results(folder)["comparisons"]][-1] == "encoder: w"
     (transfer,) = pd.read_csv(folder / "tables" / "figure2-threshold-transfer.csv").to_dict("records")
     assert transfer["loss_train"] == pytest.approx(rows[0]["balanced_accuracy"] - rows[2]["balanced_accuracy"])
-    correlation = pd.read_csv(folder / "tables" / "error-correlation.csv").set_index("voter")[list("wxyz")].to_numpy()
+    correlation = pd.read_csv(folder / "tables" / "error-correlation.csv").set_index("voter")[list("vwxz")].to_numpy()
     assert correlation == pytest.approx(correlation.T)
     assert np.diag(correlation) == pytest.approx(np.ones(4))
 
@@ -399,7 +399,7 @@ def test_families_are_held_out_together(loo, tmp_path):
         (["--test", "b", "--votes", "cut.parquet"], "cut.parquet"),
         (["--test", "b", "--votes", "good.csv", "--ignore", "nobody"], "nobody"),
         (["--test", "aggrefact", "--ignore", "prompt-1/gpt-4"], "Got 'prompt-1/gpt-4', and no --votes"),
-        (["--test", "b", "--votes", "failing.csv"], "for 'z' on 'b'"),
+        (["--test", "b", "--votes", "failing.csv", "--strict"], "Got one that does: 'z' has no usable answer"),
         (["--test", "b", "--votes", "good.csv", "--scores", "disagree.csv"], "label"),
     ],
 )  # fmt: skip
