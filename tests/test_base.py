@@ -27,7 +27,7 @@ def test_example_refuses_other_labels():
         (2, None, "`vote` must be -1, 0 or 1. Got 2"),
         (-1, None, "`reason` must be given exactly where `vote` is -1"),
         (1, "failed", "`reason` must be given exactly where `vote` is -1"),
-        (-1, "lost", "`reason` must be one of abstained, failed, refused, truncated, unparsable. Got 'lost'"),
+        (-1, "lost", "`reason` must be one of abstained, failed, no_source, not_asked, refused, truncated, unparsable. Got 'lost'"),
     ],
 )
 def test_judgment_keeps_failures_apart_from_votes(vote, reason, message):

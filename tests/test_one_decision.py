@@ -15,7 +15,7 @@ from deep.evaluate import DecidedItems, DecisionCounts, Target, select_decisions
 from deep.exceptions import InputError
 from deep.integrations._verdict import Verdict
 from deep.integrations.serve import CheckOptions, create_app, serving
-from deep.model import DecisionRule, LeftOut, ScoreOptions, score_rows
+from deep.model import DecisionRule, LeftOut
 from deep.report import write_report
 from tests.commands.model_case import frame_of
 from tests.deep_commands import export, fit, score, votes
@@ -226,7 +226,7 @@ def test_one_p_for_all_items_is_decided_alike_everywhere(vote, n, k, tmp_path):
     assert export([str(tmp_path / "ruled.json"), "--to", "python", "--out", str(program)]) == 0
     done = run(program, json.dumps({f"judge{j}": vote for j in range(k)}))
     found += [json.loads(done.stdout)["decision"]]
-    (row,) = score_rows(model, np.full((1, k), vote, dtype=np.int8), ScoreOptions())
+    (row,) = model.scores_of(np.full((1, k), vote, dtype=np.int8), streamed=True).records()
     assert {*found, row["decision"]} == {vote}
 
 

@@ -6,6 +6,7 @@ that the -wal leads from or to, and a file in another state is not its own. An o
 file of an earlier version of deep has the number 0.
 """
 
+import os
 import secrets
 import sqlite3
 import sys
@@ -30,7 +31,7 @@ _HEADER, _FRAME, _PAGE = 32, 24, 100
 
 def log_of(path: str) -> Path:
     """Return the -wal of a file, which SQLite keeps beside the file itself, whatever links lead there."""
-    real = Path(path).resolve()
+    real = Path(os.path.realpath(path))  # unlike resolve(), no error where links go round
     return real.with_name(f"{real.name}-wal")
 
 

@@ -150,21 +150,25 @@ class _Rows(Examples):
     def _rows(self) -> Iterator[Located]:
         """Yield the rows, each with its line."""
 
+    rows_vary = True
+    """Whether a row may leave out what is empty, as one of JSON may; else the first row has every column."""
+
     @cached_property
     def _present(self) -> set[str]:
-        """The columns that any of the first rows has: rows of JSON may leave out what is empty."""
-        return {name for _, row in islice(self._rows(), PROBED) for name in row}
+        """The columns that any of the first rows has."""
+        return {name for _, row in islice(self._rows(), PROBED if self.rows_vary else 1) for name in row}
 
     def check(self, *, strict: bool = False) -> int:
         """Read everything once, as :meth:`Examples.check` does; an error tells of all rows that are not usable."""
         try:
             return super().check(strict=strict)
         except InputError as error:
-            whole_file = any(self.columns[field] not in self._present for field in self.needed)
-            others = [] if whole_file else [*self._faulty()][1:]
-            if not others:
-                raise
-            raise InputError(f"{error} Not usable either: {more_rows(others)}.") from None
+            first = error.with_traceback(None)  # which would keep what was read, while the file is read again
+        whole_file = any(self.columns[field] not in self._present for field in self.needed)
+        others = [] if whole_file else [*self._faulty()][1:]
+        if not others:
+            raise first
+        raise InputError(f"{first} Not usable either: {more_rows(others)}.")
 
     def _faulty(self) -> Iterator[int]:
         """Yield the numbers of the rows that are not usable, as far as the file can be read."""
@@ -191,7 +195,7 @@ class _Rows(Examples):
 
     def _example(self, row: FileRow, number: int, line: int | None) -> Example:
         for field in self.needed:
-            if self.columns[field] not in row and self.columns[field] not in self._present:
+            if self.columns[field] not in row and not (self.rows_vary and self.columns[field] in self._present):
                 raise self._missing(field, row, number, line)
         if number == 1:
             self._check_names(row, number, line)
@@ -317,6 +321,7 @@ class ExampleFile(_Rows):
             )
         check_regular(self.path, "examples")
         super().__init__(dataset or self.path.name[: -len(ending)] or "examples", columns)
+        self.rows_vary = "json" in ending
 
     @property
     def origin(self) -> str:

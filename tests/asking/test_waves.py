@@ -254,14 +254,15 @@ def wait_for(condition):
 
 
 def test_the_budget_stops_it_between_waves(tmp_path):
-    """Nothing is written, the status says so, and more money goes on where it was."""
+    """The status and the reasons say so, and more money goes on where it was."""
     examples = write(tmp_path / "pets.csv", CLAIMS)
     prices = tmp_path / "prices.toml"
     prices.write_text("[tiny]\ninput = 1000.0\noutput = 0.0\n")
     with ScriptedLLM(answer) as server:
         assert main(command(examples, server.url, "--prices", prices, "--budget", "0.15", "--concurrency", "1")) == 3
         assert 0 < server.count < 7
-        assert not examples.with_name("votes.parquet").exists()
+        votes, reasons = votes_of(examples)
+        assert (votes.notna().sum(), reasons.tolist()) == (0, ["not_asked"] * len(CLAIMS))
         assert main(command(examples, server.url, "--prices", prices, "--budget", "10")) == 0
         assert server.count == 7
     assert votes_of(examples)[0].tolist() == list(CLAIMS.values())

@@ -1,4 +1,4 @@
-"""Commands are thin: one shape, no array libraries, no arithmetic, at most 120 lines; studies run both ways."""
+"""Commands are thin: one shape, no array libraries, no arithmetic, at most 130 lines; studies run both ways."""
 
 import argparse
 import ast
@@ -74,7 +74,7 @@ def calculations(module):
 def test_a_command_is_thin(path):
     """Options in, one call, words out."""
     module = tree(path)
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 120
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 130
     assert not ARRAYS & set(imported(module))
     assert list(calculations(module)) == []
 

@@ -183,6 +183,7 @@ def test_a_bad_text_in_memory_is_one_clear_line(name, content, complaint):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.jsonl", "x.jsonl.gz", "x.parquet"])
+@pytest.mark.filterwarnings("ignore:.* rows have no source or no claim")
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_whatever_the_bytes_there_is_no_other_error(tmp_path_factory, name, data):

@@ -106,7 +106,7 @@ NEEDS = {
     "cognibench": "the data of CogniBench",
     "encoders": "a model to download",
     "fect": "the data of FECT and an LLM's key",
-    "finetune": "data to learn from and a GPU",
+    "finetune": "a server that serves the tuned model",
     "install": "the network",
     "judges": "a benchmark to download",
     "label": "a browser: the second command serves a page until you stop it",

@@ -439,7 +439,7 @@ def test_the_budget_stops_it(tmp_path, capsys):
         (["--data", "DATA", "--budget", "5"], "`budget` must be given where LLMs are asked. Got it without `llm`."),
         (["--data", "DATA", "--split", "test"], "`split` must have at least one turn. Got none in 'test'."),
         (["--data", "DATA", "--test-share", "1"], "`test_share` must lie in (0, 1). Got 1.0."),
-        (["--data", "DATA", "--spans", "a=b.txt"], "`spans` must be a CSV, JSONL or Parquet file. Got 'b.txt'."),
+        (["--data", "DATA", "--spans", "a=b.txt"], "`spans` must be a CSV, JSON, JSONL or Parquet file. Got 'b.txt'."),
         (["label", "--data", "DATA", "--llm", "a", "b"], "`llm` must be one LLM. Got 'b' too."),
         (
             ["label", "--data", "DATA", "--llm", "a", "--threshold", "9"],

@@ -360,7 +360,7 @@ def as_reply(text):
         ("--evaluation-size", "0", "`evaluation_size` must be 1 or more"),
         ("--llm", "m", "`llm` must name each LLM once. Got 'm' twice."),
         ("--articles", "absent.jsonl", "`articles` must be readable. Got 'absent.jsonl': No such file"),
-        ("--articles", "absent.txt", "`articles` must be a CSV, JSONL or Parquet file"),
+        ("--articles", "absent.txt", "`articles` must be a CSV, JSON, JSONL or Parquet file"),
         ("--tasks", "poetry", "`tasks` must be one of question_answering, style_transfer, summarization"),
     ],
 )

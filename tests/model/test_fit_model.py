@@ -206,7 +206,8 @@ def test_a_target_is_corrected_by_its_labels():
     odd = VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, wrong)
     mine, others = fit(odd, target="d"), fit(ABC)
     new = ABCD.rows(ABCD.datasets == "d")
-    assert np.array_equal(mine.blend.contexts(mine.blend.raw(rows_of(new)), np.ones(120)), mine.contexts)
+    of_rows = mine.blend.contexts(mine.blend.raw(rows_of(new)), np.ones(120))
+    np.testing.assert_allclose(mine.contexts, of_rows, rtol=0, atol=1e-12)  # summed over patterns, and over rows
     assert mine.cells.groups == ("a", "b", "c")
     assert abs(logit(mine.score(new))).mean() < 0.6 * abs(logit(others.score(new))).mean()
     with pytest.raises(InputError, match="`prior` must not be given: the model was corrected"):

@@ -12,7 +12,15 @@ import pytest
 import deep
 from deep.cli import main
 from deep.datasets import simulate_votes
-from deep.evaluate import STATES, Target, canary_report, dataset_rows, decision_metrics, in_percent
+from deep.evaluate import (
+    STATES,
+    Target,
+    canary_report,
+    clustered_balanced_accuracy,
+    dataset_rows,
+    decision_metrics,
+    in_percent,
+)
 from deep.exceptions import InputError
 from deep.model import fit
 from deep.model.file import checksum
@@ -292,17 +300,24 @@ def test_the_canary_of_each_dataset_is_that_of_deep_check():
 
 
 def test_judges_alone_are_measured_as_any_decision_is():
-    """Of a judge there is no P: what is left are its decisions, on the rows that have a label."""
+    """Of a judge there is no P: what is left are its decisions, on the rows that have a label and a vote of it."""
     votes = small_votes(("x", "y"), n=40)
     votes = replace(votes, labels=np.where(np.arange(80) % 7, votes.labels, -1))
     scored = score_by(fit(small_votes(), **QUICK), votes)
     found = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
-    rows = votes.datasets == "y"
+    rows = (votes.datasets == "y") & (votes.votes[:, 1] != -1)
+    assert rows.sum() < (votes.datasets == "y").sum()
     decided = votes.votes[rows, 1] != 0
     whole = decision_metrics(
         votes.labels[rows], decided.astype(float), decided, n_bins=8, n_boot=N_BOOT, random_state=0
     )
     assert found.by_dataset["y"] == {key: whole[key] for key in ("balanced_accuracy", "balanced_accuracy_ci")}
+    scored = replace(scored, votes=replace(votes, document_ids=np.char.add("d", (np.arange(80) // 2).astype(str))))
+    found = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
+    labeled = rows & (votes.labels != -1)
+    of = votes.labels[labeled], votes.votes[labeled, 1] != 0, scored.votes.document_ids[labeled]
+    by_document = list(clustered_balanced_accuracy(*of, n_boot=N_BOOT))
+    assert found.by_dataset["y"] == {"balanced_accuracy": whole["balanced_accuracy"], "balanced_accuracy_ci": by_document}
 
 
 @pytest.mark.parametrize(("sets", "measured"), [(["a", "b", "c", "d"], ["d"]), (["a", "b"], ["a", "b", "c"])])

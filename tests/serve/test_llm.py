@@ -95,7 +95,7 @@ def test_a_budget_ends_with_what_there_is(llm_file, tmp_path):
             answer = ask(address, body=PAIR)
     assert code_of(answer) == (402, "budget")
     (result,) = answer[1]["error"]["results"]
-    assert [judge["reason"] for judge in result["judges"]][:N_CALLS] == ["failed"] * N_CALLS
+    assert [judge["reason"] for judge in result["judges"]][:N_CALLS] == ["not_asked"] * N_CALLS
     assert result["judges"][-1]["vote"] in (0, 1)
     assert server.count == 0
 
