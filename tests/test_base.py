@@ -21,13 +21,16 @@ def test_example_refuses_other_labels():
     assert Example("source", "claim", "x").label is None
 
 
+REASONS = "abstained, failed, no_source, not_asked, refused, truncated, unparsable"
+
+
 @pytest.mark.parametrize(
     ("vote", "reason", "message"),
     [
         (2, None, "`vote` must be -1, 0 or 1. Got 2"),
         (-1, None, "`reason` must be given exactly where `vote` is -1"),
         (1, "failed", "`reason` must be given exactly where `vote` is -1"),
-        (-1, "lost", "`reason` must be one of abstained, failed, no_source, not_asked, refused, truncated, unparsable. Got 'lost'"),
+        (-1, "lost", f"`reason` must be one of {REASONS}. Got 'lost'"),
     ],
 )
 def test_judgment_keeps_failures_apart_from_votes(vote, reason, message):

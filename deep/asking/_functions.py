@@ -401,7 +401,7 @@ class Calls:
         """Yield the dollars of each call that is still to be made, of the same texts once; nothing is called."""
         for column in columns:
             judge, keys = _function(column), set[str]()
-            for example in examples:
+            for example in filter(attrgetter("has_texts"), examples):
                 key = judge.key(example)
                 if key not in keys and (not Path(self._path).is_file() or self.known(key) is None):
                     yield judge.cost

@@ -99,7 +99,7 @@ class Estimate:
     def add_functions(self, plan: Plan) -> None:
         """Count the calls of functions."""
         total = self.calls + self.settled + plan.n_complete * len(plan.functions)
-        for cost in plan.calls.left(plan.functions, plan.complete):
+        for cost in plan.calls.left(plan.functions, plan.examples):
             self.calls += 1
             self.unpriced_calls += cost is None
             self.dollars = _plus(self.dollars, cost or 0.0)

@@ -104,24 +104,18 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
         decisions[name] = (votes.votes[:, column] != 0, None, "train")
     found = {name: dict[str, JsonObject]() for name in decisions}
     for dataset, rows in evaluate.dataset_rows(votes):
-        labels = votes.labels[rows]
-        if len(np.unique(labels[labels != ABSTAIN])) < 2:
-            continue
         for name, (decided, p, kind) in decisions.items():
+            # A judge is measured on what it votes on, as the table of judges ranks it.
+            at = rows[votes.votes[rows, votes.voter_names.index(name)] != ABSTAIN] if kind == "train" else rows
+            labels, called = votes.labels[at], decided[at]
+            if len(np.unique(labels[labels != ABSTAIN])) < 2:
+                continue
             if p is None:
-                # A judge is measured on what it votes on, as the table of judges ranks it.
-                voted = (
-                    votes.votes[rows, votes.voter_names.index(name)] != ABSTAIN if kind == "train" else labels == labels
-                )
-                if len(np.unique(labels[voted & (labels != ABSTAIN)])) < 2:
-                    continue
-                row = _decision_alone(labels[voted], decided[rows][voted])
+                row = _decision_alone(labels, called)
             else:
-                row = evaluate.decision_metrics(
-                    labels, p[rows], decided[rows], n_bins=n_bins, n_boot=N_BOOT, random_state=0
-                )
+                row = evaluate.decision_metrics(labels, p[at], called, n_bins=n_bins, n_boot=N_BOOT, random_state=0)
             if votes.document_ids is not None:
-                row["balanced_accuracy_ci"] = _by_document(labels, decided[rows], votes.document_ids[rows])
+                row["balanced_accuracy_ci"] = _by_document(labels, called, votes.document_ids[at])
             found[name][dataset] = row
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
 

@@ -317,7 +317,7 @@ def test_judges_alone_are_measured_as_any_decision_is():
     labeled = rows & (votes.labels != -1)
     of = votes.labels[labeled], votes.votes[labeled, 1] != 0, scored.votes.document_ids[labeled]
     by_document = list(clustered_balanced_accuracy(*of, n_boot=N_BOOT))
-    assert found.by_dataset["y"] == {"balanced_accuracy": whole["balanced_accuracy"], "balanced_accuracy_ci": by_document}
+    assert found.by_dataset["y"]["balanced_accuracy_ci"] == by_document
 
 
 @pytest.mark.parametrize(("sets", "measured"), [(["a", "b", "c", "d"], ["d"]), (["a", "b"], ["a", "b", "c"])])

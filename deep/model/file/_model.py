@@ -490,7 +490,7 @@ class Model:
     def rows(self, votes: Votes, scores: npt.ArrayLike | None = None) -> Rows:
         """Return rows of votes in the order of `voters` and of scores in that of `score_names`, checked."""
         self._check_width(votes)
-        rows = Rows.from_arrays(votes, scores)
+        rows = Rows.from_arrays(votes, scores, name="votes")
         if rows.scores.shape[1] != len(self.score_names):
             names = ", ".join(self.score_names) or "none"
             raise InputError(

@@ -74,10 +74,10 @@ class Rows:
 
     @classmethod
     def from_arrays(
-        cls, X: npt.ArrayLike, scores: npt.ArrayLike | None = None, sample_weight: Weights = None
+        cls, X: npt.ArrayLike, scores: npt.ArrayLike | None = None, sample_weight: Weights = None, *, name: str = "X"
     ) -> "Rows":
-        """Check rows of votes, scores and weights, and return them."""
-        votes = checks.check_votes(X)
+        """Check rows of votes, the caller's `name`, scores and weights, and return them."""
+        votes = checks.check_votes(X, name=name)
         return Rows(votes, check_scores(scores, len(votes)), checks.check_sample_weight(sample_weight, len(votes)))
 
     def rows(self, kept: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Self:

@@ -24,7 +24,7 @@ from deep.exceptions import InputError
 from deep.features import distinct_patterns
 from deep.model import chain, stack
 from deep.model.adaptation import MIN_DATASETS, Belief
-from deep.model.file import TRAINING_ROWS, Model, row_fingerprints
+from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
 from deep.model.regimes._chain import STACK, ChainOptions, fit_chosen_chain
 from deep.model.regimes._defaults import fit_few, fit_own_labels, fit_stack, fit_votes, training_groups
 from deep.model.score import BALANCED, TIE
@@ -150,7 +150,7 @@ def fit(
         provenance=provenance,
     )
     known = cast("Mapping[str, object]", model.report["provenance"])
-    own = {**known, TRAINING_ROWS: row_fingerprints(matrix, model.select(matrix))}
+    own = {**known, TRAINING_ROWS: row_fingerprints(matrix, select_columns(model.voters, matrix))}
     return replace(model, report={**model.report, "provenance": own})
 
 
