@@ -308,7 +308,7 @@ def about(run: Found) -> list[str]:
     took = f"{run['processor_seconds']:,.0f} s of processor time, {run['seconds']:,.0f} s passed"
     return [
         "```console",
-        "# Needs the data of the paper's tables.",
+        "# Needs the data of the tables.",
         *("$ " + " \\\n    ".join(lines) for lines in wrapped),
         "```",
         "",
