@@ -40,6 +40,12 @@ asker = "toy_judges:AskingJudge"
 [project.entry-points."deep.commands"]
 shout = "toy_judges.shout"
 
+[project.entry-points."deep.ensemblers"]
+halves = "toy_judges.fits:Halves"
+
+[project.entry-points."deep.calibrators"]
+as-it-is = "toy_judges.fits:AsItIs"
+
 [tool.setuptools]
 packages = ["toy_judges"]
 """,
@@ -67,6 +73,28 @@ class AskingJudge(LLMJudge):
         said = f"{example.source} So: {example.claim}?"
         (reply,) = yield [Question(step="ask", messages=[{"role": "user", "content": said}])]
         return Judgment(vote=int("yes" in reply.text)) if reply else Judgment(vote=-1, reason="failed")
+""",
+    "toy_judges/fits.py": """
+from dataclasses import dataclass
+
+from deep.base import BaseCalibrator, BaseEnsembler
+
+
+@dataclass(eq=False, repr=False)
+class Halves(BaseEnsembler):
+    def _fit(self, X, y, w):
+        pass
+
+    def _proba(self, X):
+        return 0.25 + 0.5 * (X == 1).mean(axis=1)
+
+
+class AsItIs(BaseCalibrator):
+    def _fit(self, p, y, w):
+        pass
+
+    def _transform(self, p):
+        return p
 """,
     "toy_judges/shout.py": '''
 """Print a text in capitals.
@@ -196,6 +224,23 @@ def test_a_judge_of_another_package_asks_an_llm(installed, tmp_path, monkeypatch
         assert main(["votes", str(CLAIMS), *words]) == 0
         assert server.count == len(pd.read_parquet(tmp_path / "v.parquet")) == len(pd.read_csv(CLAIMS))
     assert [judge.name for judge in find_judges(["asker", "words", "stepwise"])] == ["asker", "words", "stepwise"]
+
+
+def test_an_ensembler_and_a_calibrator_of_another_package(tmp_path, site, capsys):
+    """They are tried where they are named, stand in the model file, and a fresh process scores by them."""
+    votes = tmp_path / "votes.parquet"
+    assert main(["votes", str(CLAIMS), "--lexical", "numbers", "dates", "units", "--out", str(votes)]) == 0
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{site}:{ROOT}", "HOME": str(tmp_path)}
+    chain = ["--sizes", "2", "--ensembler", "halves", "--calibrator", "as-it-is"]
+    for words in (
+        ["fit", str(votes), *chain, "--jobs", "1", "--out", str(tmp_path / "m.json")],
+        ["score", str(tmp_path / "m.json"), "--votes", str(votes), "--out", str(tmp_path / "s.csv")],
+    ):
+        done = subprocess.run([sys.executable, "-m", "deep", *words], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+    assert pd.read_csv(tmp_path / "s.csv")["p_consistent"].between(0, 1).all()
+    assert main(["score", str(tmp_path / "m.json"), "--votes", str(votes), "--out", str(tmp_path / "t.csv")]) == 2
+    assert "ensembler" in capsys.readouterr().err  # without that package the model is refused in one line
 
 
 BROKEN = """
