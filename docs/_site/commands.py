@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from deep._util.entry_points import COMMAND, find_entry_points
 from deep.cli import COMMANDS, command_parser
 
 WIDTH = "100"
@@ -20,10 +21,13 @@ def write(folder: Path) -> None:
     """Write one page a command, and the list of them."""
     os.environ["COLUMNS"] = WIDTH
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (_, purpose) in COMMANDS.items():
+    guests = find_entry_points(COMMAND).usable.values()
+    purposes = {name: purpose for name, (_, purpose) in COMMANDS.items()}
+    purposes |= {entry.name: entry.load().__doc__.strip().partition("\n")[0].rstrip(".") for entry in guests}
+    for name, purpose in purposes.items():
         _write(folder / f"{name}.md", page(name, purpose))
-    rows = [f"| [`deep {name}`]({name}.md) | {purpose} |" for name, (_, purpose) in sorted(COMMANDS.items())]
-    hidden = ["```{toctree}", ":hidden:", "", *sorted(COMMANDS), "```"]
+    rows = [f"| [`deep {name}`]({name}.md) | {purpose} |" for name, purpose in sorted(purposes.items())]
+    hidden = ["```{toctree}", ":hidden:", "", *sorted(purposes), "```"]
     _write(
         folder / "index.md",
         "\n".join(["# Commands", "", "| command | purpose |", "| --- | --- |", *rows, "", *hidden, ""]),
