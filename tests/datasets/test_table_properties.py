@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from deep._util.names import meant_column
 from deep._util.plain_cells import plain_cell
 from deep.datasets import read_scores, read_votes
 from deep.exceptions import InputError
@@ -24,7 +25,9 @@ NAME = st.sampled_from(["=", "'="]) | st.text(
     st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"]), min_size=1, max_size=5
 ).filter(str.strip)
 RESERVED = {"dataset", "item_id", "label", "document_id", "family"}
-VOTER = NAME.filter(lambda name: name not in RESERVED and not name.startswith("__index_level_"))
+VOTER = NAME.filter(
+    lambda name: name not in RESERVED and not name.startswith("__index_level_") and meant_column(name, RESERVED) is None
+)
 VOTE = st.sampled_from([1, 0, -1])
 SUFFIX = st.sampled_from(["csv", "parquet"])
 
