@@ -15,18 +15,7 @@ from threading import Timer
 from typing import Any, cast
 
 from deep import console
-from deep._util.entry_points import (
-    COMMAND,
-    INSTALL,
-    JUDGE,
-    SUBCOMMAND,
-    FoundEntryPoints,
-    find_entry_points,
-    is_missing_part,
-    is_own,
-    load_entry_point,
-    unusable,
-)
+from deep._util import entry_points
 from deep.exceptions import DeepError, DeepWarning, ExitStatus, InputError, StoppedError, printable
 
 __all__ = ["COMMANDS", "GROUPS", "RENAMED", "command_parser", "main"]
@@ -88,7 +77,7 @@ def help_text() -> str:
     groups = {title: {name: purpose for name, (_, purpose) in group.items()} for title, group in GROUPS.items()}
     others = _other_commands()
     for name, entry in sorted(others.usable.items()):
-        title = "pages, servers and studies" if is_own(entry) else "other packages"
+        title = "pages, servers and studies" if entry_points.is_own(entry) else "other packages"
         groups.setdefault(title, {})[name] = _purpose(entry)
     width = max(len(name) for group in groups.values() for name in group)
     lines = [
@@ -141,11 +130,10 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
     except KeyboardInterrupt:
         return _failed("interrupted; nothing was written", ExitStatus.INTERRUPTED)
     except ImportError as error:
-        if not is_missing_part(error):
+        if not entry_points.is_missing_part(error):
             raise
-        return _failed(
-            f"error: `COMMAND` must be one whose parts are installed. Got: {error}. {INSTALL}", ExitStatus.ERROR
-        )
+        lack = f"error: `COMMAND` must be one whose parts are installed. Got: {error}. {entry_points.INSTALL}"
+        return _failed(lack, ExitStatus.ERROR)
     except MemoryError:
         return _failed("error: memory must be enough for the input. Got too little. Split it.", ExitStatus.ERROR)
     except BrokenPipeError:
@@ -180,8 +168,9 @@ def _main(words: list[str], command: str | None) -> int:
         return ExitStatus.DONE
     if command in RENAMED:
         raise InputError(f"`COMMAND` must be a name of today. Got {command!r}. Say `deep {RENAMED[command]}` instead.")
-    if words and (part := find_entry_points(SUBCOMMAND).usable.get(f"{command}.{words[0]}")):
-        _load(part)
+    parts = entry_points.find_entry_points(entry_points.SUBCOMMAND).usable
+    if words and f"{command}.{words[0]}" in parts:
+        _load(parts[f"{command}.{words[0]}"])
     asked = command_parser(command).asked(words)
     with console.recorded(asked):
         if getattr(asked.args, "dataset", None) is None:
@@ -258,7 +247,7 @@ def _parts(name: str) -> Iterator[console.Subcommand]:
 
     One that cannot be used is left out here, and says why when it is asked for by name: it costs no other its help.
     """
-    for path, entry in sorted(find_entry_points(SUBCOMMAND).usable.items()):
+    for path, entry in sorted(entry_points.find_entry_points(entry_points.SUBCOMMAND).usable.items()):
         command, _, part = path.partition(".")
         if command == name:
             with suppress(DeepError):
@@ -273,19 +262,20 @@ def _command(name: str) -> console.Command:
     if name not in others.usable:
         known = ", ".join(sorted([*COMMANDS, *others.usable]))
         why = others.refused.get(name, repr(name))
-        remedy = "" if any(map(is_own, others.usable.values())) else f" Those of guests are not installed. {INSTALL}"
+        own_guests = any(map(entry_points.is_own, others.usable.values()))
+        remedy = "" if own_guests else f" Those of guests are not installed. {entry_points.INSTALL}"
         raise InputError(f"`COMMAND` must be one of {known}. Got {why}.{remedy}")
     return _load(others.usable[name])
 
 
-def _other_commands() -> FoundEntryPoints:
-    return find_entry_points(COMMAND, {*COMMANDS, *RENAMED})
+def _other_commands() -> entry_points.FoundEntryPoints:
+    return entry_points.find_entry_points(entry_points.COMMAND, {*COMMANDS, *RENAMED})
 
 
 def _refused_judges() -> list[str]:
     """Return a line for each judge of another package that has a name of deep's or of another's."""
-    found = find_entry_points(JUDGE)
-    if found.refused or not all(map(is_own, found.usable.values())):
+    found = entry_points.find_entry_points(entry_points.JUDGE)
+    if found.refused or not all(map(entry_points.is_own, found.usable.values())):
         from deep.asking import judge_entries  # knows the names of prompts and checks too, and takes time to load
 
         found = judge_entries()
@@ -293,17 +283,17 @@ def _refused_judges() -> list[str]:
 
 
 def _load(entry: EntryPoint) -> console.Command:
-    command = load_entry_point(entry)
+    command = entry_points.load_entry_point(entry)
     try:
         is_command = all(callable(getattr(command, name, None)) for name in ("add_arguments", "run"))
     except ImportError as error:  # a lazy package loads its parts only now
-        if not is_missing_part(error):
+        if not entry_points.is_missing_part(error):
             raise
-        raise unusable(entry, str(error)) from error
+        raise entry_points.unusable(entry, str(error)) from error
     if not is_command:
-        raise unusable(entry, "a command has the functions add_arguments and run")
+        raise entry_points.unusable(entry, "a command has the functions add_arguments and run")
     if not getattr(command, "__doc__", None):
-        raise unusable(entry, "a command has a docstring, which is its help")
+        raise entry_points.unusable(entry, "a command has a docstring, which is its help")
     return cast("console.Command", command)
 
 
@@ -311,7 +301,7 @@ def _purpose(entry: EntryPoint) -> str:
     """Return the first line of a command's docstring; where it cannot be used, why."""
     try:
         # deep's own are whole, and a package of them has its docstring before it loads anything.
-        command = load_entry_point(entry) if is_own(entry) else _load(entry)
+        command = entry_points.load_entry_point(entry) if entry_points.is_own(entry) else _load(entry)
         return printable(str(command.__doc__).strip().partition("\n")[0])
     except DeepError as error:
         return f"cannot be used: {error}"

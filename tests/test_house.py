@@ -218,7 +218,6 @@ SHORT = {
     "__main__.py": "a room that is run as a module",
     "_names.py": "names by which classes are looked up",
     "_registry.py": "classes by name",
-    "console/_markdown.py": "how a terminal shows what studies write as Markdown",
     "console/_preload.py": "imported for its effect: libraries that every process of work has",
     "integrations/from_inspect.py": "a command",
     "commands/check.py": "a command",
@@ -247,7 +246,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_780, 13_980, 293
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_780, 13_980, 290
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 
@@ -278,7 +277,7 @@ def test_files_hold_a_topic():
     assert [name for name in SHORT if not any(name in (path.name, path.as_posix()) for path in short)] == []
     assert median(found.code for found in files.values() if found.code) >= 90
     code, imports = (sum(getattr(found, name) for found in files.values()) for name in ("code", "imports"))
-    assert imports <= 0.087 * code
+    assert imports <= 0.085 * code
 
 
 def test_rooms_that_contributing_names_exist():

@@ -100,17 +100,9 @@ def _read_votes(args: argparse.Namespace) -> list[VoteMatrix]:
 
 
 def _check(args: argparse.Namespace) -> int:
-    votes, checked = _read_votes(args), []
-    for name in args.names:
-        examples = console.examples_from(args, name)
-        n, cards = examples.check(strict=args.strict), datasets.describe_examples(examples)
-        labeled, incomplete = sum(card.labeled for card in cards), sum(not example.has_texts for example in examples)
-        names = [card.dataset for card in cards]
-        checked.append({"name": name, "n": n, "labeled": labeled, "incomplete": incomplete, "datasets": names})
-    line = "{name}: {n:,} examples, {labeled:,} labeled, in {where}"
-    lines = [*(line.format(**row, where=", ".join(row["datasets"])) for row in checked), *map(repr, votes)]
-    incomplete = sum(row["incomplete"] for row in checked)
-    lines.append(f"{incomplete:,} rows have nothing to judge" if incomplete else "nothing is wrong")
+    votes = _read_votes(args)
+    checked = [benchmarks.check_of(console.examples_from(args, name), name, strict=args.strict) for name in args.names]
+    lines = benchmarks.check_lines(checked, votes)
     console.print_result(console.SCHEMA | {"checked": checked}, lines, as_json=args.json)
     return ExitStatus.DONE
 

@@ -1,7 +1,5 @@
 from ._lines import card_lines as card_lines
 from ._lines import shown_items as shown_items
-from ._markdown import plain_tables as plain_tables
-from ._markdown import study_lines as study_lines
 from ._options import HELP as HELP
 from ._options import OWN_FITS as OWN_FITS
 from ._options import RECIPES as RECIPES
@@ -50,9 +48,11 @@ from ._output import fitted as fitted
 from ._output import level as level
 from ._output import live_progress as live_progress
 from ._output import percent as percent
+from ._output import plain_tables as plain_tables
 from ._output import points as points
 from ._output import print_result as print_result
 from ._output import progress_bars as progress_bars
+from ._output import study_lines as study_lines
 from ._parser import Command as Command
 from ._parser import CommandParser as CommandParser
 from ._parser import HelpFormatter as HelpFormatter

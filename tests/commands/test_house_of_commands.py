@@ -1,4 +1,4 @@
-"""Commands are thin: one shape, no array libraries, no arithmetic, at most 130 lines; studies run both ways."""
+"""Commands are thin: one shape, no array libraries, no arithmetic, at most 120 lines; studies run both ways."""
 
 import argparse
 import ast
@@ -23,6 +23,7 @@ LABELING = [ROOT / "integrations" / "labeling" / f"_{name}.py" for name in ("agr
 SERVE = ROOT / "integrations" / "serve" / "_command.py"
 FILES = [*sorted(path for path in (ROOT / "commands").glob("*.py") if path.name != "__init__.py"), *LABELING, SERVE]
 GUESTS = {
+    "deep.experiments.dialogues",
     "deep.experiments.printed._import",
     "deep.integrations.engines",
     "deep.integrations.from_inspect",
@@ -74,7 +75,7 @@ def calculations(module):
 def test_a_command_is_thin(path):
     """Options in, one call, words out."""
     module = tree(path)
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 130
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 120
     assert not ARRAYS & set(imported(module))
     assert list(calculations(module)) == []
 

@@ -7,6 +7,7 @@ from deep._util.names import table
 from deep.datasets._cards import DatasetCard, Lengths, SharedDocument, describe_examples
 from deep.datasets._examples import Examples
 from deep.datasets.benchmarks._find import BENCHMARKS, BenchmarkExamples, checksum_state, find_folder, what_to_do
+from deep.records import VoteMatrix
 
 SHOWN = 20
 """Findings that are printed one by one; JSON has all."""
@@ -52,6 +53,27 @@ def card_of(examples: Examples, name: str) -> tuple[JsonObject, str]:
     about, cards = _described(examples, name), describe_examples(examples)
     text = f"{_benchmark_text(about)}\n\n{_cards_text(cards)}"
     return {**about, "datasets": [card.as_dict() for card in cards]}, text
+
+
+def check_of(examples: Examples, name: str, *, strict: bool) -> JsonObject:
+    """Read examples once for their faults, and count them; with `strict` a row without a source or claim is one."""
+    n, cards = examples.check(strict=strict), describe_examples(examples)
+    return {
+        "name": name,
+        "n": n,
+        "labeled": sum(card.labeled for card in cards),
+        "incomplete": sum(not example.has_texts for example in examples),
+        "datasets": [card.dataset for card in cards],
+    }
+
+
+def check_lines(checked: Sequence[JsonObject], votes: Sequence[VoteMatrix]) -> list[str]:
+    """Return a line for each file, benchmark or table that was checked, and one on what is wrong."""
+    line = "{name}: {n:,} examples, {labeled:,} labeled, in {where}"
+    lines = [line.format(**row, where=", ".join(row["datasets"])) for row in checked]
+    incomplete = sum(row["incomplete"] for row in checked)
+    wrong = f"{incomplete:,} rows have nothing to judge" if incomplete else "nothing is wrong"
+    return [*lines, *map(repr, votes), wrong]
 
 
 def _described(examples: Examples, name: str) -> JsonObject:

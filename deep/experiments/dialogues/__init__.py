@@ -1,1 +1,159 @@
-"""Dialogues about texts, between personas and LLMs: a part of ``deep cognibench``."""
+"""Let LLMs talk about texts, for labeling.
+
+For instance:
+
+  deep cognibench generate --texts texts.jsonl --llm gpt-4o-mini --out dialogues.jsonl --budget 5
+      three turns about the `source` of each row, each asked for by one of six personas
+  deep cognibench label --data dialogues.jsonl --judge auto --llm gpt-4o-mini --out labeled --budget 5
+      and the sentences of the answers labeled
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from deep import console
+from deep._util.checks import check_choice
+from deep._util.files import JsonObject, check_out, packaged, whole_file, write_json_lines
+from deep.asking import Entry, ProgramId
+from deep.datasets import read_rows
+from deep.exceptions import ExitStatus, InputError
+from deep.experiments.stepwise import fenced_messages
+from deep.judges import Program, Question
+from deep.prompt_pool import why_unusable
+from deep.records import Reason
+
+
+def add_arguments(parser: console.CommandParser) -> None:
+    """Add the options."""
+    add = parser.add_argument
+    add("--texts", required=True, metavar="FILE", help="rows with a source (CSV, JSONL or Parquet), maybe example_id")
+    add("--turns", type=int, default=3, metavar="N", help="messages of the user, and answers")
+    add("--words", type=int, default=200, metavar="N", help="the most words that an answer is asked for")
+    add("--persona", **console.SEVERAL, metavar="NAME", help="who asks, in turn; default: all six")
+    add("--asker", metavar="LLM", help="the LLM that plays the persona; default: the first that answers")
+    add("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl: a turn a line, as `label` reads them")
+    add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
+    console.add_options(parser, "json")
+    console.add_call_options(parser)
+
+
+def _dialogues() -> JsonObject:
+    return packaged(__package__, "dialogues.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A text, who asks about it, and the LLM that answers."""
+
+    text_id: str
+    text: str
+    persona: str
+    llm: str
+
+    @property
+    def identity(self) -> ProgramId:
+        """Return the name of its program."""
+        return ProgramId(f"cognibench-dialogue/{self.llm}", "cognibench-generated", self.text_id)
+
+
+Said = tuple[list[str], Reason | None]
+"""Messages of the user and of the LLM in turn, and why they ended before their time."""
+
+
+def dialogue_program(topic: Topic, turns: int, words: int, asker: str) -> Program[Said]:
+    """Ask for the user's messages and the answers to them in turn; what did not come ends the dialogue."""
+    said: list[str] = []
+    for number in range(2 * turns):
+        (reply,) = yield [_question(topic, said, turns, asker) if number % 2 == 0 else _answer(topic, said, words)]
+        reason = why_unusable(reply)
+        message = "" if reply is None else (reply.text or "").strip()
+        if reason or not message:
+            return said[: number // 2 * 2], reason or "unparsable"
+        said.append(message)
+    return said, None
+
+
+def _question(topic: Topic, said: Sequence[str], turns: int, asker: str) -> Question:
+    prompt, number = _dialogues()["question"], len(said) // 2 + 1
+    aim = prompt["aims"]["first" if number == 1 else "last" if number == turns else "middle"]
+    persona = _dialogues()["personas"][topic.persona]
+    known = {"persona": persona, "number": str(number), "turns": str(turns), "aim": aim}
+    parameters = {**prompt["parameters"], "model": asker}
+    messages = fenced_messages(prompt, _material(topic, said), **known)
+    return Question(step="user", messages=messages, parameters=parameters)
+
+
+def _answer(topic: Topic, said: Sequence[str], words: int) -> Question:
+    prompt = _dialogues()["answer"]
+    messages = fenced_messages(prompt, _material(topic, said), words=str(words))
+    return Question(step="assistant", messages=messages, parameters=prompt["parameters"])
+
+
+def _material(topic: Topic, said: Sequence[str]) -> dict[str, str]:
+    return {"text": topic.text, "dialogue": _history(said) or "(nothing yet)"}
+
+
+def _history(said: Sequence[str]) -> str:
+    """Return messages as the published dialogues have them."""
+    return "\n\n".join(f"<{('user', 'assistant')[i % 2]}> {message}" for i, message in enumerate(said))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask for the dialogues, write and report."""
+    out, llms = check_out(args.out, [".jsonl"]), console.check_models(args)
+    console.check_least(args, turns=1, words=1)
+    texts = _texts(Path(args.texts))
+    personas = [check_choice(name, sorted(_dialogues()["personas"]), "persona") for name in args.persona]
+    personas = personas or list(_dialogues()["personas"])
+    topics = [Topic(*text, personas[i % len(personas)], llm) for (i, text), llm in product(enumerate(texts), llms)]
+    if args.dry_run:
+        calls = 2 * args.turns * len(topics)
+        sys.stdout.write(f"at most {calls:,} calls for {len(topics):,} dialogues. Nothing was sent\n")
+        return ExitStatus.DONE
+    asker = args.asker or llms[0]
+
+    def programs() -> Iterator[Entry]:
+        for topic in topics:
+            yield topic.identity, topic.llm, dialogue_program(topic, args.turns, args.words, asker)
+
+    values = console.ask_programs(args, programs)
+    rows = [row for topic in topics for row in _rows(topic, values[topic.identity][0], alone=len(llms) == 1)]
+    ended = Counter(reason for _, reason in values.values() if reason)
+    with whole_file(out) as scratch:
+        write_json_lines(scratch, rows)
+    early = "".join(f", {n:,} ended early ({reason})" for reason, n in sorted(ended.items()))
+    line = f"{len(topics):,} dialogues, {len(rows):,} turns{early}: {out}"
+    found = {"dialogues": len(topics), "turns": len(rows), "ended_early": ended, "out": str(out)}
+    console.print_result(found, [line], as_json=args.json)
+    return ExitStatus.DONE
+
+
+def _texts(path: Path) -> list[tuple[str, str]]:
+    """Return the id and the text of each row; the id is its number where it has none."""
+    found: dict[str, str] = {}
+    for number, (where, row) in enumerate(read_rows(path, ("source", "example_id"), param="texts"), start=1):
+        name, text = str(row.get("example_id") or number), row.get("source")
+        if not isinstance(text, str) or not text.strip() or name in found:
+            raise InputError(
+                f"`texts` must have a `source` in each row, and an `example_id` of its own if any. Got "
+                f"{(name if name in found else text)!r} at {where}."
+            )
+        found[name] = text
+    if not found:
+        raise InputError(f"`texts` must have at least one row. Got none in {str(path)!r}.")
+    return list(found.items())
+
+
+def _rows(topic: Topic, said: Sequence[str], *, alone: bool) -> Iterator[JsonObject]:
+    """Yield the turns of a dialogue as examples, in the form of the published ones."""
+    dialogue = topic.text_id if alone else f"{topic.text_id}/{topic.llm}"
+    for number in range(len(said) // 2):
+        source = f"{topic.text.strip()}\n\n{_history(said[: 2 * number + 1])}"
+        identity = {"example_id": f"{dialogue}_{number}", "dataset": "cognibench-generated", "document_id": dialogue}
+        row = {"source": source, "claim": said[2 * number + 1], **identity}
+        yield {**row, "model": topic.llm, "persona": topic.persona}

@@ -10,24 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from deep import asking
 from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit, logit
-from deep.asking import (
-    AskOptions,
-    Entry,
-    Estimate,
-    Plan,
-    PlannedVoter,
-    ProgramId,
-    ProgressCallback,
-    Replay,
-    RequestProgram,
-    Scored,
-    ask_requests,
-    chunks,
-    judge_offline,
-)
-from deep.ensembles import ENSEMBLERS
+from deep.ensembles import ENSEMBLER_NAMES
 from deep.evaluate import hold_out
 from deep.exceptions import InputError
 from deep.integrations.sequential._policy import STOP, AskingPolicy, Simulation
@@ -246,9 +232,9 @@ def sequential_savings(
     wrong = [size for size in sizes if not 2 <= size <= most]
     if wrong:
         raise InputError(f"`sizes` must be whole numbers from 2 to {most}. Got {wrong[0]!r}.")
-    unknown = [name for name in ensemblers if name not in ENSEMBLERS]
+    unknown = [name for name in ensemblers if name not in ENSEMBLER_NAMES]
     if unknown:
-        raise InputError(f"`ensembler` must be one of {', '.join(sorted(ENSEMBLERS))}. Got {unknown[0]!r}.")
+        raise InputError(f"`ensembler` must be one of {', '.join(sorted(ENSEMBLER_NAMES))}. Got {unknown[0]!r}.")
     step = progress("datasets", len(votes.dataset_names) * len(sizes))
     rows = []
     for size in sizes:
@@ -342,8 +328,8 @@ class OneByOne:
     """
 
     model: Model
-    plan: Plan
-    columns: tuple[PlannedVoter, ...]
+    plan: asking.Plan
+    columns: tuple[asking.PlannedVoter, ...]
     prices: Prices
     policy: AskingPolicy
     error_cost: float | None
@@ -351,7 +337,7 @@ class OneByOne:
 
     @classmethod
     def prepare(
-        cls, model: Model, plan: Plan, ask: AskOptions, options: ScoreOptions, error_cost: float | None
+        cls, model: Model, plan: asking.Plan, ask: asking.AskOptions, options: ScoreOptions, error_cost: float | None
     ) -> Self:
         """Find the order of asking.
 
@@ -386,10 +372,12 @@ class OneByOne:
         """Return the saving and the loss on the training data; `step` is called after each of their datasets."""
         return training_report(self.model, self.prices, self.error_cost, step)
 
-    def run(self, ask: AskOptions, progress: ProgressCallback | None = None) -> "str | Iterator[list[Scored]]":
+    def run(
+        self, ask: asking.AskOptions, progress: asking.ProgressCallback | None = None
+    ) -> "str | Iterator[list[asking.Scored]]":
         """Ask what the ledger lacks; return why it stopped, or scored examples, a chunk at a time."""
         known = self._offline()
-        outcome = ask_requests(
+        outcome = asking.ask_requests(
             self.plan.with_providers(ask),
             endpoint=self.plan.endpoint,
             default=self.plan.asks_default,
@@ -401,19 +389,23 @@ class OneByOne:
     def _offline(self) -> list[dict[int, Judgment]]:
         """Return the judgments of the judges that need no LLM, by column, of every example."""
         free = {column: self.columns[column] for column in self.prices.free}
-        judged = (row for batch in chunks(self.plan.examples) for row in judge_offline(list(free.values()), batch))
+        judged = (
+            row
+            for batch in asking.chunks(self.plan.examples)
+            for row in asking.judge_offline(list(free.values()), batch)
+        )
         return [{column: row[voter.name] for column, voter in free.items()} for row in judged]
 
     def _programs(
         self, examples: Iterable[Example], known: Sequence[dict[int, Judgment]], *, tell: bool = False
-    ) -> Iterator[Entry]:
+    ) -> Iterator[asking.Entry]:
         for example, heard in zip(examples, known, strict=True):
-            identity = ProgramId(PANEL, str(example.dataset), example.example_id)
+            identity = asking.ProgramId(PANEL, str(example.dataset), example.example_id)
             yield identity, "", self._program(example, heard, tell)  # every request names its own model
 
     def _program(
         self, example: Example, known: Mapping[int, Judgment], tell: bool
-    ) -> RequestProgram[dict[int, Judgment]]:
+    ) -> asking.RequestProgram[dict[int, Judgment]]:
         """Ask one judge after the other about an example; return the judgments by column.
 
         The requests are those of the whole panel, so that either finds the other's answers.
@@ -423,18 +415,18 @@ class OneByOne:
             judged[column] = yield from self.plan.program(self.columns[column], example, tell=tell)
         return judged
 
-    def _scored(self, ledger: str, known: Sequence[dict[int, Judgment]]) -> Iterator[list[Scored]]:
+    def _scored(self, ledger: str, known: Sequence[dict[int, Judgment]]) -> Iterator[list[asking.Scored]]:
         with ExitStack() as stack:
             history = stack.enter_context(History(ledger))
             start = 0
-            for examples in chunks(self.plan.examples):
+            for examples in asking.chunks(self.plan.examples):
                 heard = known[start : start + len(examples)]
                 start += len(examples)
                 programs = partial(self._programs, examples, heard, tell=True)
-                judged = (value for _, value in Replay(programs, self.plan.endpoint, history).values())
+                judged = (value for _, value in asking.Replay(programs, self.plan.endpoint, history).values())
                 yield [self._score(example, row) for example, row in zip(examples, judged, strict=True)]
 
-    def _score(self, example: Example, judged: Mapping[int, Judgment]) -> Scored:
+    def _score(self, example: Example, judged: Mapping[int, Judgment]) -> asking.Scored:
         votes = _votes(judged)
         p = self.policy.probability(votes)
         low, high = self._interval(votes)
@@ -455,7 +447,7 @@ class OneByOne:
             n_votes,
         )
         judgments = {voter.name: judged[column] for column, voter in enumerate(self.columns) if column in judged}
-        return Scored(example, judgments, dict(zip(COLUMNS, row, strict=True)), missing)
+        return asking.Scored(example, judgments, dict(zip(COLUMNS, row, strict=True)), missing)
 
     def _interval(self, votes: Mapping[int, int]) -> tuple[float | None, float | None]:
         """Return the interval of P where all judges were asked."""
@@ -470,7 +462,7 @@ def _votes(judged: Mapping[int, Judgment]) -> dict[int, int]:
     return {column: judgment.vote for column, judgment in judged.items()}
 
 
-def _prices(plan: Plan, columns: Sequence[PlannedVoter], ask: AskOptions) -> Prices:
+def _prices(plan: asking.Plan, columns: Sequence[asking.PlannedVoter], ask: asking.AskOptions) -> Prices:
     """Return the expected cost of each judge, from the examples alone, so that a resumed run asks in the same order."""
     examples = list(islice(plan.examples, PROBED))
     calls, dollars = np.zeros(len(columns)), np.zeros(len(columns))
@@ -482,12 +474,14 @@ def _prices(plan: Plan, columns: Sequence[PlannedVoter], ask: AskOptions) -> Pri
     return Prices(tuple((dollars if known else calls).tolist()), tuple(asked), "dollars" if known else "calls")
 
 
-def _price(plan: Plan, voter: PlannedVoter, example: Example, ask: AskOptions) -> tuple[float, float]:
+def _price(
+    plan: asking.Plan, voter: asking.PlannedVoter, example: Example, ask: asking.AskOptions
+) -> tuple[float, float]:
     """Return calls and dollars of one judge about one example, a staged one at most; dollars NaN where not known."""
     program = plan.program(voter, example)
     first = next(program, [])
     program.close()
-    estimate = Estimate()
+    estimate = asking.Estimate()
     for request in first:
         estimate.add(request, ask.price_book, settled=False, batch=ask.batch)
     judge = voter.judge
