@@ -141,11 +141,9 @@ def name_cells(column: Column, *, required: bool = False) -> Texts:
 
 def vote_cells(column: Column) -> Votes:
     """Return a voter's column as 1, 0, or -1 where a cell is empty."""
-    remedy = (
-        "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`). Of grades "
-        "make votes: 1 from the one on that means consistent, 0 below it."
-    )
-    return _ternary(column, "votes", remedy)
+    remedy = "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
+    of_grades = "Turn grades into votes first: 1 from the lowest grade that means consistent, else 0. " + remedy
+    return _ternary(column, "votes", remedy, of_grades)
 
 
 def person_cells(column: Column) -> Labels:
@@ -178,10 +176,12 @@ def score_cells(column: Column) -> Floats:
     return values
 
 
-def _ternary(column: Column, role: str, remedy: str) -> Votes:
+def _ternary(column: Column, role: str, remedy: str, of_grades: str = "") -> Votes:
     plain = _plain(column.values)
     votes, wrong = _votes_of_text(plain) if _is_text(plain) else _votes_of_numbers(plain)
     if wrong.any():
+        first = str(_cell(plain, int(np.flatnonzero(wrong)[0])))
+        remedy = of_grades if of_grades and NUMBER.fullmatch(first) else remedy
         raise _error(column, wrong, f"`{role}` must be 0, 1 or empty.", remedy)
     return votes
 
@@ -250,6 +250,7 @@ MOST_PLACES = 10
 """Further rows that an error names."""
 
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
+NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def _error(column: Column, wrong: Mask, rule: str, remedy: str, cells: "pa.ChunkedArray | None" = None) -> InputError:

@@ -44,12 +44,11 @@ def stamp(connection: sqlite3.Connection, *, is_open: bool = True) -> None:
 
 def move_log_into_file(connection: sqlite3.Connection) -> bool:
     """Write what is in the -wal into the file, and empty the -wal; return whether no reader stood in the way."""
-    try:
-        connection.execute("PRAGMA busy_timeout = 0")  # what cannot be done now is done the next time
+    connection.execute("PRAGMA busy_timeout = 0")  # what cannot be done now is done the next time
+    busy = 0
+    with suppress(sqlite3.Error):  # a full disk, say: the -wal still has it
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-    except sqlite3.Error:  # a full disk, say: the -wal still has it
-        return True
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
     return not busy
 
 
@@ -101,26 +100,22 @@ def has_foreign_log(path: str) -> bool:
 
 
 def set_aside_foreign_log(path: str) -> None:
-    """Give a -wal that does not belong to a file another name, which is told, before SQLite would remove it."""
-    if not has_foreign_log(path):
-        _tell_of_missing_log(path)
-        return
-    log = log_of(path)
-    aside = next(name for n in count(1) if not (name := log.with_name(f"{log.name}.aside-{n}")).exists())
-    log.rename(aside)
-    tell(
-        f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To have its "
-        "last seconds, give it the name of the file that it belongs to, with -wal."
-    )
+    """Give a -wal that does not belong to a file another name, which is told, before SQLite would remove it.
 
-
-def _tell_of_missing_log(path: str) -> None:
+    Where the file says that a run is open on it and has no -wal, tell where the last seconds may be.
+    """
     log, state = log_of(path), _state(path)
-    if state is None or not state % 2 or log.exists():
-        return
-    names = [str(other) for other in log.parent.glob("*-wal*") if state in set(_states_in(other))]
-    where = " or ".join(names) or "the -wal file of its earlier name or folder"
-    tell(f"A run was open on {path} when it was copied or killed. The last seconds may be in {where}.")
+    if has_foreign_log(path):
+        aside = next(name for n in count(1) if not (name := log.with_name(f"{log.name}.aside-{n}")).exists())
+        log.rename(aside)
+        tell(
+            f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To have its "
+            "last seconds, give it the name of the file that it belongs to, with -wal."
+        )
+    elif state is not None and state % 2 and not log.exists():
+        names = [str(other) for other in log.parent.glob("*-wal*") if state in set(_states_in(other))]
+        where = " or ".join(names) or "the -wal file of its earlier name or folder"
+        tell(f"A run was open on {path} when it was copied or killed. The last seconds may be in {where}.")
 
 
 @cache

@@ -100,10 +100,12 @@ def _read_votes(args: argparse.Namespace) -> list[VoteMatrix]:
 
 
 def _check(args: argparse.Namespace) -> int:
-    votes = _read_votes(args)
-    checked = [benchmarks.check_of(console.examples_from(args, name), name, strict=args.strict) for name in args.names]
-    lines = benchmarks.check_lines(checked, votes)
-    console.print_result(console.SCHEMA | {"checked": checked}, lines, as_json=args.json)
+    votes, strict = _read_votes(args), args.strict
+    found = [benchmarks.check_of(console.examples_from(args, name), name, strict=strict) for name in args.names]
+    incomplete = sum(values["incomplete"] for values, _ in found)
+    wrong = f"{incomplete:,} rows have nothing to judge" if incomplete else "nothing is wrong"
+    lines = [*(line for _, line in found), *map(repr, votes), wrong]
+    console.print_result(console.SCHEMA | {"checked": [values for values, _ in found]}, lines, as_json=args.json)
     return ExitStatus.DONE
 
 

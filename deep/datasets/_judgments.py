@@ -124,10 +124,9 @@ def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failure
         A file lacks a column or holds a reason outside the closed set.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for path in (read_beside(path, "reasons") for path in paths):
-        if path is not None:
-            for _, voter, dataset, reason in _reason_rows(path):
-                counts.setdefault((voter, dataset), Counter())[reason] += 1
+    for path in filter(None, (read_beside(path, "reasons") for path in paths)):
+        for _, voter, dataset, reason in _reason_rows(path):
+            counts.setdefault((voter, dataset), Counter())[reason] += 1
     sizes = Counter(votes.datasets.tolist())
     return [
         Failures(voter, dataset, sizes[dataset], dict(sorted(found.items())))
@@ -153,11 +152,10 @@ def read_item_reasons(
         A file lacks a column or holds a reason outside the closed set.
     """
     wanted = set(items)
-    for path in (read_beside(path, "reasons") for path in paths):
-        if path is not None:
-            for item, voter, dataset, reason in _reason_rows(path):
-                if (dataset, item) in wanted:
-                    yield (dataset, item), voter, reason
+    for path in filter(None, (read_beside(path, "reasons") for path in paths)):
+        for item, voter, dataset, reason in _reason_rows(path):
+            if (dataset, item) in wanted:
+                yield (dataset, item), voter, reason
 
 
 def _reason_rows(path: Path) -> list[tuple[str, str, str, str]]:

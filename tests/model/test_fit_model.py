@@ -208,6 +208,8 @@ def test_a_target_is_corrected_by_its_labels():
     new = ABCD.rows(ABCD.datasets == "d")
     of_rows = mine.blend.contexts(mine.blend.raw(rows_of(new)), np.ones(120))
     np.testing.assert_allclose(mine.contexts, of_rows, rtol=0, atol=1e-12)  # summed over patterns, and over rows
+    backwards = fit(odd.rows(np.arange(len(odd.labels))[::-1]), target="d")
+    assert np.array_equal(backwards.contexts, mine.contexts)  # to the last bit, whatever the order of the rows
     assert mine.cells.groups == ("a", "b", "c")
     assert abs(logit(mine.score(new))).mean() < 0.6 * abs(logit(others.score(new))).mean()
     with pytest.raises(InputError, match="`prior` must not be given: the model was corrected"):

@@ -15,6 +15,5 @@ from ._find import what_to_do as what_to_do
 from ._report import benchmark_rows as benchmark_rows
 from ._report import benchmarks_text as benchmarks_text
 from ._report import card_of as card_of
-from ._report import check_lines as check_lines
 from ._report import check_of as check_of
 from ._report import leakage_text as leakage_text

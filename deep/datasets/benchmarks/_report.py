@@ -7,7 +7,6 @@ from deep._util.names import table
 from deep.datasets._cards import DatasetCard, Lengths, SharedDocument, describe_examples
 from deep.datasets._examples import Examples
 from deep.datasets.benchmarks._find import BENCHMARKS, BenchmarkExamples, checksum_state, find_folder, what_to_do
-from deep.records import VoteMatrix
 
 SHOWN = 20
 """Findings that are printed one by one; JSON has all."""
@@ -55,25 +54,13 @@ def card_of(examples: Examples, name: str) -> tuple[JsonObject, str]:
     return {**about, "datasets": [card.as_dict() for card in cards]}, text
 
 
-def check_of(examples: Examples, name: str, *, strict: bool) -> JsonObject:
-    """Read examples once for their faults, and count them; with `strict` a row without a source or claim is one."""
+def check_of(examples: Examples, name: str, *, strict: bool) -> tuple[JsonObject, str]:
+    """Read examples for their faults; return how many there are, and the line that says it."""
     n, cards = examples.check(strict=strict), describe_examples(examples)
-    return {
-        "name": name,
-        "n": n,
-        "labeled": sum(card.labeled for card in cards),
-        "incomplete": sum(not example.has_texts for example in examples),
-        "datasets": [card.dataset for card in cards],
-    }
-
-
-def check_lines(checked: Sequence[JsonObject], votes: Sequence[VoteMatrix]) -> list[str]:
-    """Return a line for each file, benchmark or table that was checked, and one on what is wrong."""
-    line = "{name}: {n:,} examples, {labeled:,} labeled, in {where}"
-    lines = [line.format(**row, where=", ".join(row["datasets"])) for row in checked]
-    incomplete = sum(row["incomplete"] for row in checked)
-    wrong = f"{incomplete:,} rows have nothing to judge" if incomplete else "nothing is wrong"
-    return [*lines, *map(repr, votes), wrong]
+    labeled, incomplete = sum(card.labeled for card in cards), sum(not example.has_texts for example in examples)
+    names = [card.dataset for card in cards]
+    values = {"name": name, "n": n, "labeled": labeled, "incomplete": incomplete, "datasets": names}
+    return values, f"{name}: {n:,} examples, {labeled:,} labeled, in {', '.join(names)}"
 
 
 def _described(examples: Examples, name: str) -> JsonObject:
