@@ -205,6 +205,21 @@ def test_what_every_judge_calls_inconsistent_is_not_called_consistent(decide, n,
     assert (scored["decision"] == 0).all()
 
 
+@pytest.mark.parametrize("labels", [(), (0,) * 6], ids=["none", "zeros"])
+@pytest.mark.parametrize("gaps", [0.3, 0.8])
+@pytest.mark.parametrize("n_ones", [0, 1])
+def test_a_row_of_few_zeros_is_not_called_consistent(n_ones, gaps, labels):
+    """Where nearly all votes are 0, the mean P is far below one half, and rows with gaps stand above it."""
+    frame, rng = constant(0.0, 40, 6, labels), np.random.default_rng(0)
+    votes = np.where(rng.random((40, 6)) < gaps, np.nan, 0.0)
+    votes[0] = 0
+    votes[:n_ones, 0] = 1
+    frame[[f"judge{j}" for j in range(6)]] = votes
+    scored = deep.fit(frame).score_frame(frame)
+    assert scored["p_consistent"].nunique() > 2
+    assert not scored["decision"][(votes == 0).any(axis=1) & ~(votes == 1).any(axis=1)].eq(1).any()
+
+
 @pytest.mark.parametrize("vote", [0, 1])
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (1, 9), (20, 6)])
 def test_one_p_for_all_items_is_decided_alike_everywhere(vote, n, k, tmp_path):

@@ -146,8 +146,11 @@ def test_what_cannot_be_asked_is_refused(judges, options, message):
 
 
 def test_its_help_fits_on_a_screen():
-    """Fifty lines, the signature among them."""
-    assert len(pydoc.plain(pydoc.render_doc(deep.ask)).splitlines()) <= 50
+    """Fifty lines with the signature in one, which Python 3.13 prints over as many lines as there are parameters."""
+    heading, _, signature, *rest = pydoc.plain(pydoc.render_doc(deep.ask)).splitlines()
+    if not signature.endswith(")") and "->" not in signature:
+        rest = rest[next(n for n, line in enumerate(rest) if line.startswith(")")) + 1 :]
+    assert len([heading, "", signature, *rest]) <= 50
 
 
 def test_examples_must_be_distinct():

@@ -396,7 +396,7 @@ def test_a_killed_run_asks_no_recorded_answer_again(tmp_path):
     run.kill()
     run.wait()
     before = (tmp_path / "called").read_text().splitlines()
-    with sqlite3.connect(tmp_path / "l.functions.sqlite") as book:
+    with closing(sqlite3.connect(tmp_path / "l.functions.sqlite")) as book:
         kept = book.execute("SELECT count(*) FROM answers").fetchone()[0]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     called = (tmp_path / "called").read_text().splitlines()

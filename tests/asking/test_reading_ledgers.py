@@ -113,7 +113,7 @@ def test_a_schema_that_is_no_text_is_one_line(asked, capsys):
 def test_a_damaged_reply_is_one_line(asked):
     """What stands in a cell need not be what a run has written."""
     _, ledger, _ = asked
-    with sqlite3.connect(ledger) as connection:
+    with closing(sqlite3.connect(ledger)) as connection, connection:
         connection.execute("UPDATE attempts SET reply = '{'")
         keys = [row[0] for row in connection.execute("SELECT key FROM requests")]
     with History(str(ledger)) as history, pytest.raises(LedgerError, match="cannot be read: broken: the reply is not"):

@@ -31,8 +31,9 @@ def options(tmp_path, monkeypatch):
 def attempts(options):
     """Return the attempts in a ledger by their outcome."""
     import sqlite3
+    from contextlib import closing
 
-    with sqlite3.connect(options.ledger) as ledger:
+    with closing(sqlite3.connect(options.ledger)) as ledger:
         return ledger.execute("SELECT outcome, count(*) FROM attempts GROUP BY 1").fetchall()
 
 

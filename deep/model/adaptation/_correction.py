@@ -192,8 +192,6 @@ class Correction:
         # Where all items have one P their mean is no threshold either, for each is at it: one half is.
         mean = 0.5 if np.ptp(moved) == 0 else few.transform(moved).mean()
         threshold = float(logit(mean)) if known.any() else prior.threshold
-        if known.any() and np.ptp(moved) == 0:  # the mean of one P is no threshold: one half is
-            threshold = 0.0
         n_labels = int(known.sum())
         return cls(prior, intercept, slope, few.covariance_, n_labels, misfit, threshold, few.n_effective_)
 

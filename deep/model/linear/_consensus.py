@@ -147,9 +147,11 @@ class Judges:
 
 
 def _differs(patterns: Votes) -> Mask:
-    """Return which voters do not give every row the same vote; where none does, which vote at all."""
+    """Return which voters do not give every row the same vote; all that vote where none does or all votes are alike."""
     varies: Mask = np.any(patterns != patterns[0], axis=0)
-    return varies if varies.any() else np.asarray((patterns >= 0).any(axis=0))
+    # Where nobody voted 1, a judge of zeros alone is like all others, and what it says counts as theirs does.
+    has_both = (patterns == 1).any() and (patterns == 0).any()
+    return varies if has_both and varies.any() else np.asarray((patterns >= 0).any(axis=0))
 
 
 def _fingerprints(patterns: Votes, weights: Floats) -> Floats:

@@ -226,11 +226,11 @@ def _fit_on_target_alone(
     """Fit on the user's own votes, with some labels of them or none."""
     if target is None or not (votes.labels >= 0).any():
         model = fit_votes(votes, known, random_state=random_state).believing(share)
-        return _deciding(model, decide, votes.votes)
+        return _deciding(model, decide, votes.votes, by_votes=True)
     rows = votes.rows(votes.datasets == target)
     if not chain.enough_for_folds(rows):
         model = fit_votes(votes, known, random_state=random_state).believing(share)
-        return _adapted(model, rows, target, decide=decide)
+        return _deciding(_adapted(model, rows, target, decide=decide), None, rows.votes, by_votes=True)
     model = fit_own_labels(rows, known, random_state=random_state).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
     return _deciding(model, decide, rows.votes)
@@ -263,12 +263,22 @@ def _fit_stack_or_average(
     return fit_few(training, groups, known, random_state=random_state, notes=notes)
 
 
-def _deciding(model: Model, decide: str | None, votes: Votes) -> Model:
-    """Return the model with the rule asked for; in place of balanced one half where all of its own rows have one P."""
-    balanced = decide in (None, BALANCED.decide) and not model.score_names
-    if balanced and np.ptp(model.predict(distinct_patterns(votes)[0])) < TIE:
-        decide = "accuracy"  # every row would be at the threshold, whatever its votes say
-    return model if decide is None else model.deciding(decide)
+def _deciding(model: Model, decide: str | None, votes: Votes, *, by_votes: bool = False) -> Model:
+    """Return the model with the rule asked for; one half for balanced where that would decide against all votes.
+
+    `by_votes`: hardly anything but votes tells what a vote means, so a row without a vote of 1 is not to be consistent.
+    """
+    model = model if decide is None else model.deciding(decide)
+    if model.rule != BALANCED or model.score_names:
+        return model
+    patterns = distinct_patterns(votes)[0]
+    scores = model.scores_of(patterns, streamed=True)
+    ones, zeros = ((patterns == vote).any(axis=1) for vote in (1, 0))
+    # The balanced threshold is the mean P, which is far below one half where almost all votes are 0: then a row of few
+    # zeros is above it. And where all rows have one P, every row is at it, whatever its votes say.
+    against = (ones != zeros) & (scores.decisions != ones)
+    is_off = np.ptp(scores.p_uniform) < TIE or (by_votes and against.any())
+    return model.deciding("accuracy") if is_off else model
 
 
 def _adapted(
