@@ -44,11 +44,13 @@ def stamp(connection: sqlite3.Connection, *, is_open: bool = True) -> None:
 
 def move_log_into_file(connection: sqlite3.Connection) -> bool:
     """Write what is in the -wal into the file, and empty the -wal; return whether no reader stood in the way."""
-    connection.execute("PRAGMA busy_timeout = 0")  # what cannot be done now is done the next time
     busy = 0
-    with suppress(sqlite3.Error):  # a full disk, say: the -wal still has it
-        busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    with suppress(sqlite3.Error):  # a full disk, say: the -wal still has it; a timer may find the file closed
+        connection.execute("PRAGMA busy_timeout = 0")  # what cannot be done now is done the next time
+        try:
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
     return not busy
 
 
@@ -66,9 +68,13 @@ def opened(path: str, table: str) -> sqlite3.Connection:
     if path:
         set_aside_foreign_log(path)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    connection.executescript(
-        f"PRAGMA busy_timeout = {BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; {table}"
-    )
+    try:
+        connection.executescript(
+            f"PRAGMA busy_timeout = {BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; {table}"
+        )
+    except sqlite3.Error:  # no database, say
+        connection.close()
+        raise
     return connection
 
 

@@ -506,7 +506,7 @@ class _Round:
         if first is not None:
             await asyncio.gather(*(self._one(column, first, self.calls.room(column)[1]) for column in columns))
             if len(self.errors) == len(columns):
-                said = "; ".join(f"{voter}: {_said(error)}" for voter, error in self.errors.items())
+                said = "; ".join(f"{column.name}: {_said(self.errors[column.name])}" for column in columns)
                 raise InputError(
                     f"`judges` must judge the first item, or nothing more is asked. Got failures on {_item(first)}: "
                     f"{printable(said)}. Mend them."

@@ -1,11 +1,13 @@
 """Functions as judges: what they take and return, what is kept of them, and what becomes of one that raises."""
 
 import asyncio
+import gc
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 import deep
 from deep import ABSTAIN, Example, Judgment
+from deep._util import sqlite_log
 from deep.asking import FunctionJudge, ask
 from deep.asking._functions import from_text, judgment_of, to_text
 from deep.exceptions import InputError, StoppedError
@@ -359,6 +362,15 @@ def test_a_kept_answer_that_is_none_is_asked_again(tmp_path, kept):
         book.execute("UPDATE answers SET judgment = ? WHERE key = ?", (kept, odd.key(EXAMPLES[3])))
     assert ask(EXAMPLES[:4], odd, ledger=ledger).votes[:, 0].tolist() == [0, 1, 0, 1]
     assert called[4:] == ["claim 3"]
+
+
+def test_a_file_that_is_closed_soon_is_left_alone(tmp_path, monkeypatch, caplog):
+    """Its -wal is moved into it when it is closed; the timer that would have done so finds nothing to do."""
+    monkeypatch.setattr(sqlite_log, "SECONDS_OUTSIDE", 0.05)
+    assert len(ask(EXAMPLES, is_odd, ledger=str(tmp_path / "l")).votes) == 40
+    gc.collect()  # the file goes with the object that holds it
+    time.sleep(0.5)
+    assert "move_log_into_file" not in caplog.text
 
 
 def test_another_file_is_not_written_over(tmp_path):
