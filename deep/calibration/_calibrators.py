@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 from deep._util.checks import Floats, Labels, weigh
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 from deep.base import BaseCalibrator
-from deep.calibration._ece import DistinctScores, bin_edges, bin_sums, check_bins, collapse
+from deep.calibration._metrics import DistinctScores, bin_edges, bin_sums, check_bins, collapse
 
 
 class Histogram(BaseCalibrator):

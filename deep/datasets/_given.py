@@ -123,7 +123,7 @@ def as_labels(labels: LabelsGiven, votes: VoteMatrix, frame: object = None) -> V
     if is_paths(labels) or is_frame(labels):
         return join_labels(votes, read_labels(labels, votes))
     if isinstance(labels, np.ma.MaskedArray):  # `asarray` would show what the mask hides
-        labels = labels.astype(object).filled(-1)
+        labels = np.ma.filled(labels.astype(object), -1)
     try:
         values = np.asarray(labels)
     except ValueError:  # lists of several lengths

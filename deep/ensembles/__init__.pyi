@@ -20,10 +20,10 @@ from ._encoding import signed as signed
 from ._label_models import DawidSkene as DawidSkene
 from ._label_models import LabelModel as LabelModel
 from ._label_models import SnorkelLabelModel as SnorkelLabelModel
-from ._names import ENSEMBLER_NAMES as ENSEMBLER_NAMES
-from ._names import default_ensemblers as default_ensemblers
-from ._names import left_out_note as left_out_note
+from ._registry import ENSEMBLER_NAMES as ENSEMBLER_NAMES
 from ._registry import ENSEMBLERS as ENSEMBLERS
+from ._registry import default_ensemblers as default_ensemblers
+from ._registry import left_out_note as left_out_note
 from ._trees import AdaBoost as AdaBoost
 from ._trees import DecisionTree as DecisionTree
 from ._trees import GradientBoosting as GradientBoosting
