@@ -58,10 +58,10 @@ def names(title, *paths):
 @pytest.mark.slow
 def test_a_lexical_check(tree):
     """Its module and its row."""
-    names("A judge", "deep/features/lexical/_NAME.py", "deep/features/lexical/_registry.py", "test_judges.py")
+    names("A judge", "deep/features/lexical/_NAME.py", "deep/features/lexical/__init__.py", "test_judges.py")
     code = 'from deep.features.lexical._facts import Quotes\n\n\nclass Cited(Quotes):\n    name = "cited"\n'
     add(tree, "deep/features/lexical/_cited.py", code)
-    registry = "deep/features/lexical/_registry.py"
+    registry = "deep/features/lexical/__init__.py"
     base = "from deep.features.lexical._base import LexicalCheck\n"
     change(tree, registry, base, base + "from deep.features.lexical._cited import Cited\n")
     change(tree, registry, "        Dates,\n", "        Cited,\n        Dates,\n")

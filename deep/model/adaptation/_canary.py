@@ -9,7 +9,7 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_choice, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._correction import NOISE, Clusters, labeled_mask, standardised
+from deep.model.adaptation._correction import NOISE, Clusters, FewLabels, labeled_mask, standardised
 from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, learn_misfit
 
 SIGNIFICANCE = 0.05
@@ -253,8 +253,6 @@ def _score_statistics(z: Floats, labels: Floats, weights: Floats) -> Floats:
 
 def _correlation(q: Floats, y: Floats, clusters: Clusters, misfit: Misfit | None) -> float:
     """Return the intraclass correlation of errors within documents, net of the mean over all labels."""
-    from deep.model.adaptation._few_labels import FewLabels  # with scikit-learn, which proposing items spares
-
     few = FewLabels(misfit or learn_misfit([])).fit(q, y)
     return clusters.correlation(standardised(y, few.transform(q)))
 

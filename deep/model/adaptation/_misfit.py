@@ -166,6 +166,28 @@ def newton_logistic(design: Floats, ones: Floats, zeros: Floats, *, centre: Floa
     )
 
 
+def laplace(
+    design: Floats, labels: Floats, weights: Floats, coef: Floats, centre: Floats, covariance: Floats
+) -> tuple[Floats, float]:
+    """Return the information of labels on coefficients, and the log evidence by Laplace's approximation about them.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_labels, n_coefficients)
+    labels, weights : ndarray of shape (n_labels,)
+        0 or 1, and how much each counts.
+    coef : ndarray of shape (n_coefficients,)
+        The most likely ones.
+    centre, covariance : ndarray
+        Mean and covariance of their Gaussian prior.
+    """
+    z, off = design @ coef, coef - centre
+    information = (design.T * (weights * expit(z) * expit(-z))) @ design
+    volume = np.linalg.slogdet(np.eye(len(coef)) + covariance @ information)[1]
+    likelihood = weights @ (labels * z - np.logaddexp(0.0, z))
+    return information, float(likelihood - (off @ np.linalg.inv(covariance) @ off + volume) / 2)
+
+
 def balanced_log_loss(log_odds: Floats, dataset: LeftOut) -> float:
     """Return the mean log loss of log-odds at the dataset's points, both classes weighing the same."""
     ones, zeros = dataset.classes()

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, check_consistent_length, check_probabilities
+from deep._util.checks import Floats, check_consistent_length, check_fitted, check_probabilities
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._misfit import SHARE_CLIP, LeftOut, newton_logistic
@@ -331,10 +331,7 @@ class LearnedPrior:
 
     def intercept(self, profile: Floats) -> Intercept:
         """Return the intercept on a dataset of this profile, as far as it is known."""
-        if not hasattr(self, "priors_"):
-            from sklearn.exceptions import NotFittedError  # loaded only to say so
-
-            raise NotFittedError("This LearnedPrior is not fitted yet. Call `fit` first.")
+        check_fitted(self, "priors_")
         apart = self._said(np.asarray(profile, dtype=np.float64)) - self.said_.mean()
         means = self._mean + self._following * apart
         variances = self._mean_variance + self._following_variance * apart**2 + VARIANCES

@@ -20,7 +20,7 @@ from deep._util.checks import (
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._correction import CORRELATION, Clusters, labeled_mask, standardised
-from deep.model.adaptation._misfit import LEVEL, Misfit, newton_logistic
+from deep.model.adaptation._misfit import LEVEL, Misfit, laplace, newton_logistic
 from deep.model.adaptation._prior import PriorEstimate, normalised
 
 SCALES = (0.25, 1.0, 4.0, 16.0)
@@ -222,13 +222,7 @@ def _fit(rows: _SystemItems, weights: Floats, misfit: Misfit, scale: float) -> _
         return _Fit(centre, precision, np.zeros_like(precision), 0.0, wider)
     x, y = rows.design(rows.known), rows.labels[rows.known].astype(float)
     coef = newton_logistic(x, weights * y, weights * (1 - y), centre=centre, penalty=precision / weights.sum())
-    z = x @ coef
-    information = (x.T * (weights * expit(z) * expit(-z))) @ x
-    off = coef - centre
-    volume = np.linalg.slogdet(np.eye(len(coef)) + covariance @ information)[1]
-    likelihood = float(weights @ (y * z - np.logaddexp(0.0, z)))
-    evidence = float(likelihood - off @ precision @ off / 2 - volume / 2)
-    return _Fit(coef, precision, information, evidence, wider)
+    return _Fit(coef, precision, *laplace(x, y, weights, coef, centre, covariance), wider)
 
 
 def _prior_covariance(misfit: Misfit, n: int, scale: float) -> Floats:

@@ -25,8 +25,8 @@ from deep.features import distinct_patterns
 from deep.model import chain, stack
 from deep.model.adaptation import MIN_DATASETS, Belief
 from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
-from deep.model.regimes._chain import STACK, ChainOptions, fit_chosen_chain
-from deep.model.regimes._defaults import fit_few, fit_own_labels, fit_stack, fit_votes, training_groups
+from deep.model.regimes import _regimes
+from deep.model.regimes._regimes import STACK, ChainOptions
 from deep.model.score import BALANCED, TIE
 from deep.records import VoteMatrix
 
@@ -201,18 +201,21 @@ def fit_asked(
     if groups is not None:
         groups = groups[is_training]
     if asked.asked and own is None:
-        model = fit_chosen_chain(
+        model = _regimes.fit_chosen_chain(
             training, asked, known, random_state=random_state, run=work.run, groups=groups, searched=work.searched
         )
     else:
-        groups = training_groups(training, random_state=random_state) if groups is None else groups
+        groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
         model = _fit_stack_or_average(training, training_scores, score_names, groups, known, own, random_state, work)
     model = model.believing(share)
     if target is None:
         return _deciding(model, decide, model.cells.patterns)
     is_target = votes.datasets == target
     target_scores = soft[is_target] if soft is not None and model.score_names else None
-    return _adapted(model, votes.rows(is_target), target, target_scores, decide=decide)
+    rows = votes.rows(is_target)
+    return model.adapted(
+        rows, rows.labels, scores=target_scores, documents=rows.document_ids, target=target, decide=decide
+    )
 
 
 def _fit_on_target_alone(
@@ -225,13 +228,13 @@ def _fit_on_target_alone(
 ) -> Model:
     """Fit on the user's own votes, with some labels of them or none."""
     if target is None or not (votes.labels >= 0).any():
-        model = fit_votes(votes, known, random_state=random_state).believing(share)
+        model = _regimes.fit_votes(votes, known, random_state=random_state).believing(share)
         return _deciding(model, decide, votes.votes)
     rows = votes.rows(votes.datasets == target)
     if not chain.enough_for_folds(rows):
-        model = fit_votes(votes, known, random_state=random_state).believing(share)
-        return _adapted(model, rows, target, decide=decide)
-    model = fit_own_labels(rows, known, random_state=random_state).believing(share)
+        model = _regimes.fit_votes(votes, known, random_state=random_state).believing(share)
+        return model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
+    model = _regimes.fit_own_labels(rows, known, random_state=random_state).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
     return _deciding(model, decide, rows.votes)
 
@@ -256,11 +259,11 @@ def _fit_stack_or_average(
     if own == STACK and n < MIN_DATASETS:
         raise InputError(f"`ensembler` must not be 'Stack' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
     if own == STACK or (own is None and n >= MIN_DATASETS):
-        return fit_stack(
+        return _regimes.fit_stack(
             training, scores, names, groups, known, random_state=random_state, fits=work.fits, run=work.run
         )
     notes = [] if scores is None else [f"Scores were not used: that takes {MIN_DATASETS} labeled datasets."]
-    return fit_few(training, groups, known, random_state=random_state, notes=notes)
+    return _regimes.fit_few(training, groups, known, random_state=random_state, notes=notes)
 
 
 def _deciding(model: Model, decide: str | None, votes: Votes) -> Model:
@@ -269,9 +272,3 @@ def _deciding(model: Model, decide: str | None, votes: Votes) -> Model:
     if balanced and np.ptp(model.predict(distinct_patterns(votes)[0])) < TIE:
         decide = "accuracy"  # every row would be at the threshold, whatever its votes say
     return model if decide is None else model.deciding(decide)
-
-
-def _adapted(
-    model: Model, rows: VoteMatrix, name: str, scores: Floats | None = None, *, decide: str | None = None
-) -> Model:
-    return model.adapted(rows, rows.labels, scores=scores, documents=rows.document_ids, target=name, decide=decide)

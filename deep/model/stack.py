@@ -1,6 +1,10 @@
-"""Many ways to aggregate, weighted by how well each transfers to datasets it was not fitted on."""
+"""Many ways to aggregate, weighted by how well each transfers to datasets it was not fitted on.
 
-from collections.abc import Mapping, Sequence
+A member is fitted on labeled datasets and turns the judges' votes and scores into one log-odds a row. None looks at how
+the votes of a new dataset are distributed: docs/decisions/0011-one-model.md says what those that did were worth.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -13,13 +17,103 @@ from sklearn.utils.validation import check_is_fitted
 
 from deep._util import checks
 from deep._util.checks import Floats, Weights
+from deep.ensembles import RandomForest
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model import adaptation
+from deep.model import adaptation, linear, score
 from deep.model.chain import MapLike, grouped
 from deep.model.linear import LabeledRows, Rows
-from deep.model.score import Blend, Part, Scorer, Scores, VoteForest
-from deep.model.stack._members import MEMBERS, members_for, sample_rows, simple_members
+from deep.model.score import Blend, Part, Scorer, Scores, VoteForest, VoteSum
+
+Member = Callable[[LabeledRows, int], Scorer]
+"""From labeled datasets and a seed to a scorer."""
+
+N_TOP = 4
+"""How many scorers the member of few scores looks at."""
+
+FOREST_ROWS = 300
+"""Most rows of a dataset and class that the forest on scores is grown on."""
+
+
+def _forest_votes(train: LabeledRows, seed: int) -> Scorer:
+    model = RandomForest(100, max_depth=5, random_state=seed)
+    model.fit(train.votes, train.labels, sample_weight=train.balanced())
+    return VoteForest(score.Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0]))
+
+
+def _linear_scores(train: LabeledRows, columns: list[int]) -> Scorer:
+    """Fit a ridge logistic regression on standardised scores."""
+    from sklearn.linear_model import LogisticRegression as Ridge
+
+    weights = train.balanced()
+    standardized = score.fit_standardizer(train.scores[:, columns], weights)
+    # A mean loss beside a penalty of 1 / 200: how hard it pulls depends neither on rows nor on their weights.
+    model = Ridge(C=100.0 / weights.sum(), max_iter=500)
+    model.fit(standardized(train.scores[:, columns]), train.labels, sample_weight=weights)
+    return score.ScoreSum(tuple(columns), standardized, float(model.intercept_[0]), model.coef_[0])
+
+
+def _forest_scores(train: LabeledRows, seed: int) -> Scorer:
+    from sklearn.ensemble import RandomForestClassifier
+
+    # At most `FOREST_ROWS` rows of every dataset and class, drawn at random.
+    rng = np.random.default_rng(seed)
+    code = 2 * train.groups + train.labels
+    drawn = [rng.permutation(np.flatnonzero(code == one))[:FOREST_ROWS] for one in np.unique(code)]
+    rows = train.rows(np.sort(np.concatenate(drawn)))
+    standardized = score.fit_standardizer(rows.scores, rows.balanced())
+    model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=seed)
+    model.fit(standardized(rows.scores), rows.labels, sample_weight=rows.balanced())
+    return score.ScoreForest(
+        standardized, score.Trees.from_sklearn([one.tree_ for one in model.estimators_], _share_of_ones)
+    )
+
+
+def _share_of_ones(tree: object) -> Floats:
+    values = np.asarray(getattr(tree, "value"))[:, 0, :]  # noqa: B009 - scikit-learn ships no types
+    return np.asarray(values[:, 1] / values.sum(axis=1))
+
+
+MEMBERS: dict[str, Member] = {
+    "best-judge": lambda train, _: VoteSum(linear.fit_best_judge(train)),
+    "best-score": lambda train, _: _linear_scores(train, score.strongest(train, 1)),
+    "forest-scores": _forest_scores,
+    "forest-votes": _forest_votes,
+    "logistic-scores": lambda train, _: _linear_scores(train, list(range(train.scores.shape[1]))),
+    "logistic-top-scores": lambda train, _: _linear_scores(train, score.strongest(train, N_TOP)),
+    "majority": lambda train, _: VoteSum(linear.fit_majority(train)),
+    "ridge-votes": lambda train, _: VoteSum(linear.fit_ridge(train)),
+}
+"""Every member by name."""
+
+NEEDS_SCORES = ("best-score", "forest-scores", "logistic-scores", "logistic-top-scores")
+
+SIMPLE = ("best-judge", "majority", "ridge-votes")
+"""Members on votes in which little is chosen."""
+
+SIMPLE_WITH_SCORES = ("best-score",)
+
+
+def members_for(n_scorers: int) -> tuple[str, ...]:
+    """Return the members that can be fitted on votes and so many scorers.
+
+    Examples
+    --------
+    >>> members_for(0)
+    ('best-judge', 'forest-votes', 'majority', 'ridge-votes')
+    """
+    return tuple(
+        name
+        for name in sorted(MEMBERS)
+        if (n_scorers or name not in NEEDS_SCORES) and (n_scorers > 1 or name != "logistic-top-scores")
+    )
+
+
+def simple_members(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the members towards which weights are drawn: all where none of them is simple."""
+    known = SIMPLE_WITH_SCORES if "best-score" in names else SIMPLE
+    return tuple(name for name in names if name in known) or tuple(names)
+
 
 FormKey = tuple[str, bool]
 """A member, and whether its dataset context is used."""
@@ -276,7 +370,7 @@ def _held(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
         name: scorer(Rows.from_arrays(patterns))[where] if isinstance(scorer, VoteForest) else scorer(rows)
         for name, scorer in fitted.items()
     }
-    points = {name: adaptation.LeftOut.from_rows(score, ones, zeros) for name, score in raw.items()}
+    points = {name: adaptation.LeftOut.from_rows(z, ones, zeros) for name, z in raw.items()}
     return _HeldOut(ones, zeros, where, raw, points)
 
 
@@ -326,22 +420,9 @@ def labeled_rows(
     checks.check_both_classes(rows.labels, np.array(names, dtype=object)[codes], name="y")
     last = np.full(int(rows.groups.max()) + 1, -1)
     last[rows.groups] = codes  # of datasets that share a fold, the last row's names it
-    return in_order(sample_rows(rows)), {code: names[at] for code, at in enumerate(last.tolist()) if at >= 0}
-
-
-def in_order(train: LabeledRows) -> LabeledRows:
-    """Return rows in an order that depends on their content alone, equal ones without scores merged."""
-    if train.scores.shape[1]:
-        keys = [*train.scores.T[::-1], *train.votes.T[::-1], train.labels, train.groups]
-        return train.rows(np.lexsort(keys))
-    patterns, where = distinct_patterns(train.votes)
-    n_groups = int(train.groups.max()) + 1
-    cell = (train.groups * 2 + train.labels) * len(patterns) + where
-    counts = checks.weigh(cell, train.weights, 2 * n_groups * len(patterns))
-    kept = np.flatnonzero(counts)
-    code, pattern = kept // len(patterns), kept % len(patterns)
-    votes, labels = patterns[pattern], (code % 2).astype(np.int8)
-    return LabeledRows(votes, np.empty((len(kept), 0)), counts[kept], labels, code // 2)
+    return linear.in_order(linear.sample_rows(rows)), {
+        code: names[at] for code, at in enumerate(last.tolist()) if at >= 0
+    }
 
 
 def _balanced_scores(log_odds: Floats, ones: Floats, zeros: Floats) -> tuple[float, float]:
