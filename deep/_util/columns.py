@@ -1,7 +1,7 @@
 """The cells of one column of a table: ids as text, votes and labels as 1, 0 or none, scores as numbers."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from html import escape
@@ -38,6 +38,22 @@ def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequen
     cells = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in shown_rows]
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     return f"{lines}<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
+LONG = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote", "label": "label"}}
+LONG["crowd-kit"] = {"item_id": "task", "voter": "worker", "vote": "label"}
+"""The columns of the long layouts by what they hold."""
+
+SAID = {"item_id": ("item_id", "item"), "voter": ("judge", "voter"), "vote": ("vote",)}
+"""The names that columns of a long table may have, by what they hold."""
+
+
+def long_names(columns: Collection[str]) -> dict[str, str]:
+    """Return the columns of a long table, a row an item and judge, by what they hold; none where it is not one."""
+    if {*LONG["crowd-kit"].values()} <= {*columns} and "item_id" not in columns:
+        return LONG["crowd-kit"]
+    names = {role: next((name for name in said if name in columns), "") for role, said in SAID.items()}
+    return names if all(names.values()) else {}
 
 
 class TablePlace(Protocol):

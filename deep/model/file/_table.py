@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Votes, check_votes
-from deep._util.columns import listed
-from deep._util.frames import Frame, frame_table, long_names, without_codes
+from deep._util.columns import listed, long_names
+from deep._util.frames import Frame, frame_table, without_codes
 from deep._util.names import check_name
 from deep._util.odds import logit
 from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
