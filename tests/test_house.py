@@ -216,7 +216,6 @@ def counter():
 SHORT = {
     "__init__.py": "the door of a room",
     "__main__.py": "a room that is run as a module",
-    "_registry.py": "classes by name",
     "console/_preload.py": "imported for its effect: libraries that every process of work has",
     "integrations/from_inspect.py": "a command",
     "commands/check.py": "a command",

@@ -240,12 +240,10 @@ def floor_of(scores: DistinctScores, n_bins: int, *, n_draws: int, random_state:
     if not check_whole(n_draws, least=0, name="n_draws"):
         return NoiseFloor(mean, float("nan"))
     uniform = np.random.default_rng(random_state).random((len(laws), n_draws))
-    drawn = sum(_draw(*law, u) for law, u in zip(laws, uniform, strict=True))
+    drawn = np.zeros(n_draws)
+    for (gaps, law), u in zip(laws, uniform, strict=True):
+        drawn += gaps[np.minimum(np.searchsorted(np.cumsum(law), u), len(gaps) - 1)]
     return NoiseFloor(mean, float(np.quantile(drawn / total, 0.95)))
-
-
-def _draw(gaps: Floats, law: Floats, uniform: Floats) -> Floats:
-    return gaps[np.minimum(np.searchsorted(np.cumsum(law), uniform), len(gaps) - 1)]
 
 
 def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:
@@ -260,17 +258,12 @@ def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:
     length = (min(int(n.sum()), int(mean) + reach) - first) // 2 * 2 + 3
     highest = length // 2 if variance <= NEGLIGIBLE / 2.0 else _highest_frequency(variance, length)
     angles = np.linspace(0.0, 2.0 * np.pi * highest / length, highest + 1)
-    log_size, phase = _log_characteristic(p, n, angles, first)
-    law = np.clip(np.fft.irfft(np.exp(log_size - 1j * phase), length), 0.0, None)
-    return np.abs(first + np.arange(length) - mean), law / law.sum()
-
-
-def _log_characteristic(p: Floats, n: Floats, angles: Floats, first: int) -> tuple[Floats, Floats]:
-    """Return log modulus and phase of E[exp(i angle (count - first))], in real arithmetic, 10 times as fast."""
+    # Log modulus and phase of E[exp(i angle (count - first))], in real arithmetic, 10 times as fast.
     cosine_less_1 = -2.0 * np.sin(angles / 2.0) ** 2
     log_size = np.log1p(np.outer(cosine_less_1, 2.0 * p * (1.0 - p))) @ n / 2.0
-    phase = np.arctan2(np.outer(np.sin(angles), p), 1.0 + np.outer(cosine_less_1, p)) @ n
-    return log_size, phase - angles * first
+    phase = np.arctan2(np.outer(np.sin(angles), p), 1.0 + np.outer(cosine_less_1, p)) @ n - angles * first
+    law = np.clip(np.fft.irfft(np.exp(log_size - 1j * phase), length), 0.0, None)
+    return np.abs(first + np.arange(length) - mean), law / law.sum()
 
 
 def _highest_frequency(variance: float, length: int) -> int:
@@ -444,25 +437,21 @@ def evaluate(
     else:
         _, decided, _ = checked_rows(y_decision, y_prob, sample_weight, labels="y_decision")
     scores = collapse(p, y, w)
+    ece, floor, q95 = plain_ece(scores, check_bins(n_bins)), float("nan"), float("nan")
+    if n_draws != 0:
+        floor, q95 = floor_of(scores, n_bins, n_draws=n_draws, random_state=random_state)
     return {
         **_decisions(y, decided, w),
         "auroc": _auroc(scores),
         "log_loss": _log_loss(scores),
-        **_brier(scores, bin_edges(check_bins(n_bins))),
-        **_calibration_errors(scores, n_bins, n_draws, random_state),
+        **_brier(scores, bin_edges(n_bins)),
+        "ece": ece,
+        # Noise and true gap add up in squares within a bin. So the floor is taken off in squares: in full where P is
+        # right, and hardly at all where it is far off. Near 0, and as often below it, for a perfect predictor.
+        "ece_debiased": float(np.sign(ece - floor) * np.sqrt(abs(ece**2 - floor**2))),
+        "ece_floor": floor,
+        "ece_floor_95": q95,
     }
-
-
-def _calibration_errors(
-    scores: DistinctScores, n_bins: int, n_draws: int, random_state: RandomState
-) -> dict[str, float]:
-    ece, mean, q95 = plain_ece(scores, n_bins), float("nan"), float("nan")
-    if n_draws != 0:
-        mean, q95 = floor_of(scores, n_bins, n_draws=n_draws, random_state=random_state)
-    # Noise and true gap add up in squares within a bin. So the floor is taken off in squares: in full where P is right,
-    # and hardly at all where it is far off. Near 0, and as often below it, for a perfect predictor.
-    debiased = float(np.sign(ece - mean) * np.sqrt(abs(ece**2 - mean**2)))
-    return {"ece": ece, "ece_debiased": debiased, "ece_floor": mean, "ece_floor_95": q95}
 
 
 def _log_loss(scores: DistinctScores) -> float:

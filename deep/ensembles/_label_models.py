@@ -86,7 +86,9 @@ class DawidSkene(BaseEnsembler):
         if not voted.any():
             raise InputError("`X` must hold at least one vote. Got only -1 (no vote).")
         votes, w = tokens(X[voted]), w[voted]
-        least = _least_counts(w @ votes)
+        # The least expected count of each token; a voter that never votes gets as many of both.
+        cast = (w @ votes).reshape(2, -1)
+        least = np.where(cast > 0, SMALLEST, np.where(cast.sum(axis=0) == 0, 0.5, 0.0)).ravel()
         ones = votes[:, : X.shape[1]].sum(axis=1) / votes.sum(axis=1)
         # EM starts from the vote shares, which is what tells label 1 from label 0: the likelihood is the same with both
         # labels exchanged.
@@ -94,7 +96,9 @@ class DawidSkene(BaseEnsembler):
         prior, rates = _maximize(votes, w * posterior, least)
         self.n_iter_, self.converged_ = 0, False
         while self.n_iter_ < self.max_iter and not self.converged_:
-            before, posterior = posterior, _expect(votes, prior, rates)
+            by_token, of_prior = _log_odds(prior, rates)
+            # Bayes' rule under conditional independence: log-likelihood ratios of the votes add to the prior log-odds.
+            before, posterior = posterior, np.asarray(expit(SIGNS * (votes @ by_token + of_prior)))
             prior, rates = _maximize(votes, w * posterior, least)
             self.n_iter_ += 1
             self.converged_ = bool(np.abs(posterior - before).max() <= self.tol)
@@ -111,13 +115,6 @@ class DawidSkene(BaseEnsembler):
         rates = self.confusion_.transpose(1, 2, 0)[:, ::-1].reshape(2, -1)
         by_token, prior = _log_odds(np.array([1.0 - self.prior_, self.prior_]), rates)
         return np.asarray(expit(weighted_sums(tokens(X), by_token) + prior))
-
-
-def _least_counts(cast: Floats) -> Floats:
-    """Return the least expected count of each token; a voter that never votes gets as many of both."""
-    k = len(cast) // 2
-    silent = np.tile(cast[:k] + cast[k:] == 0, 2)
-    return np.where(cast > 0, SMALLEST, np.where(silent, 0.5, 0.0))
 
 
 def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floats]:
@@ -142,13 +139,6 @@ def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floa
     by_vote = counts.reshape(2, 2, -1)
     # Each rate is over the votes that the voter cast, so that an abstain is missing at random and not a third answer.
     return mass / mass.sum(), (by_vote / by_vote.sum(axis=1, keepdims=True)).reshape(2, -1)
-
-
-def _expect(votes: Floats, prior: Floats, rates: Floats) -> Floats:
-    """Return P(label 0) and P(label 1) of each row of tokens, shape (2, n)."""
-    by_token, of_prior = _log_odds(prior, rates)
-    # Bayes' rule under conditional independence: log-likelihood ratios of the votes add to the prior log-odds.
-    return np.asarray(expit(SIGNS * (votes @ by_token + of_prior)))
 
 
 def _log_odds(prior: Floats, rates: Floats) -> tuple[Floats, float]:
@@ -257,7 +247,8 @@ class LabelModel(BaseEnsembler):
 
     def _mu(self, X: Votes, w: Floats) -> Floats:
         """Return the mu of least loss that `RESTARTS` starts lead to, shape (2 * n_voters, 2)."""
-        overlaps, rng = _overlaps(X, w), np.random.RandomState(self.random_state)
+        votes, rng = _indicators(X), np.random.RandomState(self.random_state)
+        overlaps = np.asarray(votes.T @ (w[:, None] * votes) / w.sum())
         loss = _Loss(overlaps, np.asarray(self.class_balance), self.l2, _start(overlaps, self.class_balance))
         found = [
             loss.minimum(loss.start * rng.random_sample(None if i == 0 else loss.start.shape)) for i in range(RESTARTS)
@@ -279,12 +270,6 @@ class LabelModel(BaseEnsembler):
 def _indicators(X: Votes) -> Floats:
     """Return two columns a voter, "voted 0" and "voted 1", in snorkel's order."""
     return np.stack([X == 0, X == 1], axis=2).reshape(len(X), -1).astype(np.float64)
-
-
-def _overlaps(X: Votes, w: Floats) -> Floats:
-    """Return the weighted share of rows on which each pair of votes meets: snorkel's O."""
-    votes = _indicators(X)
-    return np.asarray(votes.T @ (w[:, None] * votes) / w.sum())
 
 
 def _start(overlaps: Floats, balance: tuple[float, float]) -> Floats:

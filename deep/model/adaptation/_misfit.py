@@ -252,15 +252,6 @@ def _within(angle: float, degrees: int) -> float:
     return 2 / pi * (angle + sine * total) if odd else sine * total
 
 
-def cell_log_odds(ones: Floats, zeros: Floats) -> Deviations:
-    """Return the empirical log-odds of cells and their variance of counting.
-
-    Half a row is added to each class (the Haldane-Anscombe correction), so that a cell of one class is finite.
-    """
-    ones, zeros = ones + 0.5, zeros + 0.5
-    return np.log(ones / zeros), 1.0 / ones + 1.0 / zeros
-
-
 def paule_mandel(deviations: list[Deviations]) -> float:
     """Return the standard deviation of cells around their expectation, beyond the noise of counting.
 
@@ -424,14 +415,11 @@ def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:
     spread = paule_mandel([_deviations(one, own) for one, own in zip(left_out, corrections, strict=True)])
     if not n:
         return Misfit(mean, covariance, n, spread)
-    off = [_mean_error(one, own) for one, own in zip(left_out, corrections, strict=True)]
+    off = []  # by dataset, the mean distance between P and corrected P
+    for one, (intercept, slope) in zip(left_out, corrections, strict=True):
+        gaps = np.abs(expit(intercept + slope * one.log_odds) - expit(one.log_odds))
+        off.append(np.average(gaps, weights=one.ones + one.zeros))
     return Misfit(mean, covariance, n, spread, corrections[int(np.argmax(off))])
-
-
-def _mean_error(one: LeftOutRows, correction: Floats) -> float:
-    """Return how far P is from corrected P, the mean over rows."""
-    gaps = np.abs(expit(correction[0] + correction[1] * one.log_odds) - expit(one.log_odds))
-    return float(np.average(gaps, weights=one.ones + one.zeros))
 
 
 def _correction(one: LeftOutRows) -> Floats:
@@ -450,5 +438,6 @@ def _deviations(one: LeftOutRows, correction: Floats) -> tuple[Floats, Floats]:
     # Rows of a cell may have unlike scores: the rate that is expected of it is the mean over its rows.
     expected = weigh(one.cell, (one.ones + one.zeros) * expit(corrected)) / np.maximum(n, 1e-9)
     kept = n >= MIN_ROWS
-    observed, noise = cell_log_odds(ones[kept], zeros[kept])
-    return observed - logit(expected[kept]), noise
+    # Half a row is added to each class (the Haldane-Anscombe correction), so that a cell of one class is finite.
+    ones, zeros = ones[kept] + 0.5, zeros[kept] + 0.5
+    return np.log(ones / zeros) - logit(expected[kept]), 1.0 / ones + 1.0 / zeros

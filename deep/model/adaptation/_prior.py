@@ -351,15 +351,13 @@ class LearnedPrior:
             Their profiles, by fits without them.
         """
         n = len(self.priors_)
-        rest = (np.arange(n) != d if n > 1 else np.ones(1, dtype=bool) for d in range(n))
-        return [self._of(kept).predict(profile) for kept, profile in zip(rest, held, strict=False)]
-
-    def _of(self, kept: npt.NDArray[np.bool_]) -> "LearnedPrior":
-        """Return the rule that some of the datasets teach."""
-        rule = LearnedPrior(self.across)
-        rule.priors_, rule.profiles_ = self.priors_[kept], self.profiles_[kept]
-        rule._learn(self.intercepts_[kept])
-        return rule
+        estimates = []
+        for d, profile in enumerate(held):
+            rest, rule = np.arange(n) != d if n > 1 else np.ones(1, dtype=bool), LearnedPrior(self.across)
+            rule.priors_, rule.profiles_ = self.priors_[rest], self.profiles_[rest]
+            rule._learn(self.intercepts_[rest])
+            estimates.append(rule.predict(profile))
+        return estimates
 
     def _said(self, profile: Floats) -> Floats:
         """Return the log-odds that the panel gives a dataset, or each of several."""

@@ -121,7 +121,8 @@ def joint_shares(
     known = labeled_mask(labels, len(every))
     system = np.zeros(len(every), dtype=np.intp) if systems is None else numbered(systems)[1]
     check_consistent_length(system, len(every), "systems")
-    rows = _SystemItems(logit(every), np.asarray(labels), known, system, _documents(documents, len(every)), of_items)
+    document = Clusters.from_documents(documents, len(every)).codes
+    rows = _SystemItems(logit(every), np.asarray(labels), known, system, document, of_items)
     weights = _label_weights(rows, misfit, documents is not None)
     several = rows.n_systems > 1
     scales = (1.0,) if not known.any() else SCALES if several else ALONE
@@ -135,11 +136,6 @@ def joint_shares(
     mean["covariance"] += between
     mean["sampling"] += 0.0 if known.any() else between
     return JointShares(**mean)
-
-
-def _documents(documents: npt.ArrayLike | None, n: int) -> Positions:
-    """Return the number of the document of each item."""
-    return np.arange(n) if documents is None else Clusters.from_documents(documents, n).codes
 
 
 @dataclass(frozen=True, eq=False)

@@ -297,12 +297,12 @@ class Weighed:
         """Return the votes of training rows with their balanced weights."""
         weights = train.balanced()
         sizes = np.array([train.weights[train.labels == label].sum() for label in (0, 1)])
-        return cls(signed_votes(train.votes), train.labels, weights / weights.sum(), sizes)
-
-
-def signed_votes(votes: Votes) -> Floats:
-    """Return votes as +1, -1, and 0 for none."""
-    return np.asarray((votes == 1).astype(np.float64) - (votes == 0))
+        return cls(
+            np.asarray((train.votes == 1).astype(np.float64) - (train.votes == 0)),
+            train.labels,
+            weights / weights.sum(),
+            sizes,
+        )
 
 
 def fit_best_judge(train: LabeledRows) -> Linear:

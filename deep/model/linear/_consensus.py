@@ -129,7 +129,9 @@ class Judges:
         """Find the judges in rows that have votes."""
         patterns, row = distinct_patterns(votes)
         total = weigh(row, weights)
-        voters = np.flatnonzero(_differs(patterns))
+        # Those that do not give every row the same vote; where none does, those that vote at all.
+        varies = np.any(patterns != patterns[0], axis=0)
+        voters = np.flatnonzero(varies if varies.any() else (patterns >= 0).any(axis=0))
         found = distinct_patterns(np.ascontiguousarray(patterns[:, voters].T))[1]
         kept = patterns[:, voters[np.unique(found, return_index=True)[1]]]
         # Halves are drawn by position, which must depend neither on the order of voters nor on copies.
@@ -144,12 +146,6 @@ class Judges:
         counts = np.bincount(self.judge[self.judge >= 0], minlength=len(linear.ones))
         ones, zeros = (np.append(side / counts, 0.0)[self.judge] for side in (linear.ones, linear.zeros))
         return Linear(linear.intercept, ones, zeros)
-
-
-def _differs(patterns: Votes) -> Mask:
-    """Return which voters do not give every row the same vote; where none does, which vote at all."""
-    varies: Mask = np.any(patterns != patterns[0], axis=0)
-    return varies if varies.any() else np.asarray((patterns >= 0).any(axis=0))
 
 
 def _fingerprints(patterns: Votes, weights: Floats) -> Floats:
