@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from html import escape
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -16,28 +15,6 @@ from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-FIRST = 4
-"""Names that stand for many."""
-
-MOST_ROWS = 8
-"""Rows of a table in a notebook."""
-
-
-def listed(names: Sequence[object]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - FIRST} more" if len(names) > FIRST else ""
-    return ", ".join(map(str, names[:FIRST])) + more
-
-
-def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return lines and the first rows of a table as HTML, for a notebook."""
-    shown_rows = [*rows[:MOST_ROWS], *([(f"and {len(rows) - MOST_ROWS} more",)] if len(rows) > MOST_ROWS else [])]
-    lines = "".join(f"<div>{escape(line)}</div>" for line in said)
-    cells = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in shown_rows]
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    return f"{lines}<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
 LONG = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote", "label": "label"}}

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import shown
-from deep._util.columns import VOTE_OF_TEXT, listed
+from deep._util.columns import VOTE_OF_TEXT
 from deep._util.frames import Frame, frame_table
+from deep._util.names import listed
 from deep.datasets._examples import Examples, examples_from_dataset
 from deep.datasets._labels import join_labels, read_labels
 from deep.datasets._origin import read_examples
@@ -169,9 +170,10 @@ def _aligned(labels: Any, votes: VoteMatrix, frame: object) -> Any:
         return labels.reindex(rows)
     if len(readings) == 1 and by_id is not None and -1 not in by_id:
         return labels.rename("label").rename_axis("item_id").reset_index()
+    shown_index = listed([*map(repr, index.tolist())], rest="more")
     raise InputError(
         "`labels` must have the index of the votes, or one of item ids that is named item_id. Got one that may be "
-        f"another: {listed([*map(repr, index.tolist())])}. Give `labels.to_numpy()` for labels in the order of rows."
+        f"another: {shown_index}. Give `labels.to_numpy()` for labels in the order of rows."
     )
 
 

