@@ -1,7 +1,12 @@
 from ._cards import DatasetCard as DatasetCard
 from ._cards import Lengths as Lengths
 from ._cards import SharedDocument as SharedDocument
+from ._cards import benchmark_rows as benchmark_rows
+from ._cards import benchmarks_text as benchmarks_text
+from ._cards import card_of as card_of
+from ._cards import check_of as check_of
 from ._cards import describe_examples as describe_examples
+from ._cards import leakage_text as leakage_text
 from ._cards import shared_documents as shared_documents
 from ._examples import ExampleFile as ExampleFile
 from ._examples import Examples as Examples

@@ -278,9 +278,9 @@ def other_columns(voters: Sequence[Voter], table: "pa.Table | Paths") -> list[st
     others = [name for name in names if Voter(name).id not in ids]
     if len(others) == len(names):
         where = ", ".join(repr(str(path)) for path in paths or ["the frame"])
-        own, others = (listed([*map(repr, those)], rest="more") for those in ([one.name for one in voters], names))
+        own, got = (listed([*map(repr, those)], rest="more") for those in ([one.name for one in voters], names))
         raise InputError(
-            f"`votes` must have the columns of the model's voters, {own}. Got {others or 'no voter'} in {where}."
+            f"`votes` must have the columns of the model's voters, {own}. Got {got or 'no voter'} in {where}."
         )
     return others
 

@@ -131,7 +131,7 @@ def _call_part(part: str, /, *args: Any, **options: Any) -> Any:
     return load_part(part)(*args, **options)
 
 
-_TOML = files("deep.datasets.benchmarks").joinpath("benchmarks.toml").read_text(encoding="utf-8")
+_TOML = files("deep.datasets").joinpath("benchmarks.toml").read_text(encoding="utf-8")
 BENCHMARKS = {name: _benchmark(name, entry) for name, entry in tomllib.loads(_TOML).items()}
 """All benchmarks by name, sorted."""
 
