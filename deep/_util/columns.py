@@ -205,7 +205,7 @@ def _votes_of_numbers(column: "pa.ChunkedArray") -> tuple[Votes, Mask]:
 def _numbers(column: "pa.ChunkedArray") -> tuple[Floats, Mask]:
     """Return a column as floats, nan where empty, and a mask with True at the cells that are none."""
     import pyarrow as pa
-    from pyarrow import compute
+    from pyarrow import compute, types
 
     wrong = np.zeros(len(column), dtype=bool)
     if _is_text(column):
@@ -213,30 +213,27 @@ def _numbers(column: "pa.ChunkedArray") -> tuple[Floats, Mask]:
         wrong[list(_uncastable(column))] = True
         if wrong.any():
             return np.full(len(column), np.nan), wrong
-    elif not _is_numeric(column.type):
+    elif not any(
+        is_of_kind(column.type)
+        for is_of_kind in (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+    ):
         return np.full(len(column), np.nan), ~wrong
     return column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64), wrong
 
 
 def _uncastable(column: "pa.ChunkedArray", start: int = 0) -> Iterator[int]:
     """Yield the rows of a text column that are no numbers: halve each part that fails until it is one row."""
-    if not _castable(column):
-        if len(column) == 1:
-            yield start
-        else:
-            middle = len(column) // 2
-            yield from _uncastable(column.slice(0, middle), start)
-            yield from _uncastable(column.slice(middle), start + middle)
-
-
-def _castable(column: "pa.ChunkedArray") -> bool:
     import pyarrow as pa
 
     try:
         column.cast(pa.float64())
     except pa.ArrowInvalid:
-        return False
-    return True
+        middle = len(column) // 2
+        if not middle:
+            yield start
+        else:
+            yield from _uncastable(column.slice(0, middle), start)
+            yield from _uncastable(column.slice(middle), start + middle)
 
 
 MOST_PLACES = 10
@@ -295,13 +292,6 @@ def _holds_text(kind: "pa.DataType") -> bool:
     from pyarrow import types
 
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _is_numeric(kind: "pa.DataType") -> bool:
-    from pyarrow import types
-
-    checks = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
-    return any(check(kind) for check in checks)
 
 
 MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))

@@ -96,7 +96,9 @@ def read_label_matrix(
 def read_frame(frame: Frame, *, layout: Layout | None, dataset: str | None) -> FrameVotes:
     """Return the votes of a frame; parameters and errors as in :meth:`deep.VoteMatrix.from_frame`."""
     columns = _columns(frame)
-    found = _layout_of(columns) if layout is None else check_choice(layout, get_args(Layout), "layout")
+    named = long_names({*columns})
+    of_names = "wide" if not named else "crowd-kit" if named is LONG["crowd-kit"] else "long"
+    found = of_names if layout is None else check_choice(layout, get_args(Layout), "layout")
     roles = _roles(columns, found)
     items = text_cells(roles["item_id"], required=True)
     datasets = _datasets(roles, dataset, len(items))
@@ -137,12 +139,6 @@ def _wide(columns: Mapping[str, Column]) -> tuple[tuple[str, ...], Votes]:
         raise InputError(f"`frame` must have a column of votes beside {', '.join(ROLES)}. Got {_listed(columns)}.")
     check_no_known(voters, ROLES, "frame", "drop it")
     return tuple(voters), np.column_stack([vote_cells(column) for column in voters.values()])
-
-
-def _layout_of(columns: Iterable[str]) -> Layout:
-    """Return the layout that the names of the columns show."""
-    names = long_names({*columns})
-    return ("crowd-kit" if names is LONG["crowd-kit"] else "long") if names else "wide"
 
 
 def _columns(frame: Frame) -> dict[str, Column]:

@@ -36,7 +36,6 @@ from ._judgments import read_item_reasons as read_item_reasons
 from ._judgments import read_judgments as read_judgments
 from ._judgments import read_reasons as read_reasons
 from ._judgments import read_usage as read_usage
-from ._judgments import reasons_path as reasons_path
 from ._judgments import vote_details as vote_details
 from ._judgments import worst_failures as worst_failures
 from ._labels import LabelTable as LabelTable

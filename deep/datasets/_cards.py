@@ -355,18 +355,13 @@ def _row(card: DatasetCard) -> tuple[str, ...]:
         *(f"{count:,}" for count in counts),
         _share(card.consistent, card.inconsistent),
         f"{card.documents:,}",
-        _words(card.source_words),
-        _words(card.claim_words),
+        *("-" if w is None else f"{w.median:,.0f} ({w.p90:,.0f})" for w in (card.source_words, card.claim_words)),
     )
 
 
 def _share(consistent: int, inconsistent: int) -> str:
     labeled = consistent + inconsistent
     return f"{100 * consistent / labeled:.1f} %" if labeled else "-"
-
-
-def _words(lengths: Lengths | None) -> str:
-    return "-" if lengths is None else f"{lengths.median:,.0f} ({lengths.p90:,.0f})"
 
 
 def leakage_text(shared: Sequence[SharedDocument]) -> str:
@@ -378,12 +373,9 @@ def leakage_text(shared: Sequence[SharedDocument]) -> str:
         f"in several datasets or files: {across:,} documents; in one dataset under several document ids or none, so "
         f"that folds grouped by document may part them: {len(shared) - across:,}"
     ]
-    lines += [_finding(document) for document in shared[:SHOWN]]
+    for one in shared[:SHOWN]:
+        places = ", ".join(f"{place} ({n:,})" for place, n in one.places.items())
+        by = "same text" if one.by == "text" else "same id, which may be chance"
+        lines.append(f"  {one.document!r} ({by}): {places}")
     more = len(shared) - SHOWN
     return "\n".join([*lines, *([f"and {more:,} more; --json prints all"] if more > 0 else [])])
-
-
-def _finding(shared: SharedDocument) -> str:
-    places = ", ".join(f"{place} ({n:,})" for place, n in shared.places.items())
-    by = "same text" if shared.by == "text" else "same id, which may be chance"
-    return f"  {shared.document!r} ({by}): {places}"

@@ -1,14 +1,13 @@
 """One fit, from no label to many: the labels given decide how, unless a chain is asked for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import (
-    Floats,
     Texts,
     Votes,
     as_numbers,
@@ -22,35 +21,13 @@ from deep._util.checks import (
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model import chain, stack
-from deep.model.adaptation import MIN_DATASETS, Belief
+from deep.model import chain
+from deep.model.adaptation import Belief
 from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
 from deep.model.regimes import _regimes
-from deep.model.regimes._regimes import STACK, ChainOptions
+from deep.model.regimes._regimes import ChainOptions, SharedWork
 from deep.model.score import BALANCED, TIE
 from deep.records import VoteMatrix
-
-
-@dataclass(frozen=True, eq=False)
-class SharedWork:
-    """Work that several fits share, and how it is done.
-
-    Parameters
-    ----------
-    groups : array-like of shape (n_examples,), optional
-        What rows are left out with; default: :func:`training_groups`.
-    fits : mapping, optional
-        Members of the stack that were fitted already, as in :meth:`deep.model.Stack.fit`.
-    searched : sequence of Candidate, optional
-        Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
-    run : callable, optional
-        Like `map`; another one may spread the tasks over processes. The result does not depend on it.
-    """
-
-    groups: npt.ArrayLike | None = None
-    fits: "stack.Fits | None" = None
-    searched: "Sequence[chain.Candidate] | None" = None
-    run: chain.MapLike = map
 
 
 def fit(
@@ -206,7 +183,9 @@ def fit_asked(
         )
     else:
         groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
-        model = _fit_stack_or_average(training, training_scores, score_names, groups, known, own, random_state, work)
+        model = _regimes.fit_stack_or_average(
+            training, training_scores, score_names, groups, known, own, random_state, work
+        )
     model = model.believing(share)
     if target is None:
         return _deciding(model, decide, model.cells.patterns)
@@ -237,33 +216,6 @@ def _fit_on_target_alone(
     model = _regimes.fit_own_labels(rows, known, random_state=random_state).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
     return _deciding(model, decide, rows.votes)
-
-
-def _fit_stack_or_average(
-    training: VoteMatrix,
-    scores: Floats | None,
-    score_names: Sequence[str],
-    groups: Texts,
-    known: Mapping[str, object],
-    own: str | None,
-    random_state: int,
-    work: SharedWork,
-) -> Model:
-    """Fit the stack, or the average where datasets are few."""
-    names: tuple[str, ...] = ()
-    if scores is not None:
-        names = tuple(score_names) or tuple(f"score {j + 1}" for j in range(scores.shape[1]))
-        if len(names) != scores.shape[1]:
-            raise InputError(f"`score_names` must be one a column of `scores`, {scores.shape[1]}. Got {len(names)}.")
-    n = len(numbered(groups)[0])
-    if own == STACK and n < MIN_DATASETS:
-        raise InputError(f"`ensembler` must not be 'Stack' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
-    if own == STACK or (own is None and n >= MIN_DATASETS):
-        return _regimes.fit_stack(
-            training, scores, names, groups, known, random_state=random_state, fits=work.fits, run=work.run
-        )
-    notes = [] if scores is None else [f"Scores were not used: that takes {MIN_DATASETS} labeled datasets."]
-    return _regimes.fit_few(training, groups, known, random_state=random_state, notes=notes)
 
 
 def _deciding(model: Model, decide: str | None, votes: Votes) -> Model:

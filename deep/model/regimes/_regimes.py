@@ -141,21 +141,52 @@ def training_cells(votes: VoteMatrix) -> Cells:
     return Cells.from_rows(votes.votes, labels=votes.labels, groups=votes.datasets, voter_names=votes.voter_names)
 
 
-def fit_stack(
+@dataclass(frozen=True, eq=False)
+class SharedWork:
+    """Work that several fits share, and how it is done.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_examples,), optional
+        What rows are left out with; default: :func:`training_groups`.
+    fits : mapping, optional
+        Members of the stack that were fitted already, as in :meth:`deep.model.Stack.fit`.
+    searched : sequence of Candidate, optional
+        Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
+    run : callable, optional
+        Like `map`; another one may spread the tasks over processes. The result does not depend on it.
+    """
+
+    groups: npt.ArrayLike | None = None
+    fits: "stack.Fits | None" = None
+    searched: "Sequence[chain.Candidate] | None" = None
+    run: chain.MapLike = map
+
+
+def fit_stack_or_average(
     votes: VoteMatrix,
     scores: Floats | None,
-    score_names: tuple[str, ...],
+    score_names: Sequence[str],
     groups: Texts,
     provenance: Mapping[str, object],
-    *,
+    own: str | None,
     random_state: int,
-    fits: "stack.Fits | None",
-    run: chain.MapLike,
+    work: SharedWork,
 ) -> Model:
-    """Fit the stack on labeled rows, and draw up its model."""
+    """Fit the stack on labeled rows, or the average where datasets are few, and draw up its model."""
+    columns: tuple[str, ...] = ()
+    if scores is not None:
+        columns = tuple(score_names) or tuple(f"score {j + 1}" for j in range(scores.shape[1]))
+        if len(columns) != scores.shape[1]:
+            raise InputError(f"`score_names` must be one a column of `scores`, {scores.shape[1]}. Got {len(columns)}.")
+    n, least = len(numbered(groups)[0]), adaptation.MIN_DATASETS
+    if own == STACK and n < least:
+        raise InputError(f"`ensembler` must not be 'Stack' of fewer than {least} labeled datasets. Got {n}.")
+    if own == AVERAGE or n < least:
+        unused = [] if scores is None else [f"Scores were not used: that takes {least} labeled datasets."]
+        return fit_few(votes, groups, provenance, random_state=random_state, notes=unused)
     rows, names = stack.labeled_rows(votes.votes, votes.labels, groups, None, scores)
-    if fits is None:
-        fits = stack.share_fits(rows, names, random_state=random_state, run=run).without()
+    fits = work.fits or stack.share_fits(rows, names, random_state=random_state, run=work.run).without()
     fitted = stack.Stack(random_state=random_state).fit_rows(rows, names, fits)
     inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
     sampled = scores is not None and len(scores) > linear.MOST_ROWS
@@ -172,7 +203,7 @@ def fit_stack(
         method="stack",
         provenance=provenance,
         notes=[note for note in notes if note],
-        score_names=score_names,
+        score_names=columns,
     )
 
 
