@@ -12,7 +12,6 @@ from deep import calibration, evaluate  # by the room, since a fit's report need
 from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit
 from deep.datasets import LabelsGiven, as_labels
-from deep.evaluate._figures import in_percent, null_if_nan
 from deep.exceptions import InputError
 from deep.model import LEVEL, LeftOut, Model, VotesLike, adaptation, votes_of
 from deep.records import ABSTAIN, VoteMatrix
@@ -97,7 +96,7 @@ def guaranteed_confidence(
     See :func:`deep.calibration.selective_threshold`.
     """
     found = calibration.selective_threshold(labels, p, accuracy, delta=delta, threshold=threshold)
-    values = {name: null_if_nan(value) for name, value in vars(found).items()}
+    values = {name: evaluate.null_if_nan(value) for name, value in vars(found).items()}
     return {"guaranteed": found.confidence is not None, "labels": len(labels), **values}
 
 
@@ -311,8 +310,9 @@ def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
     verdict = "DISAGREE with the model" if found["flagged"] else "do not disagree with the model"
     documents = f" of {found['documents']} documents" if found["documents"] else ""
     yield f"{found['dataset']}: {found['n_labels']} labels{documents} {verdict}, p = {found['p_value']:.2g}"
+    observed, expected = (evaluate.in_percent(found[name]) for name in ("observed", "expected"))
     yield (
-        f"  {in_percent(found['observed'])} % of them are consistent, {in_percent(found['expected'])} % were "
+        f"  {observed} % of them are consistent, {expected} % were "
         f"expected; log loss {found['loss']:.3f}, expected {found['expected_loss']:.3f}"
     )
     yield (
@@ -331,7 +331,8 @@ def drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:
     for name, now in report.other_version_or_model.items():
         yield f"  {name}: the votes are of another version or model, {now}"
     for name, rate in report.failing.items():
-        yield f"  {name}: gave no usable answer to {in_percent(rate)} %, more often than when the model was fitted"
+        share = evaluate.in_percent(rate)
+        yield f"  {name}: gave no usable answer to {share} %, more often than when the model was fitted"
     for row in report.statistics:
         if row.moved:
             yield (
