@@ -306,20 +306,28 @@ class Stack(BaseEstimator):
         self, held: "Sequence[_HeldOut]", forms: "Mapping[FormKey, _Form]", names: Sequence[str], slope: float
     ) -> None:
         """Learn from datasets left out how far P was off there."""
-        sums = [_combined(i, one, forms, self.form_weights_) for i, one in enumerate(held)]
-        profiles = [
-            adaptation.profile_of(slope * z, one.ones + one.zeros) for (z, _), one in zip(sums, held, strict=True)
-        ]
+        # Log-odds by all forms, none of which saw the dataset, what its contexts add to them, and how good both are.
+        sums, profiles, inner = [], [], []
+        for i, one in enumerate(held):
+            z, offset = np.zeros(len(one.ones)), 0.0
+            for (name, use), weight in self.form_weights_.items():
+                align = forms[name, use].without[i]
+                z += weight * align.slope * one.raw[name]
+                offset += weight * (align.intercept + align.context * one.points[name].context)
+            sums.append((z, offset))
+            profiles.append(adaptation.profile_of(slope * z, one.ones + one.zeros))
+            rows = adaptation.LeftOut(z + offset, one.ones, one.zeros)
+            share_1, share_0 = rows.classes()
+            accuracy = float(share_1 @ (rows.score >= 0) + share_0 @ (rows.score < 0)) / 2
+            inner.append((adaptation.balanced_log_loss(rows.score, rows), accuracy))
         priors = self.prior_.left_out(profiles)
-        rows = [
+        moved = [
             adaptation.LeftOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
             for (z, _), prior, one in zip(sums, priors, held, strict=True)
         ]
         self.thresholds_ = [float(prior.line(-slope * offset)) for (_, offset), prior in zip(sums, priors, strict=True)]
-        found = [z + offset for z, offset in sums]
-        self.misfit_ = adaptation.learn_misfit(rows)
-        self.left_out_ = dict(zip(names, (one.merged() for one in rows), strict=True))
-        inner = [_balanced_scores(z, one.ones, one.zeros) for z, one in zip(found, held, strict=True)]
+        self.misfit_ = adaptation.learn_misfit(moved)
+        self.left_out_ = dict(zip(names, (one.merged() for one in moved), strict=True))
         self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
 
 
@@ -386,18 +394,6 @@ def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _For
     return _Form(adaptation.fit_alignment(points, use_context=use_context), without, losses)
 
 
-def _combined(
-    i: int, one: _HeldOut, forms: Mapping[FormKey, _Form], weights: Mapping[FormKey, float]
-) -> tuple[Floats, float]:
-    """Return the i-th dataset's log-odds by all forms, none of which saw it, and what its contexts add to them."""
-    z, offset = np.zeros(len(one.ones)), 0.0
-    for (name, use), weight in weights.items():
-        align = forms[name, use].without[i]
-        z += weight * align.slope * one.raw[name]
-        offset += weight * (align.intercept + align.context * one.points[name].context)
-    return z, offset
-
-
 def labeled_rows(
     X: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -423,13 +419,6 @@ def labeled_rows(
     return linear.in_order(linear.sample_rows(rows)), {
         code: names[at] for code, at in enumerate(last.tolist()) if at >= 0
     }
-
-
-def _balanced_scores(log_odds: Floats, ones: Floats, zeros: Floats) -> tuple[float, float]:
-    """Return log loss and balanced accuracy of log-odds on one dataset, both classes weighing the same."""
-    one = adaptation.LeftOut(log_odds, ones, zeros)
-    share_1, share_0 = one.classes()
-    return adaptation.balanced_log_loss(log_odds, one), float(share_1 @ (log_odds >= 0) + share_0 @ (log_odds < 0)) / 2
 
 
 @dataclass(frozen=True, eq=False)
