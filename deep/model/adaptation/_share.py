@@ -6,17 +6,8 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import (
-    Floats,
-    Mask,
-    Positions,
-    check_choice,
-    check_consistent_length,
-    check_probabilities,
-    check_share,
-    numbered,
-    weigh,
-)
+from deep._util import checks
+from deep._util.checks import Floats, Mask, Positions
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._correction import CORRELATION, Clusters, labeled_mask, standardised
@@ -117,10 +108,10 @@ def joint_shares(
     >>> found.estimate.round(2).tolist()
     [0.51, 0.99]
     """
-    every = check_probabilities(p, name="p")
+    every = checks.check_probabilities(p, name="p")
     known = labeled_mask(labels, len(every))
-    system = np.zeros(len(every), dtype=np.intp) if systems is None else numbered(systems)[1]
-    check_consistent_length(system, len(every), "systems")
+    system = np.zeros(len(every), dtype=np.intp) if systems is None else checks.numbered(systems)[1]
+    checks.check_consistent_length(system, len(every), "systems")
     document = Clusters.from_documents(documents, len(every)).codes
     rows = _SystemItems(logit(every), np.asarray(labels), known, system, document, of_items)
     weights = _label_weights(rows, misfit, documents is not None)
@@ -159,7 +150,7 @@ class _SystemItems:
 
     def mean(self, values: Floats) -> Floats:
         """Return the mean of each system."""
-        return np.asarray(weigh(self.system, values, self.n_systems) / np.bincount(self.system))
+        return np.asarray(checks.weigh(self.system, values, self.n_systems) / np.bincount(self.system))
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,8 +342,8 @@ def estimate_share(
     mean of the labels: 0.68 (0.55 to 0.78)
     Rogan-Gladen: 0.74 (0.49 to 1.00)
     """
-    every, of_items = check_probabilities(p, name="p"), check_choice(of, SHARES_OF, "of") == "items"
-    if (1 + check_share(level, "level")) / 2 == 1:
+    every, of_items = checks.check_probabilities(p, name="p"), checks.check_choice(of, SHARES_OF, "of") == "items"
+    if (1 + checks.check_share(level, "level")) / 2 == 1:
         raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
     given = np.full(len(every), -1) if labels is None else np.asarray(labels)
     known = labeled_mask(given, len(every))

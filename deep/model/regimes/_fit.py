@@ -7,17 +7,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import (
-    Texts,
-    Votes,
-    as_numbers,
-    check_both_classes,
-    check_consistent_length,
-    check_seed,
-    check_some_votes,
-    numbered,
-    several,
-)
+from deep._util import checks
+from deep._util.checks import Texts, Votes
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
@@ -109,8 +100,8 @@ def fit(
     >>> fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt").voter_names
     ('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4')
     """
-    ensemblers = None if ensembler is None else several(ensembler, "ensembler")
-    calibrators = None if calibrator is None else several(calibrator, "calibrator")
+    ensemblers = None if ensembler is None else checks.several(ensembler, "ensembler")
+    calibrators = None if calibrator is None else checks.several(calibrator, "calibrator")
     matrix = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes), votes)
     warn_of_copies(matrix)
     asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
@@ -146,16 +137,16 @@ def fit_asked(
 ) -> Model:
     """Fit as :func:`fit`, beside other fits that share some of the work."""
     own, n = asked.own, len(votes.labels)
-    soft = None if scores is None else as_numbers(scores, "scores")
+    soft = None if scores is None else checks.as_numbers(scores, "scores")
     if soft is not None:
-        check_consistent_length(soft, n, "scores")
+        checks.check_consistent_length(soft, n, "scores")
     groups: Texts | None = None
     if work.groups is not None:
-        group_names, position = numbered(work.groups)
+        group_names, position = checks.numbered(work.groups)
         groups = np.array(group_names, dtype=object)[position]
-        check_consistent_length(groups, n, "groups")
-    check_seed(random_state)
-    check_some_votes(votes.votes)
+        checks.check_consistent_length(groups, n, "groups")
+    checks.check_seed(random_state)
+    checks.check_some_votes(votes.votes)
     known, names, is_labeled = provenance or {}, votes.dataset_names, votes.labels >= 0
     if target is not None and target not in names:
         raise InputError(f"`target` must be a dataset of the votes. Got {target!r}.")
@@ -173,8 +164,8 @@ def fit_asked(
     every = bool(is_training.all())
     training = votes if every else votes.rows(is_training)
     training_scores = soft if soft is None or every else soft[is_training]
-    check_both_classes(training.labels, training.datasets)
-    check_some_votes(training.votes)
+    checks.check_both_classes(training.labels, training.datasets)
+    checks.check_some_votes(training.votes)
     if groups is not None:
         groups = groups[is_training]
     if asked.asked and own is None:
