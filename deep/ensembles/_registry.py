@@ -27,18 +27,11 @@ OWN_NAMES = (
     "SVC",
     "WeightedMajorityVoting",
     "XGB",
-    "snorkel-labelmodel",
 )
-"""The sixteen of the paper, and MultinomialNB from its calibration tables; then snorkel's own class."""
-
-NAMED_ONLY = "snorkel-labelmodel"
-"""Tried only where it is named, as are those of other packages."""
+"""The sixteen of the paper, and MultinomialNB from its calibration tables: each the name of its class."""
 
 ENSEMBLER_NAMES = (*OWN_NAMES, *find_entry_points(ENSEMBLER, OWN_NAMES).usable)
-"""All that can be named: deep's own, and those of other packages."""
-
-CLASSES = {NAMED_ONLY: "SnorkelLabelModel"}
-"""The class of a name that is not the class's own."""
+"""All that can be named: deep's own, and those of guests and other packages, which are tried only where named."""
 
 
 def _load(name: str) -> Any:
@@ -46,7 +39,7 @@ def _load(name: str) -> Any:
     from deep.base import BaseEnsembler  # with scikit-learn, which the names alone do without
 
     if name in OWN_NAMES:
-        return getattr(ensembles, CLASSES.get(name, name))
+        return getattr(ensembles, name)
     return load_class(name, ENSEMBLER, BaseEnsembler, OWN_NAMES)
 
 
@@ -59,7 +52,7 @@ BOOSTING = {"CatBoost": "catboost", "LGBM": "lightgbm", "XGB": "xgboost"}
 
 def default_ensemblers() -> tuple[str, ...]:
     """Return the ensemblers that are tried where none are named: those whose library is installed."""
-    return tuple(name for name in OWN_NAMES if name not in (NAMED_ONLY, *_lacking()))
+    return tuple(name for name in OWN_NAMES if name not in _lacking())
 
 
 def left_out_note() -> str | None:
