@@ -244,8 +244,14 @@ def read_people(
         for person, labels in _labels_of(source, people, consistent_from):
             codes = np.array([names.setdefault(name, len(names)) for name in person])
             kept = (rows >= 0) & (labels != ABSTAIN)
-            _check_once(source, rows[kept], codes[kept], given, list(names))
             given.append((rows[kept], codes[kept], labels[kept]))
+            pairs = np.concatenate([np.column_stack(one[:2]) for one in given])
+            distinct, counts = np.unique(pairs, axis=0, return_counts=True)
+            if (counts > 1).any():
+                raise InputError(
+                    "`labels` must have one label for each item and person. Got two by "
+                    f"{shown([*names][distinct[counts > 1][0][1]])} for one item, the second in {source.path}."
+                )
     ratings = np.full((len(votes.votes), len(names)), ABSTAIN, dtype=np.int8)
     for rows, codes, labels in given:
         ratings[rows, codes] = labels
@@ -302,23 +308,6 @@ def _labels(column: Column, consistent_from: float | None) -> Labels:
         return person_cells(column)
     grades = score_cells(column)
     return np.where(np.isnan(grades), ABSTAIN, grades >= consistent_from).astype(np.int8)
-
-
-def _check_once(
-    source: Source,
-    rows: np.ndarray,
-    codes: np.ndarray,
-    given: Sequence[tuple[np.ndarray, np.ndarray, Labels]],
-    names: Sequence[str],
-) -> None:
-    pairs = np.concatenate([np.column_stack(pair) for pair in (*(one[:2] for one in given), (rows, codes))])
-    distinct, counts = np.unique(pairs, axis=0, return_counts=True)
-    if (counts > 1).any():
-        person = names[distinct[counts > 1][0][1]]
-        raise InputError(
-            f"`labels` must have one label for each item and person. Got two by {shown(person)} for one item, the "
-            f"second in {source.path}."
-        )
 
 
 VoteOfAnswer = Mapping[str, int | None]

@@ -252,7 +252,11 @@ def calibrate(
     for name in calibrators:
         try:
             fitted = fit_calibrator(name, *rows, on_probability=on_probability)
-            inner = _cross_fitted(name, found.oof, pairs, training, weights, on_probability=on_probability)
+            inner = np.empty_like(found.oof)  # each fold's, calibrated on the other folds' by fits without it
+            for fold in range(training.n_folds):
+                others = scored_rows(pairs[fold], training, weights, training.fold_of != fold)
+                of_others = fit_calibrator(name, *others, on_probability=on_probability)
+                inner[:, fold] = of_others.transform(found.oof[:, fold])
             yield name, inner, fitted.transform(scores)
         except InputError as error:
             if faults is None:
@@ -283,18 +287,6 @@ def scored_rows(
     kept = np.where(groups[None, :, None], weights, 0.0)
     pattern, group, label = np.nonzero(kept)
     return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
-
-
-def _cross_fitted(
-    name: str, oof: Floats, pairs: Floats, training: TrainingSet, weights: Floats, *, on_probability: bool = False
-) -> Floats:
-    """Return out-of-fold probabilities, each fold's calibrated on the other folds' by fits without it."""
-    columns = []
-    for fold in range(training.n_folds):
-        rows = scored_rows(pairs[fold], training, weights, training.fold_of != fold)
-        calibrator = fit_calibrator(name, *rows, on_probability=on_probability)
-        columns.append(calibrator.transform(oof[:, fold]))
-    return np.column_stack(columns)
 
 
 def leave_pairs_out(name: str, params: Mapping[str, object], training: TrainingSet, random_state: int) -> Floats:
