@@ -169,9 +169,7 @@ def fit_asked(
     if groups is not None:
         groups = groups[is_training]
     if asked.asked and own is None:
-        model = _regimes.fit_chosen_chain(
-            training, asked, known, random_state=random_state, run=work.run, groups=groups, searched=work.searched
-        )
+        model = _regimes.fit_chosen_chain(training, asked, known, groups, random_state, work)
     else:
         groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
         model = _regimes.fit_stack_or_average(

@@ -553,11 +553,9 @@ def fit_chosen_chain(
     votes: VoteMatrix,
     options: ChainOptions,
     provenance: Mapping[str, object],
-    *,
+    groups: Texts | None,
     random_state: int,
-    run: chain.MapLike,
-    groups: Texts | None = None,
-    searched: "Sequence[chain.Candidate] | None" = None,
+    work: SharedWork,
 ) -> Model:
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
     name = check_choice(options.recipe or "deep", chain.RECIPES, "recipe")
@@ -569,6 +567,7 @@ def fit_chosen_chain(
     if groups is not None and folds.group_by == "dataset":
         folds = chain.InnerFolds(chain.grouped(numbered(groups)[1], chain.chain_limit(votes)), folds.group_by)
     training = chain.collapse_folds(votes, folds, options.weighting or recipe.weighting)
+    searched = work.searched
     if searched is None:
         tasks = chain.chain_tasks(
             training,
@@ -579,7 +578,7 @@ def fit_chosen_chain(
             selector=options.selector or "auto",
             random_state=random_state,
         )
-        searched = chain.search(tasks, training.cells.patterns, run)
+        searched = chain.search(tasks, training.cells.patterns, work.run)
     else:
         searched = [
             c for c in searched if c.ensembler in ensemblers and (c.calibrator or chain.UNCALIBRATED) in calibrators
@@ -590,7 +589,7 @@ def fit_chosen_chain(
         chain.grouped_note(len(votes.dataset_names), chain.chain_limit(votes)) if folds.group_by == "dataset" else None
     )
     notes = [note for note in (in_groups, None if options.ensembler else ensembles.left_out_note()) if note]
-    return chain_model(best, kept, name, provenance, random_state=random_state, run=run, notes=notes)
+    return chain_model(best, kept, name, provenance, random_state=random_state, run=work.run, notes=notes)
 
 
 def _named(given: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:
