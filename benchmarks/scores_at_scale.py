@@ -225,14 +225,14 @@ def proof(data: Path, sizes: list[int]) -> list[dict[str, float]]:
     """Return by how much log loss rises where the stack is fitted on samples of real rows."""
     from deep.datasets import join_scores, read_scores, read_votes
     from deep.model import Stack
-    from deep.model.stack import _members
+    from deep.model.linear import sample_rows
 
     tables = data / "llm_aggrefact"
     votes = read_votes(str(tables / "votes.parquet"))
     scores = join_scores(votes, read_scores([str(tables / "scores.parquet")])).scores
 
     def loss(most: int) -> float:
-        _members.sample_rows.__defaults__ = (most,)
+        sample_rows.__defaults__ = (most,)
         stack = Stack().fit(votes.votes, votes.labels, groups=votes.datasets, scores=scores)
         losses = []
         for name in votes.dataset_names:

@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from deep import VoteMatrix
 from deep._util.odds import at_prior, expit
@@ -124,7 +125,9 @@ def fitted(votes: np.ndarray) -> tuple[_consensus.Judges, _consensus.Panel, floa
     judges = _consensus.Judges.of(votes, np.ones(len(votes)))
     alike = _consensus.overlap(judges.panel)
     panel = _consensus.count_copies(judges.panel, alike)
-    trust = _unlabeled._compare_halves(panel, _unlabeled._blocks(alike), np.random.default_rng(0))
+    trust = _unlabeled._compare_halves(
+        panel, connected_components(alike > _unlabeled.ALIKE, directed=False)[1], np.random.default_rng(0)
+    )
     return judges, panel, trust.weight
 
 

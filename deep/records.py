@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Labels, Texts, Votes, check_consistent_length, check_kind, check_labels, check_votes
-from deep._util.columns import html_table, listed
 from deep._util.frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
-from deep._util.names import check_name, check_twins, plain_form
+from deep._util.names import check_name, check_twins, html_table, listed, plain_form
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -313,8 +312,8 @@ class VoteMatrix:
         n, k = self.shape
         return [
             f"VoteMatrix: {n:,} items x {k} voters, {int((self.labels >= 0).sum()):,} items labeled",
-            f"voters: {listed(self.voter_names)}",
-            f"datasets: {listed(self.dataset_names)}",
+            f"voters: {listed(self.voter_names, rest='more')}",
+            f"datasets: {listed(self.dataset_names, rest='more')}",
         ]
 
     @property
@@ -430,6 +429,8 @@ class VoteMatrix:
 def _check_partial_labels(labels: npt.ArrayLike, n: int) -> Labels:
     raw = np.asarray(labels)
     check_consistent_length(raw, n, "labels")
+    if raw.ndim != 1:
+        raise InputError(f"`labels` must be one-dimensional. Got {raw.ndim} dimensions. Give one label a row.")
     known = raw != -1
     checked = np.full(n, -1, dtype=np.int8)
     checked[known] = check_labels(raw[known], int(known.sum()), name="labels")

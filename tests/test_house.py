@@ -216,8 +216,6 @@ def counter():
 SHORT = {
     "__init__.py": "the door of a room",
     "__main__.py": "a room that is run as a module",
-    "_names.py": "names by which classes are looked up",
-    "_registry.py": "classes by name",
     "console/_preload.py": "imported for its effect: libraries that every process of work has",
     "integrations/from_inspect.py": "a command",
     "commands/check.py": "a command",
@@ -228,25 +226,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 820,
+    "(root)": 810,
     "_util": 1_560,
     "asking": 2_690,
-    "calibration": 890,
+    "calibration": 880,
     "commands": 790,
     "console": 1_230,
-    "datasets": 2_940,
-    "ensembles": 930,
+    "datasets": 2_930,
+    "ensembles": 830,
     "evaluate": 2_390,
     "experiments/loo": 2_190,
-    "features": 1_190,
+    "features": 1_180,
     "llm": 2_960,
-    "model": 5_380,
+    "model": 5_200,
     "prompt_pool": 2_250,
     "report": 1_650,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_780, 13_980, 290
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_440, 13_980, 280
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

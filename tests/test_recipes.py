@@ -58,10 +58,10 @@ def names(title, *paths):
 @pytest.mark.slow
 def test_a_lexical_check(tree):
     """Its module and its row."""
-    names("A judge", "deep/features/lexical/_NAME.py", "deep/features/lexical/_registry.py", "test_judges.py")
+    names("A judge", "deep/features/lexical/_NAME.py", "deep/features/lexical/__init__.py", "test_judges.py")
     code = 'from deep.features.lexical._facts import Quotes\n\n\nclass Cited(Quotes):\n    name = "cited"\n'
     add(tree, "deep/features/lexical/_cited.py", code)
-    registry = "deep/features/lexical/_registry.py"
+    registry = "deep/features/lexical/__init__.py"
     base = "from deep.features.lexical._base import LexicalCheck\n"
     change(tree, registry, base, base + "from deep.features.lexical._cited import Cited\n")
     change(tree, registry, "        Dates,\n", "        Cited,\n        Dates,\n")
@@ -123,10 +123,10 @@ def test_a_kind_of_judge(tree):
 @pytest.mark.slow
 def test_an_ensembler(tree):
     """Its module, its name, its export."""
-    names("An ensembler", "deep/ensembles/_NAME.py", "_names.py", "__init__.pyi", "test_ensemblers.py")
+    names("An ensembler", "deep/ensembles/_NAME.py", "_registry.py", "__init__.pyi", "test_ensemblers.py")
     code = "from deep.ensembles._classifiers import BernoulliNB\n\n\nclass Bayes(BernoulliNB):\n    pass\n"
     add(tree, "deep/ensembles/_bayes.py", code)
-    change(tree, "deep/ensembles/_names.py", '    "BernoulliNB",\n', '    "Bayes",\n    "BernoulliNB",\n')
+    change(tree, "deep/ensembles/_registry.py", '    "BernoulliNB",\n', '    "Bayes",\n    "BernoulliNB",\n')
     first = "from ._classifiers import LDA as LDA\n"
     change(tree, "deep/ensembles/__init__.pyi", first, "from ._bayes import Bayes as Bayes\n" + first)
     passes(tree, "tests/contract/test_ensemblers.py", "Bayes or registry")
@@ -135,11 +135,11 @@ def test_an_ensembler(tree):
 @pytest.mark.slow
 def test_a_calibrator(tree):
     """Its module, its name, its export."""
-    names("A calibrator", "deep/calibration/_NAME.py", "_names.py", "__init__.pyi", "test_calibrators.py")
+    names("A calibrator", "deep/calibration/_NAME.py", "_registry.py", "__init__.pyi", "test_calibrators.py")
     code = "from deep.calibration._calibrators import Platt\n\n\nclass Sloped(Platt):\n    pass\n"
     add(tree, "deep/calibration/_sloped.py", code)
     row = '    "temperature": "Temperature",\n'
-    change(tree, "deep/calibration/_names.py", row, '    "sloped": "Sloped",\n' + row)
+    change(tree, "deep/calibration/_registry.py", row, '    "sloped": "Sloped",\n' + row)
     first = "from ._reliability import CorpDisplay as CorpDisplay\n"
     change(tree, "deep/calibration/__init__.pyi", first, "from ._sloped import Sloped as Sloped\n" + first)
     passes(tree, "tests/contract/test_calibrators.py", "sloped or registry")

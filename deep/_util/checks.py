@@ -72,6 +72,14 @@ def several(given: str | Iterable[str], name: str) -> tuple[str, ...]:
     return found
 
 
+def check_fitted(estimator: object, attribute: str) -> None:
+    """Raise scikit-learn's error where an estimator that is none of its own has not been fitted."""
+    if not hasattr(estimator, attribute):
+        from sklearn.exceptions import NotFittedError  # loaded only to say so
+
+        raise NotFittedError(f"This {type(estimator).__name__} is not fitted yet. Call `fit` first.")
+
+
 def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | None = None) -> Votes:
     """Return `X` as an int8 matrix of votes.
 

@@ -1,10 +1,9 @@
 """The cells of one column of a table: ids as text, votes and labels as 1, 0 or none, scores as numbers."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from html import escape
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -18,26 +17,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-FIRST = 4
-"""Names that stand for many."""
+LONG = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote", "label": "label"}}
+LONG["crowd-kit"] = {"item_id": "task", "voter": "worker", "vote": "label"}
+"""The columns of the long layouts by what they hold."""
 
-MOST_ROWS = 8
-"""Rows of a table in a notebook."""
-
-
-def listed(names: Sequence[object]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - FIRST} more" if len(names) > FIRST else ""
-    return ", ".join(map(str, names[:FIRST])) + more
+SAID = {"item_id": ("item_id", "item"), "voter": ("judge", "voter"), "vote": ("vote",)}
+"""The names that columns of a long table may have, by what they hold."""
 
 
-def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return lines and the first rows of a table as HTML, for a notebook."""
-    shown_rows = [*rows[:MOST_ROWS], *([(f"and {len(rows) - MOST_ROWS} more",)] if len(rows) > MOST_ROWS else [])]
-    lines = "".join(f"<div>{escape(line)}</div>" for line in said)
-    cells = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in shown_rows]
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    return f"{lines}<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+def long_names(columns: Collection[str]) -> dict[str, str]:
+    """Return the columns of a long table, a row an item and judge, by what they hold; none where it is not one."""
+    if {*LONG["crowd-kit"].values()} <= {*columns} and "item_id" not in columns:
+        return LONG["crowd-kit"]
+    names = {role: next((name for name in said if name in columns), "") for role, said in SAID.items()}
+    return names if all(names.values()) else {}
 
 
 class TablePlace(Protocol):
@@ -212,7 +205,7 @@ def _votes_of_numbers(column: "pa.ChunkedArray") -> tuple[Votes, Mask]:
 def _numbers(column: "pa.ChunkedArray") -> tuple[Floats, Mask]:
     """Return a column as floats, nan where empty, and a mask with True at the cells that are none."""
     import pyarrow as pa
-    from pyarrow import compute
+    from pyarrow import compute, types
 
     wrong = np.zeros(len(column), dtype=bool)
     if _is_text(column):
@@ -220,30 +213,27 @@ def _numbers(column: "pa.ChunkedArray") -> tuple[Floats, Mask]:
         wrong[list(_uncastable(column))] = True
         if wrong.any():
             return np.full(len(column), np.nan), wrong
-    elif not _is_numeric(column.type):
+    elif not any(
+        is_of_kind(column.type)
+        for is_of_kind in (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+    ):
         return np.full(len(column), np.nan), ~wrong
     return column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64), wrong
 
 
 def _uncastable(column: "pa.ChunkedArray", start: int = 0) -> Iterator[int]:
     """Yield the rows of a text column that are no numbers: halve each part that fails until it is one row."""
-    if not _castable(column):
-        if len(column) == 1:
-            yield start
-        else:
-            middle = len(column) // 2
-            yield from _uncastable(column.slice(0, middle), start)
-            yield from _uncastable(column.slice(middle), start + middle)
-
-
-def _castable(column: "pa.ChunkedArray") -> bool:
     import pyarrow as pa
 
     try:
         column.cast(pa.float64())
     except pa.ArrowInvalid:
-        return False
-    return True
+        middle = len(column) // 2
+        if not middle:
+            yield start
+        else:
+            yield from _uncastable(column.slice(0, middle), start)
+            yield from _uncastable(column.slice(middle), start + middle)
 
 
 MOST_PLACES = 10
@@ -302,13 +292,6 @@ def _holds_text(kind: "pa.DataType") -> bool:
     from pyarrow import types
 
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _is_numeric(kind: "pa.DataType") -> bool:
-    from pyarrow import types
-
-    checks = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
-    return any(check(kind) for check in checks)
 
 
 MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))

@@ -11,10 +11,10 @@ A package names its own in its ``pyproject.toml``, as deep does in its own::
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from deep.exceptions import DeepError, InputError, printable
 
@@ -137,29 +137,42 @@ def unusable(entry: EntryPoint, why: str) -> InputError:
     )
 
 
-class ClassRegistry(dict[str, T]):
-    """Classes, or what makes an object, by name: those of deep, and other packages', imported when first asked for.
+def load_class(name: str, group: str, base: type, reserved: Collection[str]) -> Any:
+    """Import the class that an entry point of another package names.
+
+    Raises
+    ------
+    KeyError
+        No package has that name.
+    InputError
+        It cannot be imported, or is no class on the base.
+    """
+    entry = find_entry_points(group, reserved).usable[name]
+    loaded: Any = load_entry_point(entry)
+    if not (isinstance(loaded, type) and issubclass(loaded, base)):
+        raise unusable(entry, f"{loaded!r}, which is no class on {base.__name__}")
+    return loaded
+
+
+class LoadedByName(Mapping[str, T]):
+    """Deep's own by name, in order; each is loaded when it is first asked for, as are other packages' by theirs.
 
     Parameters
     ----------
-    own : mapping of str to callable
-    group : str
-        The entry points of others.
-    base : type
-        The class that all of them are.
+    own : collection of str
+    load : callable
+        From a name, of deep or of another package, to what it stands for.
     """
 
-    def __init__(self, own: Mapping[str, T], group: str, base: type) -> None:
-        super().__init__(own)
-        self._group = group
-        self._base = base
+    def __init__(self, own: Collection[str], load: Callable[[str], T]) -> None:
+        self._own = tuple(own)
+        self._load = cache(load)
 
-    def __missing__(self, name: str) -> Any:
-        entry = find_entry_points(self._group, tuple(self)).usable.get(name)
-        if entry is None:
-            raise KeyError(name)
-        loaded: Any = load_entry_point(entry)
-        if not (isinstance(loaded, type) and issubclass(loaded, self._base)):
-            raise unusable(entry, f"{loaded!r}, which is no class on {self._base.__name__}")
-        self[name] = cast("T", loaded)
-        return self[name]
+    def __getitem__(self, name: str) -> T:
+        return self._load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)

@@ -1,7 +1,7 @@
 """Data frames of votes, read and written through the Arrow interface that pandas, Polars and others share."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, get_args, runtime_checkable
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, check_votes, shown
-from deep._util.columns import Column, label_cells, name_cells, text_cells, vote_cells
+from deep._util.columns import LONG, Column, label_cells, long_names, name_cells, text_cells, vote_cells
 from deep._util.names import check_name, check_no_known, family_of
 from deep.exceptions import InputError
 
@@ -21,13 +21,6 @@ Layout = Literal["crowd-kit", "long", "wide"]
 """One row an item; one row an item and voter; the same by the names that crowd-kit has for them."""
 
 ROLES = ("dataset", "item_id", "label", "document_id", "family")
-LONG = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote", "label": "label"}}
-LONG["crowd-kit"] = {"item_id": "task", "voter": "worker", "vote": "label"}
-"""The columns of the long layouts by what they hold."""
-
-SAID = {"item_id": ("item_id", "item"), "voter": ("judge", "voter"), "vote": ("vote",)}
-"""The names that columns of a long table may have, by what they hold."""
-
 NO_VOTE = -1
 
 
@@ -103,7 +96,9 @@ def read_label_matrix(
 def read_frame(frame: Frame, *, layout: Layout | None, dataset: str | None) -> FrameVotes:
     """Return the votes of a frame; parameters and errors as in :meth:`deep.VoteMatrix.from_frame`."""
     columns = _columns(frame)
-    found = _layout_of(columns) if layout is None else check_choice(layout, get_args(Layout), "layout")
+    named = long_names({*columns})
+    of_names = "wide" if not named else "crowd-kit" if named is LONG["crowd-kit"] else "long"
+    found = of_names if layout is None else check_choice(layout, get_args(Layout), "layout")
     roles = _roles(columns, found)
     items = text_cells(roles["item_id"], required=True)
     datasets = _datasets(roles, dataset, len(items))
@@ -144,20 +139,6 @@ def _wide(columns: Mapping[str, Column]) -> tuple[tuple[str, ...], Votes]:
         raise InputError(f"`frame` must have a column of votes beside {', '.join(ROLES)}. Got {_listed(columns)}.")
     check_no_known(voters, ROLES, "frame", "drop it")
     return tuple(voters), np.column_stack([vote_cells(column) for column in voters.values()])
-
-
-def _layout_of(columns: Iterable[str]) -> Layout:
-    """Return the layout that the names of the columns show."""
-    names = long_names({*columns})
-    return ("crowd-kit" if names is LONG["crowd-kit"] else "long") if names else "wide"
-
-
-def long_names(columns: Collection[str]) -> dict[str, str]:
-    """Return the columns of a long table, a row an item and judge, by what they hold; none where it is not one."""
-    if {*LONG["crowd-kit"].values()} <= {*columns} and "item_id" not in columns:
-        return LONG["crowd-kit"]
-    names = {role: next((name for name in said if name in columns), "") for role, said in SAID.items()}
-    return names if all(names.values()) else {}
 
 
 def _columns(frame: Frame) -> dict[str, Column]:

@@ -5,6 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import sha256
+from html import escape
 
 from deep.exceptions import InputError
 
@@ -55,7 +56,7 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
     return spans
 
 
-def listed(names: Sequence[str], most: int) -> str:
+def listed(names: Sequence[object], most: int = 4, rest: str = "others") -> str:
     """Return names in a line, and beyond the first `most` how many more there are.
 
     Examples
@@ -64,7 +65,7 @@ def listed(names: Sequence[str], most: int) -> str:
     'news, chat and 1 others'
     """
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} others" if more > 0 else "")
+    return ", ".join(map(str, names[:most])) + (f" and {more:,} {rest}" if more > 0 else "")
 
 
 def dollars(amount: float) -> str:
@@ -123,6 +124,19 @@ def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
         ).rstrip()
         for row in rows
     )
+
+
+MOST_ROWS = 8
+"""Rows of a table in a notebook."""
+
+
+def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return lines and the first rows of a table as HTML, for a notebook."""
+    shown_rows = [*rows[:MOST_ROWS], *([(f"and {len(rows) - MOST_ROWS} more",)] if len(rows) > MOST_ROWS else [])]
+    lines = "".join(f"<div>{escape(line)}</div>" for line in said)
+    cells = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in shown_rows]
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    return f"{lines}<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
 REFUSED = {

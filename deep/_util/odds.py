@@ -7,7 +7,7 @@ it would take longer to load than a text to score.
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats
+from deep._util.checks import Floats, Labels
 
 P_MIN = 1e-6
 """Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss and log-odds are finite."""
@@ -143,3 +143,26 @@ def fit_logistic(
             step = step / 2.0
         theta, loss = theta - step, reached
     return theta
+
+
+SLOPE = 1e-8
+"""Where Newton's method stops: no slope of the mean log loss is steeper."""
+
+
+def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> tuple[Floats, float]:
+    """Return the coefficients and the intercept of logistic regression with a penalty on the coefficients.
+
+    Parameters
+    ----------
+    features : ndarray of float64, shape (n_examples, n_features)
+    y : ndarray of int8, shape (n_examples,)
+        Labels, 0 and 1, both present.
+    w : ndarray of float64, shape (n_examples,)
+    C : float
+        Inverse strength of the L2 penalty.
+    """
+    n_features = features.shape[1]
+    design = np.column_stack([features, np.ones(len(features))])
+    penalty = np.diag(np.append(np.full(n_features, 1 / C), 0.0))
+    theta = fit_logistic(design, w, w * y, centre=np.zeros(n_features + 1), penalty=penalty, slope=SLOPE)
+    return theta[:-1], float(theta[-1])

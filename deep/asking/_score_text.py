@@ -13,7 +13,7 @@ import numpy as np
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import whole_file
 from deep.asking._options import NO_SOURCE, NOT_ASKED
-from deep.asking._plan import Plan, PlannedVoter, broken, program_of
+from deep.asking._plan import Plan, PlannedVoter, broken
 from deep.asking._replay import ProgramId, Replay
 from deep.asking._vote_files import chunks
 from deep.judges import Question, run_program
@@ -90,8 +90,10 @@ def judge_offline(
 
 
 def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
+    if not example.has_texts:
+        return NO_SOURCE
     try:
-        return run_program(program_of(column.judge, example), _ask_nobody)
+        return run_program(column.judge.program(example), _ask_nobody)
     except Exception as error:
         return broken(ProgramId(column.name, str(example.dataset), example.example_id), "failed", error, tell=tell)
 

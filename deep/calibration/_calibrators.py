@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 from deep._util.checks import Floats, Labels, weigh
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 from deep.base import BaseCalibrator
-from deep.calibration._ece import DistinctScores, bin_edges, bin_sums, check_bins, collapse
+from deep.calibration._metrics import DistinctScores, bin_edges, bin_sums, check_bins, collapse
 
 
 class Histogram(BaseCalibrator):
@@ -481,7 +481,12 @@ def _constrained(design: Floats, scores: DistinctScores) -> Floats:
         return free
     faces = [_fit_columns(design, scores, (*kept, True)) for kept in product([True, False], repeat=2) if not all(kept)]
     feasible = [face for face in faces if face[:2].min() >= 0.0]
-    return min(feasible, key=lambda face: _loss(design, scores, face))
+
+    def loss(theta: Floats) -> float:
+        z = design @ theta
+        return float(scores.n @ np.logaddexp(0.0, z) - scores.n1 @ z)
+
+    return min(feasible, key=loss)
 
 
 def _fit_columns(design: Floats, scores: DistinctScores, kept: tuple[bool, ...]) -> Floats:
@@ -491,8 +496,3 @@ def _fit_columns(design: Floats, scores: DistinctScores, kept: tuple[bool, ...])
     identity = np.array([1.0, 1.0, 0.0])
     theta[columns] = fit_logistic(design[:, columns], scores.n, scores.n1, centre=identity[columns])
     return theta
-
-
-def _loss(design: Floats, scores: DistinctScores, theta: Floats) -> float:
-    z = design @ theta
-    return float(scores.n @ np.logaddexp(0.0, z) - scores.n1 @ z)

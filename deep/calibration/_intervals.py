@@ -11,7 +11,7 @@ from scipy import stats
 
 from deep._util.checks import Floats, Labels, RandomState, Weights, check_labels, check_sample_weight, weigh
 from deep._util.odds import DECISION
-from deep.calibration._ece import check_counts, check_inside, check_whole, checked_scores
+from deep.calibration._metrics import check_counts, check_inside, check_whole, checked_scores
 
 if TYPE_CHECKING:
     import pandas as pd

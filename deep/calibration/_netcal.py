@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from deep._util.checks import Floats, Labels, Weights, check_choice
 from deep.base import BaseCalibrator
-from deep.calibration._ece import check_bins, checked_rows, collapse
-from deep.calibration._names import DEFAULT_BINS, NETCAL_CLASSES
+from deep.calibration._metrics import check_bins, checked_rows, collapse
+from deep.calibration._registry import DEFAULT_BINS, NETCAL_CLASSES
 from deep.exceptions import InputError, needs_extra
 
 MAX_ROWS = 1_000_000

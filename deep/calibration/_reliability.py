@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from deep._util.checks import Floats, Weights
 from deep._util.figures import BLUE, GRAY, LIGHT, RED, new_figure, plain_grid
 from deep._util.figures import save_figure as save_figure
-from deep.calibration import _ece
-from deep.calibration._names import DEFAULT_BINS
+from deep.calibration import _metrics
+from deep.calibration._registry import DEFAULT_BINS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,13 +96,15 @@ class ReliabilityDisplay:
             A value is out of range, or lengths differ.
         """
         return cls._from_scores(
-            _ece.checked_scores(y_true, y_prob, sample_weight), _ece.bin_edges(_ece.check_bins(n_bins)), name
+            _metrics.checked_scores(y_true, y_prob, sample_weight),
+            _metrics.bin_edges(_metrics.check_bins(n_bins)),
+            name,
         )
 
     @classmethod
-    def _from_scores(cls, scores: _ece.DistinctScores, edges: Floats, name: str | None = None) -> Self:
+    def _from_scores(cls, scores: _metrics.DistinctScores, edges: Floats, name: str | None = None) -> Self:
         """Bin collapsed scores between `edges`."""
-        n, expected, n1 = _ece.bin_sums(scores, edges)
+        n, expected, n1 = _metrics.bin_sums(scores, edges)
         mean_prob, share = (np.divide(part, n, out=np.full_like(n, np.nan), where=n > 0) for part in (expected, n1))
         return cls(edges, n, mean_prob, share, *wilson_interval(share, n), name)
 
@@ -251,10 +253,10 @@ class CorpDisplay:
         InputError
             A value is out of range, or a weight is no whole number.
         """
-        _ece.check_inside(level, "level")
-        _ece.check_whole(n_resamples, least=1, name="n_resamples")
-        scores = _ece.checked_scores(y_true, y_prob, sample_weight)
-        n = _ece.check_counts(scores.n).astype(np.int64)
+        _metrics.check_inside(level, "level")
+        _metrics.check_whole(n_resamples, least=1, name="n_resamples")
+        scores = _metrics.checked_scores(y_true, y_prob, sample_weight)
+        n = _metrics.check_counts(scores.n).astype(np.int64)
         curve = _isotonic(scores.n1 / scores.n, scores.n)
         rng = np.random.default_rng(random_state)
         # Labels drawn from P itself, so that the band is what pool-adjacent-violators makes of chance alone.
@@ -357,13 +359,13 @@ def plot_reliability(
     >>> [panel.get_title() for panel in figure.axes[4::2]]
     ['Predicted consistent', 'Predicted inconsistent']
     """
-    edges = _ece.bin_edges(_ece.check_bins(n_bins))
+    edges = _metrics.bin_edges(_metrics.check_bins(n_bins))
     columns = {"before": before, "after": after}
-    rows = {name: _ece.checked_rows(y_true, column, sample_weight, scores=name) for name, column in columns.items()}
+    rows = {name: _metrics.checked_rows(y_true, column, sample_weight, scores=name) for name, column in columns.items()}
     figure = new_figure(9.0, 9.8)
     pairs = _pairs_of_axes(figure)
     for (name, (p, y, w)), pair in zip(rows.items(), pairs[:2], strict=True):
-        _draw_all(pair, _ece.collapse(p, y, w), edges, name)
+        _draw_all(pair, _metrics.collapse(p, y, w), edges, name)
     for (name, label), pair in zip(CLASSES.items(), pairs[2:], strict=True):
         _draw_class(pair, rows, name, label, np.linspace(0.5, 1.0, n_bins + 1))
     figure.suptitle(title or "", y=0.985, fontsize=12, fontweight="bold")
@@ -387,10 +389,10 @@ def _pairs_of_axes(figure: "Figure") -> "list[tuple[Axes, Axes]]":
     return pairs
 
 
-def _draw_all(pair: "tuple[Axes, Axes]", scores: _ece.DistinctScores, edges: Floats, name: str) -> None:
+def _draw_all(pair: "tuple[Axes, Axes]", scores: _metrics.DistinctScores, edges: Floats, name: str) -> None:
     """Draw one set of probabilities over all items."""
     panel, strip = pair
-    ece, floor = _ece.plain_ece(scores, len(edges) - 1), _ece.floor_of(scores, len(edges) - 1, n_draws=1000)
+    ece, floor = _metrics.plain_ece(scores, len(edges) - 1), _metrics.floor_of(scores, len(edges) - 1, n_draws=1000)
     display = ReliabilityDisplay._from_scores(scores, edges, name)
     display.plot(panel, color=COLORS[name])
     error = f"ECE {100 * ece:.1f} %   (perfect P: {100 * floor.mean:.1f} %, 95 % below {100 * floor.q95:.1f} %)"
@@ -400,7 +402,7 @@ def _draw_all(pair: "tuple[Axes, Axes]", scores: _ece.DistinctScores, edges: Flo
 
 
 def _draw_class(
-    pair: "tuple[Axes, Axes]", rows: Mapping[str, _ece.LabeledScores], name: str, label: int, edges: Floats
+    pair: "tuple[Axes, Axes]", rows: Mapping[str, _metrics.LabeledScores], name: str, label: int, edges: Floats
 ) -> None:
     """Draw, before and after calibration, how often one predicted class is right, by confidence in it."""
     panel, strip = pair
@@ -408,7 +410,7 @@ def _draw_class(
     for when, (p, y, w) in rows.items():
         chosen = (p >= 0.5) == bool(label)
         confidence, right = (p, y) if label else (1.0 - p, 1 - y)
-        scores = _ece.collapse(confidence[chosen], right[chosen], w[chosen])
+        scores = _metrics.collapse(confidence[chosen], right[chosen], w[chosen])
         displays.append(ReliabilityDisplay._from_scores(scores, edges, f"{when}: {w[chosen].sum():.0f} items"))
     for display, (when, shift) in zip(displays, (("before", -0.002), ("after", 0.002)), strict=True):
         display.plot(panel, color=COLORS[when], shift=shift)

@@ -60,8 +60,8 @@ def _add_check(parser: console.CommandParser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    rows = benchmarks.benchmark_rows()
-    console.print_result(console.SCHEMA | {"benchmarks": rows}, [benchmarks.benchmarks_text(rows)], as_json=args.json)
+    rows = datasets.benchmark_rows()
+    console.print_result(console.SCHEMA | {"benchmarks": rows}, [datasets.benchmarks_text(rows)], as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -70,7 +70,7 @@ def _info(args: argparse.Namespace) -> int:
     for name in args.names:
         examples = console.examples_from(args, name, require_source=False)
         examples.check()
-        found.append(benchmarks.card_of(examples, name))
+        found.append(datasets.card_of(examples, name))
     texts = ["\n\n".join(text for _, text in found)]
     console.print_result(console.SCHEMA | {"sets": [values for values, _ in found]}, texts, as_json=args.json)
     return ExitStatus.DONE
@@ -101,7 +101,7 @@ def _read_votes(args: argparse.Namespace) -> list[VoteMatrix]:
 
 def _check(args: argparse.Namespace) -> int:
     votes, strict = _read_votes(args), args.strict
-    found = [benchmarks.check_of(console.examples_from(args, name), name, strict=strict) for name in args.names]
+    found = [datasets.check_of(console.examples_from(args, name), name, strict=strict) for name in args.names]
     incomplete = sum(values["incomplete"] for values, _ in found)
     wrong = f"{incomplete:,} rows have nothing to judge" if incomplete else "nothing is wrong"
     lines = [*(line for _, line in found), *map(repr, votes), wrong]
@@ -116,5 +116,5 @@ def _leakage(args: argparse.Namespace) -> int:
         examples.check()
     shared = datasets.shared_documents(parts | ({"votes": votes[0]} if votes else {}))
     found = {"shared": [asdict(document) for document in shared]}
-    console.print_result(console.SCHEMA | found, [benchmarks.leakage_text(shared)], as_json=args.json)
+    console.print_result(console.SCHEMA | found, [datasets.leakage_text(shared)], as_json=args.json)
     return ExitStatus.FOUND if shared else ExitStatus.DONE

@@ -7,14 +7,15 @@ import os
 from contextlib import suppress
 from importlib import import_module
 
+from deep.calibration import ALL_CALIBRATORS
+from deep.ensembles import ENSEMBLERS
+
 THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 USED = {
     "catboost": "CatBoostClassifier",
     "lightgbm": "train",
     "xgboost": "train",
-    "deep.calibration": "ALL_CALIBRATORS",
-    "deep.ensembles": "ENSEMBLERS",
     "deep.evaluate": "hold_out",
     "deep.model": "ChainTask",
 }
@@ -24,3 +25,5 @@ os.environ.update(dict.fromkeys(THREADS, "1"))
 for package, name in USED.items():
     with suppress(ModuleNotFoundError):  # of an extra
         getattr(import_module(package), name)
+for registry in (ALL_CALIBRATORS, ENSEMBLERS):
+    [*registry.values()]  # all classes are loaded

@@ -1,7 +1,12 @@
 from ._cards import DatasetCard as DatasetCard
 from ._cards import Lengths as Lengths
 from ._cards import SharedDocument as SharedDocument
+from ._cards import benchmark_rows as benchmark_rows
+from ._cards import benchmarks_text as benchmarks_text
+from ._cards import card_of as card_of
+from ._cards import check_of as check_of
 from ._cards import describe_examples as describe_examples
+from ._cards import leakage_text as leakage_text
 from ._cards import shared_documents as shared_documents
 from ._examples import ExampleFile as ExampleFile
 from ._examples import Examples as Examples
@@ -31,7 +36,6 @@ from ._judgments import read_item_reasons as read_item_reasons
 from ._judgments import read_judgments as read_judgments
 from ._judgments import read_reasons as read_reasons
 from ._judgments import read_usage as read_usage
-from ._judgments import reasons_path as reasons_path
 from ._judgments import vote_details as vote_details
 from ._judgments import worst_failures as worst_failures
 from ._labels import LabelTable as LabelTable

@@ -142,7 +142,10 @@ class _Rows(Examples):
 
     def __init__(self, name: str, columns: Mapping[str, str] | None) -> None:
         self.name = name
-        self.mapped = check_columns(columns)
+        self.mapped = dict(columns or {})
+        unknown = next((field for field in self.mapped if field not in FIELDS), None)
+        if unknown is not None:
+            raise InputError(f"`columns` must map {', '.join(sorted(FIELDS))}. Got {unknown!r}.")
         self.columns = {field: self.mapped.get(field, field) for field in FIELDS}
         self.needed = [field for field in FIELDS if field in REQUIRED or field in self.mapped]
 
@@ -440,14 +443,6 @@ def examples_from_dataset(
         )
     known = getattr(getattr(dataset, "info", None), "dataset_name", None)
     return _MappedExamples(dataset, name or known or "examples", columns)
-
-
-def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the mapping of fields to columns, all of them known."""
-    for field in columns or {}:
-        if field not in FIELDS:
-            raise InputError(f"`columns` must map {', '.join(sorted(FIELDS))}. Got {field!r}.")
-    return dict(columns or {})
 
 
 def _as_written(rows: Iterator[Located], path: Path) -> Iterator[Located]:

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import shown
-from deep._util.columns import VOTE_OF_TEXT, listed
+from deep._util.columns import VOTE_OF_TEXT
 from deep._util.frames import Frame, frame_table
+from deep._util.names import listed
 from deep.datasets._examples import Examples, examples_from_dataset
 from deep.datasets._labels import join_labels, read_labels
 from deep.datasets._origin import read_examples
@@ -90,7 +91,7 @@ def as_examples(examples: Examples | Iterable[Example] | Frame | str | Path) -> 
     return given
 
 
-def as_labels(labels: LabelsGiven, votes: VoteMatrix, given: object = None) -> VoteMatrix:
+def as_labels(labels: LabelsGiven, votes: VoteMatrix, frame: object = None) -> VoteMatrix:
     """Return votes with labels, and no others on their datasets.
 
     Parameters
@@ -100,7 +101,7 @@ def as_labels(labels: LabelsGiven, votes: VoteMatrix, given: object = None) -> V
         with another index than 0, 1, ... is aligned, by the index of the frame of votes or by item_id (dataset and
         item_id). Others have the columns dataset, item_id and label.
     votes : VoteMatrix
-    given : object, optional
+    frame : object, optional
         What the votes were read from: where that is a frame of pandas, its index tells which row a label is of.
 
     Raises
@@ -119,44 +120,69 @@ def as_labels(labels: LabelsGiven, votes: VoteMatrix, given: object = None) -> V
     [1, -1, 0]
     """
     if hasattr(labels, "iloc") and not hasattr(labels, "columns"):  # a Series of pandas
-        labels = _aligned(labels, votes, given)
+        labels = _aligned(labels, votes, frame)
     if is_paths(labels) or is_frame(labels):
         return join_labels(votes, read_labels(labels, votes))
-    return VoteMatrix(**{**vars(votes), "labels": _codes(np.asarray(labels))})
+    if isinstance(labels, np.ma.MaskedArray):  # `asarray` would show what the mask hides
+        labels = np.ma.filled(labels.astype(object), -1)
+    try:
+        values = np.asarray(labels)
+    except ValueError:  # lists of several lengths
+        raise InputError("`labels` must have one entry a row. Got lists of several lengths.") from None
+    return VoteMatrix(**{**vars(votes), "labels": _codes(values)})
 
 
 def _codes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     """Return labels with -1 where one is missing, and 1 and 0 for words; what else is none is told later."""
     import pandas as pd
 
-    if values.dtype.kind not in "OUf" or not values.ndim:
+    if values.dtype.kind not in "OUf" or values.ndim != 1:
         return values
     cells = np.where(pd.isna(values), -1, values.astype(object)).tolist()
     return np.array([VOTE_OF_TEXT.get(cell, cell) if isinstance(cell, str) else cell for cell in cells])
 
 
-def _aligned(labels: Any, votes: VoteMatrix, given: object) -> Any:
+def _aligned(labels: Any, votes: VoteMatrix, frame: object) -> Any:
     """Return labels by position, or with the ids of their items, as their index says."""
     import pandas as pd
 
     index, n = labels.index, len(votes.votes)
-    default = pd.RangeIndex(len(labels))
-    frame = given.index if isinstance(given, pd.DataFrame) and len(given) == n else default
-    named = index.nlevels > 1 or index.name is not None
-    # Of a frame that was shuffled, default numbers may be of its rows before or after.
-    by_position = index.equals(default) and not named and (frame.equals(default) or not index.isin(frame).all())
-    if by_position or (index.equals(frame) and index.name == frame.name):
+    rows = frame.index if isinstance(frame, pd.DataFrame) else pd.RangeIndex(n)
+    # Rows of a long frame are not those of the votes, so a position is all that 0, 1, ... can mean there.
+    of_votes = rows if len(rows) == n else pd.RangeIndex(n)
+    if index.equals(of_votes) and index.names == of_votes.names:
         return labels
-    by_id = named or set(map(str, index)) <= set(votes.example_ids)
-    by_frame = not (named or index.equals(default)) and isinstance(given, pd.DataFrame) and index.isin(frame).all()
-    if by_frame and index.is_unique and frame.is_unique and not (by_id and [*map(str, frame)] != [*votes.example_ids]):
-        return labels.reindex(frame)
-    if by_id and not by_frame:
-        return labels.rename("label").rename_axis(["dataset", "item_id"][-index.nlevels :]).reset_index()
+    names = [*index.names] if any(index.names) else ["dataset", "item_id"][-index.nlevels :]
+    if {*names} <= {"dataset", "item_id"} and len(names) == index.nlevels and (any(index.names) or index.nlevels > 1):
+        return labels.rename("label").rename_axis(names).reset_index()
+    is_numbered = index.name is None and index.equals(pd.RangeIndex(len(labels)))
+    if is_numbered and len(labels) != n:
+        return labels  # which is refused with both lengths
+    # An index may read as rows of the frame, as ids or as positions. It is taken only if all that are possible agree.
+    by_row = _places(index, rows, n)
+    by_id = _places(index.map(str), pd.Index(votes.example_ids), n)
+    by_position = range(n) if is_numbered else None
+    readings = {tuple(places) for places in (by_row, by_id, by_position) if places is not None}
+    if len(readings) == 1 and by_position is not None:
+        return labels
+    is_of_frame = isinstance(frame, pd.DataFrame) and index.names == rows.names
+    if len(readings) == 1 and by_row is not None and -1 not in by_row and is_of_frame:
+        return labels.reindex(rows)
+    if len(readings) == 1 and by_id is not None and -1 not in by_id:
+        return labels.rename("label").rename_axis("item_id").reset_index()
+    shown_index = listed([*map(repr, index.tolist())], rest="more")
     raise InputError(
         "`labels` must have the index of the votes, or one of item ids that is named item_id. Got one that may be "
-        f"another: {listed([*map(repr, index.tolist())])}. Give `labels.to_numpy()` for labels in the order of rows."
+        f"another: {shown_index}. Give `labels.to_numpy()` for labels in the order of rows."
     )
+
+
+def _places(index: Any, known: Any, n: int) -> "list[int] | None":
+    """Return the row of each entry of an index, -1 where it is one of several; None unless all are known."""
+    if index.nlevels > 1 or known.nlevels > 1 or not index.isin(known).all():
+        return None
+    unknown = not known.is_unique or not index.is_unique or len(known) != n
+    return [-1] * len(index) if unknown else [*known.get_indexer(index)]
 
 
 ENOUGH_TO_DOUBT = 30

@@ -129,11 +129,13 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
     _check_twin_items(datasets, example_ids)
     if len(parts) > 1:
         _check_shared(parts, rows)
+    if documents is not None and not (documents != "").all():  # an item without one is a document of its own
+        documents = np.where(documents == "", datasets + "/" + example_ids, documents)
     return Joined(
         datasets,
         example_ids,
         np.full(len(datasets), -1, dtype=np.int8) if labels is None else labels,
-        _own_documents(documents, datasets, example_ids),
+        documents,
         _merge_families(parts, datasets),
         names,
         values,
@@ -171,13 +173,6 @@ def below(parts: list[ColumnValues]) -> ColumnValues:
         whole[start : start + len(part)] = part
         start += len(part)
     return whole
-
-
-def _own_documents(documents: Texts | None, datasets: Texts, example_ids: Texts) -> Texts | None:
-    """Return documents, where an item without one is a document of its own."""
-    if documents is None or (documents != "").all():
-        return documents
-    return np.where(documents == "", datasets + "/" + example_ids, documents)
 
 
 IDS = 3
@@ -269,18 +264,14 @@ def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: Col
         clash = np.flatnonzero((merged[at] != empty) & (merged[at] != values[known]))
         if len(clash):
             row = int(known[clash[0]])
-            item = rows[k][row]
-            raise _disagreement(role, parts[k], row, values[row], parts[origin[item]], merged[item])
+            item, part = rows[k][row], parts[k]
+            raise InputError(
+                f"`{role}` must be the same in all files. Got {shown(values[row])} at {part.source.where(row, role)}, "
+                f"but {shown(merged[item])} in {parts[origin[item]].source.path}, for item "
+                f"{shown(part.item_id[row])} of dataset {shown(part.dataset[row])}."
+            )
         merged[at], origin[at] = values[known], k
     return merged if given else None
-
-
-def _disagreement(role: str, part: TablePart, row: int, value: object, other: TablePart, before: object) -> InputError:
-    return InputError(
-        f"`{role}` must be the same in all files. Got {shown(value)} at {part.source.where(row, role)}, but "
-        f"{shown(before)} in {other.source.path}, for item {shown(part.item_id[row])} of dataset "
-        f"{shown(part.dataset[row])}."
-    )
 
 
 def _merge_families(parts: list[TablePart], datasets: Texts) -> dict[str, str]:

@@ -55,17 +55,6 @@ class Failures:
         return sum(self.reasons.get(reason, 0) for reason in FAILURE_REASONS) / max(n_asked, 1)
 
 
-def reasons_path(votes_path: str | Path) -> Path:
-    """Return where the reasons of a table of votes are, if there are any.
-
-    Examples
-    --------
-    >>> reasons_path("runs/votes.parquet").name
-    'votes.reasons.parquet'
-    """
-    return file_beside(votes_path, "reasons")
-
-
 def file_beside(votes_path: str | Path, kind: str) -> Path:
     """Return where a file lies beside a table of votes: its judgments, reasons or soft votes.
 

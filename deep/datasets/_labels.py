@@ -67,7 +67,12 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
     names = () if votes is None else votes.dataset_names
     sources = _opened(paths, names)
     if votes is not None and any("annotator" in s.columns or s.is_crowd for s in sources):
-        return _labels_of_most(paths, votes)
+        people = read_people(paths, votes)  # the labels of most of them; a tie is none
+        if people.n_unmatched:
+            warn(UNMATCHED.format(n=people.n_unmatched))
+        known, documents = people.labels >= 0, people.document_ids
+        documents = None if documents is None else documents[known]
+        return LabelTable(votes.example_ids[known], votes.datasets[known], people.labels[known], documents)
     for source in sources:
         if "label" not in source.columns:
             columns = ", ".join(map(shown, source.columns))
@@ -92,16 +97,6 @@ def _opened(paths: Tables, names: Sequence[str]) -> list[Source]:
 
 
 UNMATCHED = "{n:,} labels are of items without votes, and are left out."
-
-
-def _labels_of_most(paths: Tables, votes: VoteMatrix) -> LabelTable:
-    """Return the labels of most people; a tie is none."""
-    people = read_people(paths, votes)
-    known = people.labels >= 0
-    if people.n_unmatched:
-        warn(UNMATCHED.format(n=people.n_unmatched))
-    documents = None if people.document_ids is None else people.document_ids[known]
-    return LabelTable(votes.example_ids[known], votes.datasets[known], people.labels[known], documents)
 
 
 def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
@@ -249,8 +244,14 @@ def read_people(
         for person, labels in _labels_of(source, people, consistent_from):
             codes = np.array([names.setdefault(name, len(names)) for name in person])
             kept = (rows >= 0) & (labels != ABSTAIN)
-            _check_once(source, rows[kept], codes[kept], given, list(names))
             given.append((rows[kept], codes[kept], labels[kept]))
+            pairs = np.concatenate([np.column_stack(one[:2]) for one in given])
+            distinct, counts = np.unique(pairs, axis=0, return_counts=True)
+            if (counts > 1).any():
+                raise InputError(
+                    "`labels` must have one label for each item and person. Got two by "
+                    f"{shown([*names][distinct[counts > 1][0][1]])} for one item, the second in {source.path}."
+                )
     ratings = np.full((len(votes.votes), len(names)), ABSTAIN, dtype=np.int8)
     for rows, codes, labels in given:
         ratings[rows, codes] = labels
@@ -307,23 +308,6 @@ def _labels(column: Column, consistent_from: float | None) -> Labels:
         return person_cells(column)
     grades = score_cells(column)
     return np.where(np.isnan(grades), ABSTAIN, grades >= consistent_from).astype(np.int8)
-
-
-def _check_once(
-    source: Source,
-    rows: np.ndarray,
-    codes: np.ndarray,
-    given: Sequence[tuple[np.ndarray, np.ndarray, Labels]],
-    names: Sequence[str],
-) -> None:
-    pairs = np.concatenate([np.column_stack(pair) for pair in (*(one[:2] for one in given), (rows, codes))])
-    distinct, counts = np.unique(pairs, axis=0, return_counts=True)
-    if (counts > 1).any():
-        person = names[distinct[counts > 1][0][1]]
-        raise InputError(
-            f"`labels` must have one label for each item and person. Got two by {shown(person)} for one item, the "
-            f"second in {source.path}."
-        )
 
 
 VoteOfAnswer = Mapping[str, int | None]
@@ -444,7 +428,11 @@ def _read(
             key = row, people.setdefault(person, len(people))
             if key in votes:
                 raise InputError(f"`path` must have one answer of a person. Got two of {shown(person)} in {at}.")
-            votes[key] = _vote(answer, answers, at)
+            if not isinstance(answer, str) or answer not in answers:
+                known = ", ".join(map(shown, answers))
+                raise InputError(f"`answers` must name every answer, now {known}. Got {shown(answer)} in {at}.")
+            vote = answers[answer]
+            votes[key] = ABSTAIN if vote is None else int(vote)
     if not votes:
         raise InputError(f"`question` must be one that somebody answered. Got {question!r} for {str(path)!r}.")
     matrix = np.full((len(items), len(people)), ABSTAIN, dtype=np.int8)
@@ -474,15 +462,6 @@ def _check_answers(answers: VoteOfAnswer) -> None:
         raise InputError(
             f"`answers` must give 1, 0 or None for each answer. Got {wrong if answers else 'no answer'!r}."
         )
-
-
-def _vote(answer: object, answers: VoteOfAnswer, at: str) -> int:
-    """Return the vote that an answer is."""
-    if not isinstance(answer, str) or answer not in answers:
-        known = ", ".join(map(shown, answers))
-        raise InputError(f"`answers` must name every answer, now {known}. Got {shown(answer)} in {at}.")
-    vote = answers[answer]
-    return ABSTAIN if vote is None else int(vote)
 
 
 def _argilla_answers(record: Record, question: str) -> Given:

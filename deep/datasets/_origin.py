@@ -193,7 +193,13 @@ def read_texts(
     notes: list[str] = []
     found: dict[Item, Example] = {}
     for source in _given(listed, examples, columns, notes) if examples else _remembered(listed, notes):
-        _collect(source, wanted, found, notes, strict=examples is not None)
+        try:
+            for example in source.of(wanted):
+                found.setdefault((str(example.dataset), example.example_id), example)
+        except InputError as error:
+            if examples is not None:
+                raise
+            notes.append(f"the examples cannot be read: {error}")
     missing = len(wanted - found.keys())
     if missing and (found or not notes):
         notes.append(f"{missing:,} of {len(wanted):,} items are not among the examples; ids stand in place of texts.")
@@ -248,18 +254,6 @@ def read_documents(
         return None
     own = votes.datasets + "/" + votes.example_ids
     return np.array([mine if document is None else document for document, mine in zip(found, own, strict=True)], object)
-
-
-def _collect(
-    source: Examples, wanted: set[Item], found: dict[Item, Example], notes: list[str], *, strict: bool
-) -> None:
-    try:
-        for example in source.of(wanted):
-            found.setdefault((str(example.dataset), example.example_id), example)
-    except InputError as error:
-        if strict:
-            raise
-        notes.append(f"the examples cannot be read: {error}")
 
 
 def _given(

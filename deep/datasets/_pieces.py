@@ -134,7 +134,9 @@ def _iter_source(
         labels = label_cells(piece["label"]) if "label" in piece else np.full(len(votes), ABSTAIN, dtype=np.int8)
         scores = np.empty((len(votes), len(score_names)), order="F")
         for other in others:
-            _take_scores(scores, score_names, other)
+            for column, name in enumerate(score_names):
+                if name in other:
+                    scores[:, column] = score_cells(other[name])
             if "label" in other:
                 _tables.check_same_labels(labels, label_cells(other["label"]), datasets, example_ids)
         seen.append(hash_items(datasets, example_ids))
@@ -146,13 +148,6 @@ def _iter_source(
 
 def _label(source: Source) -> list[str]:
     return [name for name in source.columns if name == "label"]
-
-
-def _take_scores(scores: Floats, names: Sequence[str], piece: Piece) -> None:
-    """Write the scores of a piece into their columns."""
-    for column, name in enumerate(names):
-        if name in piece:
-            scores[:, column] = score_cells(piece[name])
 
 
 COUNT = "n"

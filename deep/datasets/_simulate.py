@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes
+from deep._util.checks import Positions, Votes
 from deep._util.files import JsonObject
 from deep._util.names import family_of
 from deep.exceptions import InputError
@@ -172,16 +172,6 @@ def _whole_within(rate: float, half: float, n: int) -> Positions:
     return k[np.abs(k / n - rate) <= half]
 
 
-def _squared_error(point: OperatingPoint, tp: Positions, fp: Positions, dataset: PublishedDataset) -> Floats:
-    """Return the squared distance of counts from the printed figures, infinite where one is not reproduced."""
-    recall = tp / dataset.n_consistent
-    balanced = (recall + 1.0 - fp / dataset.n_inconsistent) / 2.0
-    precision = tp / (tp + fp)
-    printed = np.array([point.recall, point.balanced_accuracy, point.precision])
-    gaps = np.stack(np.broadcast_arrays(recall, balanced, precision), axis=-1) - printed
-    return np.where(np.abs(gaps).max(axis=-1) <= HALF_DIGIT, (gaps**2).sum(axis=-1), np.inf)
-
-
 def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCounts:
     """Return the whole counts of votes behind an operating point.
 
@@ -206,7 +196,12 @@ def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCou
     """
     tp = _whole_within(point.tpr, HALF_DIGIT, dataset.n_consistent)[:, None]
     fp = _whole_within(1.0 - point.tnr, 3.0 * HALF_DIGIT, dataset.n_inconsistent)[None, :]
-    error = _squared_error(point, tp, fp, dataset)
+    # The squared distance of counts from the printed figures, infinite where one is not reproduced.
+    recall = tp / dataset.n_consistent
+    balanced, precision = (recall + 1.0 - fp / dataset.n_inconsistent) / 2.0, tp / (tp + fp)
+    printed = np.array([point.recall, point.balanced_accuracy, point.precision])
+    gaps = np.stack(np.broadcast_arrays(recall, balanced, precision), axis=-1) - printed
+    error = np.where(np.abs(gaps).max(axis=-1) <= HALF_DIGIT, (gaps**2).sum(axis=-1), np.inf)
     if error.size and np.isfinite(error.min()):
         i, j = np.unravel_index(error.argmin(), error.shape)
         return WholeCounts(int(tp[i, 0]), int(fp[0, j]), reproduces=True)

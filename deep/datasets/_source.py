@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from deep._util.checks import check_kind, shown
-from deep._util.columns import Column, score_cells
+from deep._util.columns import Column, long_names, score_cells
 from deep._util.files import GzipReader, check_regular
-from deep._util.frames import Frame, frame_table, long_names, read_frame, wide_table
+from deep._util.frames import Frame, frame_table, read_frame, wide_table
 from deep._util.names import check_name
 from deep._util.plain_cells import read_table
 from deep.datasets._rows import EXCEL_SEPARATOR, ParquetTable, csv_records, open_parquet, separator_of

@@ -65,7 +65,10 @@ class MirroredBoosting(StagedEnsembler):
         """Return the booster's log-odds of label 1 after `n_rounds` rounds."""
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
-        self._check_params()
+        check_above(self.learning_rate, 0, "learning_rate")
+        for name, value in self.get_params().items():
+            if name in LEAST and not value >= LEAST[name]:
+                raise InputError(f"`{name}` must be at least {LEAST[name]}. Got {value!r}.")
         self.prior_ = float(np.average(y, weights=w))
         self.boosters_: tuple[Booster, ...] = ()
         if not np.ptp(X, axis=0).any():
@@ -87,12 +90,6 @@ class MirroredBoosting(StagedEnsembler):
         if len(self.boosters_) == 1:
             self.boosters_ = self.boosters_[0], self._boost_cells(self._other)
         return self.boosters_
-
-    def _check_params(self) -> None:
-        check_above(self.learning_rate, 0, "learning_rate")
-        for name, value in self.get_params().items():
-            if name in LEAST and not value >= LEAST[name]:
-                raise InputError(f"`{name}` must be at least {LEAST[name]}. Got {value!r}.")
 
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
         if not self.boosters_:

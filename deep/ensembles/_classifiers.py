@@ -8,14 +8,11 @@ from scipy.special import expit
 from sklearn import svm
 
 from deep._util.checks import Floats, Labels, Votes
-from deep._util.odds import fit_logistic
+from deep._util.odds import penalised_logistic
 from deep.base import BaseEnsembler
 from deep.ensembles._encoding import Grid, check_above, distinct_cells, merge_repeats, signed, tokens, weighted_sums
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
-
-SLOPE = 1e-8
-"""Where Newton's method stops: no slope of the mean log loss is steeper."""
 
 
 class LogisticRegression(BaseEnsembler):
@@ -112,25 +109,6 @@ class LDA(BaseEnsembler):
 
     def _proba(self, X: Votes) -> Floats:
         return np.asarray(expit(weighted_sums(signed(X), self.coef_) + self.intercept_))
-
-
-def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> tuple[Floats, float]:
-    """Return the coefficients and the intercept of logistic regression with a penalty on the coefficients.
-
-    Parameters
-    ----------
-    features : ndarray of float64, shape (n_examples, n_features)
-    y : ndarray of int8, shape (n_examples,)
-        Labels, 0 and 1, both present.
-    w : ndarray of float64, shape (n_examples,)
-    C : float
-        Inverse strength of the L2 penalty.
-    """
-    n_features = features.shape[1]
-    design = np.column_stack([features, np.ones(len(features))])
-    penalty = np.diag(np.append(np.full(n_features, 1 / C), 0.0))
-    theta = fit_logistic(design, w, w * y, centre=np.zeros(n_features + 1), penalty=penalty, slope=SLOPE)
-    return theta[:-1], float(theta[-1])
 
 
 KERNEL_BLOCK = 2_000_000
@@ -232,6 +210,7 @@ def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
 
     Squared distances of signed votes are whole numbers up to four a voter, so the kernel is looked up.
     """
+    # scikit-learn's `decision_function` gives the same to 2e-14, in 7 to 24 times the time at three to five voters.
     support, coef = model.support_vectors_, model.dual_coef_[0]
     kernel = np.exp(-gamma * np.arange(4 * votes.shape[1] + 1))
     own, other = (votes**2).sum(axis=1), (support**2).sum(axis=1)
@@ -341,8 +320,11 @@ class KNeighbors(BaseEnsembler):
 
     def _weights(self, X: Votes) -> Floats:
         """Return the weight of training rows by distance, row and label."""
-        distance, n = _distances(X, self.patterns_), 2 * X.shape[1] + 1
-        where = (distance + n * np.arange(len(X))[:, None]).ravel()
+        a, b, n = signed(X), signed(self.patterns_), 2 * X.shape[1] + 1
+        # |a - b| = |a| + |b| - ab - |ab| for each of the nine pairs of -1, 0 and 1, so two products give all.
+        cast_a, cast_b = np.abs(a), np.abs(b)
+        apart = cast_a.sum(axis=1)[:, None] + cast_b.sum(axis=1) - a @ b.T - cast_a @ cast_b.T
+        where = (apart.astype(np.intp) + n * np.arange(len(X))[:, None]).ravel()
         by_label = [np.bincount(where, np.tile(w, len(X)), n * len(X)) for w in self.counts_.T]
         return np.asarray(np.stack(by_label, axis=-1).reshape(len(X), n, 2).swapaxes(0, 1), dtype=np.float64)
 
@@ -372,15 +354,6 @@ def _weights_of_all(patterns: Votes, counts: Floats) -> Floats:
             found[apart:, :, ours] += of_rest[: 2 * k + 1 - apart, :, theirs]
         weights = found.reshape(weights.shape)
     return weights
-
-
-def _distances(A: Votes, B: Votes) -> npt.NDArray[np.int16]:
-    """Return the city-block distances between signed votes, shape (len(A), len(B))."""
-    a, b = signed(A), signed(B)
-    # |a - b| = |a| + |b| - ab - |ab| for each of the nine pairs of -1, 0 and 1, so two products give all.
-    cast_a, cast_b = np.abs(a), np.abs(b)
-    apart = cast_a.sum(axis=1)[:, None] + cast_b.sum(axis=1) - a @ b.T - cast_a @ cast_b.T
-    return np.asarray(apart, dtype=np.int16)
 
 
 class MajorityLabelVoter(BaseEnsembler):

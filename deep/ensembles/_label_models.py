@@ -1,12 +1,8 @@
 """Two-coin Dawid-Skene: each voter's error rates and the class prior, learned from votes alone."""
 
-import contextlib
-import random
-import warnings
-from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
-from functools import cache, cached_property
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -14,8 +10,8 @@ from scipy.special import expit
 
 from deep._util.checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, check_above, check_count, tokens, weighted_sums
-from deep.exceptions import InputError, needs_extra
+from deep.ensembles._encoding import Grid, tokens, weighted_sums
+from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
 SMALLEST = 1e-10
@@ -86,7 +82,9 @@ class DawidSkene(BaseEnsembler):
         if not voted.any():
             raise InputError("`X` must hold at least one vote. Got only -1 (no vote).")
         votes, w = tokens(X[voted]), w[voted]
-        least = _least_counts(w @ votes)
+        # The least expected count of each token; a voter that never votes gets as many of both.
+        cast = (w @ votes).reshape(2, -1)
+        least = np.where(cast > 0, SMALLEST, np.where(cast.sum(axis=0) == 0, 0.5, 0.0)).ravel()
         ones = votes[:, : X.shape[1]].sum(axis=1) / votes.sum(axis=1)
         # EM starts from the vote shares, which is what tells label 1 from label 0: the likelihood is the same with both
         # labels exchanged.
@@ -94,7 +92,9 @@ class DawidSkene(BaseEnsembler):
         prior, rates = _maximize(votes, w * posterior, least)
         self.n_iter_, self.converged_ = 0, False
         while self.n_iter_ < self.max_iter and not self.converged_:
-            before, posterior = posterior, _expect(votes, prior, rates)
+            by_token, of_prior = _log_odds(prior, rates)
+            # Bayes' rule under conditional independence: log-likelihood ratios of the votes add to the prior log-odds.
+            before, posterior = posterior, np.asarray(expit(SIGNS * (votes @ by_token + of_prior)))
             prior, rates = _maximize(votes, w * posterior, least)
             self.n_iter_ += 1
             self.converged_ = bool(np.abs(posterior - before).max() <= self.tol)
@@ -111,13 +111,6 @@ class DawidSkene(BaseEnsembler):
         rates = self.confusion_.transpose(1, 2, 0)[:, ::-1].reshape(2, -1)
         by_token, prior = _log_odds(np.array([1.0 - self.prior_, self.prior_]), rates)
         return np.asarray(expit(weighted_sums(tokens(X), by_token) + prior))
-
-
-def _least_counts(cast: Floats) -> Floats:
-    """Return the least expected count of each token; a voter that never votes gets as many of both."""
-    k = len(cast) // 2
-    silent = np.tile(cast[:k] + cast[k:] == 0, 2)
-    return np.where(cast > 0, SMALLEST, np.where(silent, 0.5, 0.0))
 
 
 def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floats]:
@@ -142,13 +135,6 @@ def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floa
     by_vote = counts.reshape(2, 2, -1)
     # Each rate is over the votes that the voter cast, so that an abstain is missing at random and not a third answer.
     return mass / mass.sum(), (by_vote / by_vote.sum(axis=1, keepdims=True)).reshape(2, -1)
-
-
-def _expect(votes: Floats, prior: Floats, rates: Floats) -> Floats:
-    """Return P(label 0) and P(label 1) of each row of tokens, shape (2, n)."""
-    by_token, of_prior = _log_odds(prior, rates)
-    # Bayes' rule under conditional independence: log-likelihood ratios of the votes add to the prior log-odds.
-    return np.asarray(expit(SIGNS * (votes @ by_token + of_prior)))
 
 
 def _log_odds(prior: Floats, rates: Floats) -> tuple[Floats, float]:
@@ -190,7 +176,7 @@ class LabelModel(BaseEnsembler):
     steps, which stops well before the minimum, at a place that depends on the seed: its balanced accuracy on one
     dataset spreads over 7 points. This class goes to the minimum by Newton's steps in a trust region, from `RESTARTS`
     starts, and keeps the least loss: P is the same for every seed (docs/decisions/0018-label-model.md). No global
-    random state is touched. Snorkel's own descent is :class:`SnorkelLabelModel`.
+    random state is touched. Snorkel's own descent is :class:`deep.integrations.snorkel.SnorkelLabelModel`.
 
     A voter without votes has the same P for both labels, and so no influence; one that always votes alike has little.
     P is finite for any finite fit.
@@ -257,7 +243,8 @@ class LabelModel(BaseEnsembler):
 
     def _mu(self, X: Votes, w: Floats) -> Floats:
         """Return the mu of least loss that `RESTARTS` starts lead to, shape (2 * n_voters, 2)."""
-        overlaps, rng = _overlaps(X, w), np.random.RandomState(self.random_state)
+        votes, rng = _indicators(X), np.random.RandomState(self.random_state)
+        overlaps = np.asarray(votes.T @ (w[:, None] * votes) / w.sum())
         loss = _Loss(overlaps, np.asarray(self.class_balance), self.l2, _start(overlaps, self.class_balance))
         found = [
             loss.minimum(loss.start * rng.random_sample(None if i == 0 else loss.start.shape)) for i in range(RESTARTS)
@@ -279,12 +266,6 @@ class LabelModel(BaseEnsembler):
 def _indicators(X: Votes) -> Floats:
     """Return two columns a voter, "voted 0" and "voted 1", in snorkel's order."""
     return np.stack([X == 0, X == 1], axis=2).reshape(len(X), -1).astype(np.float64)
-
-
-def _overlaps(X: Votes, w: Floats) -> Floats:
-    """Return the weighted share of rows on which each pair of votes meets: snorkel's O."""
-    votes = _indicators(X)
-    return np.asarray(votes.T @ (w[:, None] * votes) / w.sum())
 
 
 def _start(overlaps: Floats, balance: tuple[float, float]) -> Floats:
@@ -361,123 +342,3 @@ def _right_way_round(mu: Floats, balance: tuple[float, float]) -> Floats:
         return mu
     votes = mu.reshape(-1, 2, 2).sum(axis=0)
     return mu if np.trace(votes) >= np.trace(votes[:, ::-1]) else mu[:, ::-1]
-
-
-RATES = 4
-"""How many learning rates are tried, each a tenth of the one before."""
-
-
-@dataclass(eq=False, repr=False)
-class SnorkelLabelModel(LabelModel):
-    """Snorkel's label model, fitted by the library itself: torch, single precision, 100 steps.
-
-    How P follows from the rates is as in :class:`LabelModel`, which goes to the minimum of the same loss. The library
-    takes no weights: the one thing it learns from the rows, the share on which each pair of votes meets, is given
-    weighted here, and so is the bound on its rates, which makes it exact on weighted rows. The library seeds the
-    generators of Python, numpy and torch; all three are left as they were. It is tried where it is named.
-
-    Parameters
-    ----------
-    n_epochs : int, default=100
-        At least 1: steps of gradient descent.
-    lr : float, default=0.01
-        Above 0: their learning rate. Where the descent diverges (at 0.01 beyond 100 to 150 voters that all vote on all
-        rows) a tenth of it is tried, at most three times.
-    l2, class_balance, random_state
-        As in :class:`LabelModel`.
-
-    Raises
-    ------
-    MissingDependencyError
-        In `fit`: ``deep-judges[snorkel]`` is not installed.
-    InputError
-        In `fit`: the descent diverged at every rate, or a parameter is out of range.
-
-    References
-    ----------
-    .. [1] Ratner et al., "Training complex models with multi-task weak supervision", AAAI 2019.
-       https://arxiv.org/abs/1810.02840
-
-    Examples
-    --------
-    >>> from deep.ensembles import SnorkelLabelModel
-    >>> X = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
-    >>> model = SnorkelLabelModel(1000, lr=0.1).fit(X, sample_weight=[40, 10, 10, 40])
-    >>> model.predict_proba([[1, 1, -1], [-1, -1, 0], [-1, -1, -1]])[:, 1].round(1).tolist()
-    [1.0, 0.2, 0.5]
-    """
-
-    n_epochs: int = 100
-    _: KW_ONLY
-    lr: float = 0.01
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_count(self.n_epochs, "n_epochs")
-        check_above(self.lr, 0, "lr")
-
-    def _mu(self, X: Votes, w: Floats) -> Floats:
-        rates = [self.lr / 10**step for step in range(RATES)]
-        descents = (self._descend(X, w, rate) for rate in rates)
-        mu = next((found for found in descents if np.isfinite(found).all()), None)
-        if mu is None:
-            raise InputError(
-                f"`lr` must be small enough for the descent to converge. Got {self.lr!r} for {X.shape[1]} voters, and "
-                f"{rates[-1]:g} was tried too. Fit fewer voters."
-            )
-        return mu
-
-    def _descend(self, X: Votes, w: Floats, rate: float) -> Floats:
-        """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""
-        with needs_extra("snorkel", what="`ensembler` 'snorkel-labelmodel'"), _guarded():
-            model = _weighted_model()(cardinality=2, verbose=False)
-            model.row_weights = w
-            try:
-                model.fit(
-                    X.astype(np.int64),
-                    class_balance=list(self.class_balance),
-                    progress_bar=False,
-                    n_epochs=self.n_epochs,
-                    lr=rate,
-                    l2=self.l2,
-                    seed=self.random_state,
-                    mu_eps=min(0.01, 10 ** -float(np.ceil(np.log10(w.sum())))),
-                )
-            except Exception as error:
-                if "Loss is NaN" not in str(error):
-                    raise
-                return np.full((2 * X.shape[1], 2), np.nan)
-        return np.asarray(model.mu.detach().numpy(), dtype=np.float64)
-
-
-@cache
-def _weighted_model() -> Any:
-    """Return snorkel's class with one step changed: the overlaps of votes are those of weighted rows."""
-    import torch
-    from snorkel.labeling.model.label_model import LabelModel as Library
-
-    class WeightedLabelModel(Library):
-        row_weights: Floats
-
-        def _generate_O(self, L: Votes, higher_order: bool = False) -> None:  # noqa: N802 - snorkel's name
-            votes = self._get_augmented_label_matrix(L, higher_order=higher_order)
-            self.d = votes.shape[1]
-            overlaps = votes.T @ (self.row_weights[:, None] * votes) / self.row_weights.sum()
-            self.O = torch.from_numpy(overlaps).float().to(self.config.device)
-
-    return WeightedLabelModel
-
-
-@contextlib.contextmanager
-def _guarded() -> Iterator[None]:
-    """Leave the global generators as they were: snorkel seeds them, and draws from numpy's as it is imported."""
-    python, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        import torch
-
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numbers)  # noqa: NPY002

@@ -1,13 +1,68 @@
-"""The ensemblers by the names that options and files use."""
+"""The ensemblers by the names that options and files use; the names are known without loading what is behind them."""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from deep import ensembles
-from deep._util.entry_points import ENSEMBLER, ClassRegistry
-from deep.base import BaseEnsembler
-from deep.ensembles._names import NAMED_ONLY, OWN_NAMES
+from deep._util.entry_points import ENSEMBLER, LoadedByName, find_entry_points, load_class
 
-_CLASSES = {NAMED_ONLY: "SnorkelLabelModel"}
+if TYPE_CHECKING:
+    from deep.base import BaseEnsembler
 
-ENSEMBLERS: ClassRegistry[type[BaseEnsembler]] = ClassRegistry(
-    {name: getattr(ensembles, _CLASSES.get(name, name)) for name in OWN_NAMES}, ENSEMBLER, BaseEnsembler
+OWN_NAMES = (
+    "AdaBoost",
+    "BernoulliNB",
+    "CatBoost",
+    "DawidSkene",
+    "DecisionTree",
+    "GradientBoosting",
+    "KNeighbors",
+    "LDA",
+    "LGBM",
+    "LabelModel",
+    "LogisticRegression",
+    "MajorityLabelVoter",
+    "MultinomialNB",
+    "RandomForest",
+    "SVC",
+    "WeightedMajorityVoting",
+    "XGB",
 )
-"""The ensemblers by name, in the order of `ENSEMBLER_NAMES`; those of other packages are imported when asked for."""
+"""The sixteen of the paper, and MultinomialNB from its calibration tables: each the name of its class."""
+
+ENSEMBLER_NAMES = (*OWN_NAMES, *find_entry_points(ENSEMBLER, OWN_NAMES).usable)
+"""All that can be named: deep's own, and those of guests and other packages, which are tried only where named."""
+
+
+def _load(name: str) -> Any:
+    """Return the class of a name, of deep or of another package."""
+    from deep.base import BaseEnsembler  # with scikit-learn, which the names alone do without
+
+    if name in OWN_NAMES:
+        return getattr(ensembles, name)
+    return load_class(name, ENSEMBLER, BaseEnsembler, OWN_NAMES)
+
+
+ENSEMBLERS: "LoadedByName[type[BaseEnsembler]]" = LoadedByName(OWN_NAMES, _load)
+"""The ensemblers by name, in the order of `ENSEMBLER_NAMES`."""
+
+BOOSTING = {"CatBoost": "catboost", "LGBM": "lightgbm", "XGB": "xgboost"}
+"""The library of each ensembler that ``deep-judges[boosting]`` brings."""
+
+
+def default_ensemblers() -> tuple[str, ...]:
+    """Return the ensemblers that are tried where none are named: those whose library is installed."""
+    return tuple(name for name in OWN_NAMES if name not in _lacking())
+
+
+def left_out_note() -> str | None:
+    """Return the sentence that names the ensemblers whose libraries are not installed; None where all are."""
+    lacking = _lacking()
+    if not lacking:
+        return None
+    names = ", ".join(lacking)
+    return f"Left out, for their libraries are not installed: {names}. Run: pip install 'deep-judges[boosting]'."
+
+
+def _lacking() -> list[str]:
+    return [name for name, library in BOOSTING.items() if find_spec(library) is None]

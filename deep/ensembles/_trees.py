@@ -1,7 +1,6 @@
 """Trees on votes: alone, bagged, and boosted by gradients."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
@@ -126,7 +125,8 @@ class RandomForest(BaseEnsembler):
         n_draws = max(1, round(weights.sum()))
         draws = rng.multinomial(n_draws, weights / weights.sum(), size=self.n_estimators).astype(np.float64)
         state = check_random_state(self.random_state)
-        with _checked():
+        # scikit-learn's own checks repeat ours for every tree, and take most of the time.
+        with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
             self.trees_ = [
                 tree.DecisionTreeRegressor(
                     max_depth=self.max_depth,
@@ -151,12 +151,6 @@ def _check_size(max_depth: int | None, min_weight_fraction_leaf: float) -> None:
         _encoding.check_count(max_depth, "max_depth")
     if not 0 <= min_weight_fraction_leaf <= 0.5:
         raise InputError(f"`min_weight_fraction_leaf` must be in [0, 0.5]. Got {min_weight_fraction_leaf!r}.")
-
-
-def _checked() -> AbstractContextManager[None]:
-    """Switch off scikit-learn's own checks, which repeat ours for every tree and take most of the time."""
-    checked: AbstractContextManager[None] = sklearn.config_context(skip_parameter_validation=True, assume_finite=True)
-    return checked
 
 
 @dataclass(frozen=True)

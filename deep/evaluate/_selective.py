@@ -8,15 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from deep import calibration, evaluate  # by the room, since a fit's report needs nothing of what they hold
 from deep._util.checks import Floats, Labels
 from deep._util.odds import DECISION, expit
-from deep.calibration import risk_coverage, selective_threshold
 from deep.datasets import LabelsGiven, as_labels
-from deep.evaluate._compare import DriftReport, drift_report
-from deep.evaluate._figures import in_percent, null_if_nan
-from deep.evaluate._target import Target, adapt_model, canary_report, share_report
 from deep.exceptions import InputError
-from deep.model import LEVEL, STATISTICS, LeftOut, Model, VotesLike, votes_of
+from deep.model import LEVEL, LeftOut, Model, VotesLike, adaptation, votes_of
 from deep.records import ABSTAIN, VoteMatrix
 
 
@@ -50,7 +47,9 @@ class Selection:
             yield str(dataset), str(item), int(p >= self.threshold) if decided else None, float(p)
 
 
-def select_decisions(model: Model, target: Target, *, accuracy: float = 0.9, delta: float = 0.1) -> Selection:
+def select_decisions(
+    model: Model, target: "evaluate.Target", *, accuracy: float = 0.9, delta: float = 0.1
+) -> Selection:
     """Decide where decisions can be expected to be right often enough.
 
     Parameters
@@ -84,7 +83,7 @@ def select_decisions(model: Model, target: Target, *, accuracy: float = 0.9, del
     report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(found.prior)}
     report |= {"threshold": threshold, "rule": model.rule.sentence(threshold)}
     if known.any():
-        curve = risk_coverage(votes.labels[known], p[known], threshold=threshold)
+        curve = calibration.risk_coverage(votes.labels[known], p[known], threshold=threshold)
         report["risk_coverage"] = curve.to_dict("list")
     return Selection(votes, p, decided, threshold, report)
 
@@ -96,8 +95,8 @@ def guaranteed_confidence(
 
     See :func:`deep.calibration.selective_threshold`.
     """
-    found = selective_threshold(labels, p, accuracy, delta=delta, threshold=threshold)
-    values = {name: null_if_nan(value) for name, value in vars(found).items()}
+    found = calibration.selective_threshold(labels, p, accuracy, delta=delta, threshold=threshold)
+    values = {name: evaluate.null_if_nan(value) for name, value in vars(found).items()}
     return {"guaranteed": found.confidence is not None, "labels": len(labels), **values}
 
 
@@ -303,7 +302,7 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
     >>> deep.adapt(model, mine).target
     'aggrefact-xsum'
     """
-    return adapt_model(model, _target(model, votes, labels), decide=decide)[0]
+    return evaluate.adapt_model(model, _target(model, votes, labels), decide=decide)[0]
 
 
 def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -311,8 +310,9 @@ def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
     verdict = "DISAGREE with the model" if found["flagged"] else "do not disagree with the model"
     documents = f" of {found['documents']} documents" if found["documents"] else ""
     yield f"{found['dataset']}: {found['n_labels']} labels{documents} {verdict}, p = {found['p_value']:.2g}"
+    observed, expected = (evaluate.in_percent(found[name]) for name in ("observed", "expected"))
     yield (
-        f"  {in_percent(found['observed'])} % of them are consistent, {in_percent(found['expected'])} % were "
+        f"  {observed} % of them are consistent, {expected} % were "
         f"expected; log loss {found['loss']:.3f}, expected {found['expected_loss']:.3f}"
     )
     yield (
@@ -322,7 +322,7 @@ def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  {line}" for line in found["advice"])
 
 
-def drift_lines(report: DriftReport) -> Iterator[str]:
+def drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:
     """Yield lines on the judges that have moved, and on how far that can be told."""
     yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
     yield from report.not_tested()
@@ -331,11 +331,12 @@ def drift_lines(report: DriftReport) -> Iterator[str]:
     for name, now in report.other_version_or_model.items():
         yield f"  {name}: the votes are of another version or model, {now}"
     for name, rate in report.failing.items():
-        yield f"  {name}: gave no usable answer to {in_percent(rate)} %, more often than when the model was fitted"
+        share = evaluate.in_percent(rate)
+        yield f"  {name}: gave no usable answer to {share} %, more often than when the model was fitted"
     for row in report.statistics:
         if row.moved:
             yield (
-                f"  {row.judge}: {STATISTICS[row.statistic]}: {row.now:.3f}, "
+                f"  {row.judge}: {adaptation.STATISTICS[row.statistic]}: {row.now:.3f}, "
                 f"expected {row.low:.3f} to {row.high:.3f} (p = {row.p:.1g})"
             )
     alarms, training = report.false_alarms_on_training, report.training_datasets
@@ -385,9 +386,9 @@ def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> 
     """
     target = _target(model, votes, labels)
     if labels is None:
-        report = drift_report(model, target.votes)
+        report = evaluate.drift_report(model, target.votes)
         return Findings(report.as_dict(), drift_lines(report))
-    found = canary_report(model, target)
+    found = evaluate.canary_report(model, target)
     return Findings(found, canary_lines(found))
 
 
@@ -413,14 +414,14 @@ def estimate(
     >>> list(deep.estimate(model, mine, np.where(np.arange(558) < 50, mine.labels, -1))["method"])[:2]
     ['corrected model', 'prediction-powered']
     """
-    found = share_report(model, _target(model, votes, labels), of=of, level=level)
+    found = evaluate.share_report(model, _target(model, votes, labels), of=of, level=level)
     return pd.DataFrame(cast("list[dict[str, object]]", found["shares"]))
 
 
-def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> Target:
+def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> "evaluate.Target":
     """Return votes as one dataset with these labels and no others."""
     found = votes_of(model, votes)
     if len(found.dataset_names) > 1:
         raise InputError(f"`votes` must be of one dataset. Got {', '.join(found.dataset_names)}. Give the rows of one.")
     bare = replace(found, labels=np.full(len(found.labels), -1))
-    return Target(bare if labels is None else as_labels(labels, bare, votes))
+    return evaluate.Target(bare if labels is None else as_labels(labels, bare, votes))

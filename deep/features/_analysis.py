@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import Floats, Labels, Votes, Weights
+from deep._util.checks import Floats, Votes, Weights
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
@@ -81,10 +81,29 @@ def analyze_votes(
     names = checks.column_names(X) if voter_names is None else [str(name) for name in voter_names]
     votes = checks.check_votes(X, voters=names)
     w = checks.check_sample_weight(sample_weight, len(votes))
-    columns = _vote_rates(votes, w)
+    if names is not None and len(names) != votes.shape[1]:
+        raise InputError(f"`voter_names` must have {votes.shape[1]} entries, one a column. Got {len(names)}.")
+    voted = votes != ABSTAIN
+    overlapping = (voted.sum(axis=1) > 1) * w
+    conflicting = ((votes == 1).any(axis=1) & (votes == 0).any(axis=1)) * w
+    columns = {
+        "coverage": w @ voted / w.sum(),
+        "overlaps": overlapping @ voted / w.sum(),
+        "conflicts": conflicting @ voted / w.sum(),
+        "polarity": _share(w @ (votes == 1), w @ voted),
+    }
     if y is not None:
-        columns |= _label_rates(votes, checks.check_labels(y, len(votes)), w)
-    return pd.DataFrame(columns, index=pd.Index(_check_names(names, votes.shape[1]), name="voter"))
+        labels = checks.check_labels(y, len(votes))
+        right = votes == labels[:, None]
+        tpr, tnr = (_share((w * (labels == c)) @ right, (w * (labels == c)) @ voted) for c in (1, 0))
+        columns |= {
+            "accuracy": _share(w @ right, w @ voted),
+            "tpr": tpr,
+            "tnr": tnr,
+            "balanced_accuracy": (tpr + tnr) / 2,
+        }
+    index = [f"x{column}" for column in range(votes.shape[1])] if names is None else names
+    return pd.DataFrame(columns, index=pd.Index(index, name="voter"))
 
 
 def error_correlation(X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights = None) -> Floats:
@@ -199,39 +218,8 @@ def effective_number(correlation: Floats) -> float:
     return float(k / np.clip(1.0 + (k - 1) * mean, 1.0, k))
 
 
-def _check_names(names: list[str] | None, n_voters: int) -> list[str]:
-    if names is None:
-        return [f"x{column}" for column in range(n_voters)]
-    if len(names) != n_voters:
-        raise InputError(f"`voter_names` must have {n_voters} entries, one a column. Got {len(names)}.")
-    return names
-
-
 def _share(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
-
-
-def _vote_rates(votes: Votes, w: Floats) -> dict[str, Floats]:
-    voted = votes != ABSTAIN
-    overlapping = (voted.sum(axis=1) > 1) * w
-    conflicting = ((votes == 1).any(axis=1) & (votes == 0).any(axis=1)) * w
-    return {
-        "coverage": w @ voted / w.sum(),
-        "overlaps": overlapping @ voted / w.sum(),
-        "conflicts": conflicting @ voted / w.sum(),
-        "polarity": _share(w @ (votes == 1), w @ voted),
-    }
-
-
-def _label_rates(votes: Votes, y: Labels, w: Floats) -> dict[str, Floats]:
-    voted, right = votes != ABSTAIN, votes == y[:, None]
-    tpr, tnr = (_share((w * (y == c)) @ right, (w * (y == c)) @ voted) for c in (1, 0))
-    return {
-        "accuracy": _share(w @ right, w @ voted),
-        "tpr": tpr,
-        "tnr": tnr,
-        "balanced_accuracy": (tpr + tnr) / 2,
-    }
 
 
 def _pair_sums(votes: Votes, label: int, w: Floats) -> tuple[Floats, Floats, Floats, Floats]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from deep._util.checks import Floats, Labels, Positions, Votes, check_two_classes
-from deep._util.odds import fit_logistic
+from deep._util.odds import penalised_logistic
 from deep.base import BasePromptSelector
 from deep.exceptions import InputError, needs_extra
 from deep.records import ABSTAIN
@@ -71,27 +71,23 @@ class Exhaustive(BasePromptSelector):
         w: Floats,  # noqa: ARG002
     ) -> Positions:
         n_voters = X.shape[1]
-        self._check_feasible(n_voters)
-        subsets = list(combinations(range(n_voters), self.n_prompts))
-        scores = np.array([self._score(subset) for subset in subsets])
-        holds = np.zeros((len(subsets), n_voters))
-        np.put_along_axis(holds, np.array(subsets), 1.0, axis=1)
-        worth = scores @ holds / holds.sum(axis=0)
-        return np.lexsort((-worth, -holds[np.argmax(scores)]))
-
-    def _check_feasible(self, n_voters: int) -> None:
         count = comb(n_voters, self.n_prompts)
         if count > MAX_SUBSETS:
             raise InputError(
                 f"`n_prompts` must leave at most {MAX_SUBSETS} subsets to score. "
                 f"Got {self.n_prompts} of {n_voters} voters, which is {count} subsets. Use --selector auto."
             )
-
-    def _score(self, subset: tuple[int, ...]) -> float:
-        score = float(self.scoring(subset))
-        if not np.isfinite(score):
-            raise InputError(f"`scoring` must return a finite number. Got {score!r} at columns {subset}.")
-        return score
+        subsets = list(combinations(range(n_voters), self.n_prompts))
+        scores = np.array([float(self.scoring(subset)) for subset in subsets])
+        if not np.isfinite(scores).all():
+            wrong = int(np.flatnonzero(~np.isfinite(scores))[0])
+            raise InputError(
+                f"`scoring` must return a finite number. Got {scores[wrong].item()!r} at columns {subsets[wrong]}."
+            )
+        holds = np.zeros((len(subsets), n_voters))
+        np.put_along_axis(holds, np.array(subsets), 1.0, axis=1)
+        worth = scores @ holds / holds.sum(axis=0)
+        return np.lexsort((-worth, -holds[np.argmax(scores)]))
 
 
 CORRELATION_DECIMALS = 12
@@ -320,20 +316,10 @@ class RFE(BasePromptSelector):
 
 def _eliminate(votes: Floats, labels: Labels, w: Floats) -> Positions:
     """Return the columns, the one dropped first last."""
-    design = np.column_stack([votes, np.ones(len(votes))])
-    penalty = np.diag(np.append(np.ones(votes.shape[1]), 0.0))
     left, dropped = list(range(votes.shape[1])), []
     while len(left) > 1:
-        kept = [*left, -1]
-        coef = fit_logistic(
-            design[:, kept],
-            w,
-            w * labels,
-            centre=np.zeros(len(kept)),
-            penalty=penalty[np.ix_(kept, kept)],
-            slope=1e-8,
-        )
-        size = np.abs(np.round(coef[:-1], COEF_DECIMALS))
+        coef, _ = penalised_logistic(votes[:, left], labels, w, C=1.0)
+        size = np.abs(np.round(coef, COEF_DECIMALS))
         dropped.append(left.pop(int(np.flatnonzero(size == size.min())[-1])))
     return np.array([*left, *reversed(dropped)])
 

@@ -29,6 +29,8 @@ FORMS = {
     "list of NA": [1, 0, pd.NA, 1],
     "list of codes": CODES,
     "array of words": np.array(["yes", "No", "", "1"]),
+    "masked array": np.ma.array([1, 0, 1, 1], mask=[0, 0, 1, 0]),
+    "masked booleans": np.ma.array([True, False, True, True], mask=[0, 0, 1, 0]),
     "list of truth": [True, False, None, True],
     "array of floats": np.array([1, 0, np.nan, 1]),
     "array of objects": np.array(LABELS, dtype=object),
@@ -48,6 +50,9 @@ FORMS = {
     "Series of ids": pd.Series(LABELS[::-1], index=IDS[::-1]),
     "Series of some ids": pd.Series({"d": 1, "a": 1, "b": 0}),
     "Series of pairs": pd.Series(LABELS, index=pd.MultiIndex.from_tuples([("data", item) for item in IDS])),
+    "Series of named pairs": pd.Series(
+        LABELS, index=pd.MultiIndex.from_tuples([(item, "data") for item in IDS], names=["item_id", "dataset"])
+    ),
     "rows by annotator": pd.DataFrame({"item_id": [*IDS, "d"], "annotator": [*"aaaa", "b"], "label": [*LABELS, 1]}),
     "crowd-kit": pd.DataFrame({"task": ["d", "b", "a"], "worker": ["w"] * 3, "label": [1, 0, 1]}),
 }
@@ -59,7 +64,25 @@ def test_every_form_is_taken(form):
     assert as_labels(FORMS[form], matrix()).labels.tolist() == CODES
 
 
-@pytest.mark.parametrize("form", [[1, 0, 2, 1], [1, 0, 0.5, 1], [1, 0, "maybe", 1], pl.Series(["x"] * 4), [1, 0], 1.0])
+@pytest.mark.parametrize(
+    "form",
+    [
+        [1, 0, 2, 1],
+        [1, 0, 0.5, 1],
+        [1, 0, "maybe", 1],
+        pl.Series(["x"] * 4),
+        [1, 0],
+        1.0,
+        {"a": 1},
+        [[1], [0], [1], [1]],
+        [[1], [0, 1], [1], [1]],
+        pd.Series([1, 0]),
+        pd.Series(CODES, index=[True, False, True, False]),
+        pd.Series(CODES, index=pd.MultiIndex.from_arrays([IDS] * 3)),
+        pd.Series(CODES, index=pd.MultiIndex.from_arrays([IDS] * 2, names=["item_id", "task"])),
+    ],
+    ids=str,
+)
 def test_what_is_no_label(form):
     """It is refused in one line; nothing is ever taken for a label."""
     with pytest.raises(InputError, match=r"^`labels` must .*$"):
@@ -113,6 +136,48 @@ def test_a_foreign_index_is_never_taken_by_position(frame, labels):
     """It is not known which row a label is of."""
     with pytest.raises(InputError, match=r"^`labels` must .*$"):
         labels_of(frame, labels)
+
+
+NUMBERED = pd.DataFrame({"item_id": ["6", "7", "2", "1", "4", "5", "3", "0"], "j": [1, 0] * 4, "gold": FRAME["gold"]})
+
+
+@pytest.mark.parametrize("is_frame", [True, False])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        NUMBERED["gold"][:5],
+        NUMBERED["gold"][[0, 2, 5]],
+        NUMBERED["gold"][::-1],
+        NUMBERED["gold"].rename_axis("row"),
+        NUMBERED["gold"].set_axis(pd.Index(range(1, 9), name="row")),
+    ],
+    ids=["first", "some", "backwards", "named", "from 1"],
+)
+def test_numbers_that_may_be_rows_or_ids_are_refused(labels, is_frame):
+    """Ids of numbers and rows of numbers look alike, and a label must never go to another row in silence."""
+    votes = deep.VoteMatrix.from_frame(NUMBERED[["item_id", "j"]], dataset="data")
+    with pytest.raises(InputError, match=r"^`labels` must .*$"):
+        as_labels(labels, votes, NUMBERED if is_frame else None)
+    # By the order of rows, and by ids that are named so, they are taken.
+    assert as_labels(NUMBERED["gold"], votes).labels.tolist() == NUMBERED["gold"].tolist()
+    by_id = NUMBERED.set_index("item_id")["gold"][::-1]
+    assert as_labels(by_id, votes).labels.tolist() == NUMBERED["gold"].tolist()
+
+
+def test_positions_beside_a_shuffled_frame_whose_ids_are_its_index():
+    """Labels from 0 on are of the rows before the shuffling or after it."""
+    frame = NUMBERED.assign(item_id=[*map(str, range(8))]).sample(frac=1, random_state=1)
+    with pytest.raises(InputError, match=r"must have the index of the votes"):
+        labels_of(frame, pd.Series(frame["gold"].tolist()))
+
+
+def test_rows_of_a_long_frame_are_no_rows_of_votes():
+    """Labels from 0 on are by item; others by the index of a long frame are refused, also where they look like ids."""
+    long = pd.DataFrame({"item_id": [*"642031"] * 2, "judge": [*"jjjjjjkkkkkk"], "vote": [1, 0] * 6})
+    votes = deep.VoteMatrix.from_frame(long, dataset="data")
+    assert as_labels(pd.Series([1, 0, 0, 1, 0, 1]), votes, long).labels.tolist() == [1, 0, 0, 1, 0, 1]
+    with pytest.raises(InputError, match=r"must have the index of the votes"):
+        as_labels(pd.Series([1, 0, 0], index=[6, 1, 2]), votes, long)
 
 
 def test_without_a_frame_an_index_of_numbers_is_foreign():

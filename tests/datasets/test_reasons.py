@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from deep.datasets import failing_words, read_reasons, reasons_path, worst_failures
+from deep.datasets import failing_words, file_beside, read_reasons, worst_failures
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -12,7 +12,7 @@ VOTES = VoteMatrix([[-1, 1]] * 4, range(4), ["p@1/m", "q@2/m"], ["news"] * 3 + [
 
 def write(path, rows):
     """Write a table of reasons beside a table of votes, and return the path of the votes."""
-    pd.DataFrame(rows, columns=["dataset", "item_id", "voter", "reason"]).to_parquet(reasons_path(path))
+    pd.DataFrame(rows, columns=["dataset", "item_id", "voter", "reason"]).to_parquet(file_beside(path, "reasons"))
     return path
 
 

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from deep.datasets import published_datasets, simulate_votes
-from deep.ensembles._label_models import LabelModel, SnorkelLabelModel, _right_way_round
+from deep.ensembles._label_models import LabelModel, _right_way_round
 from deep.evaluate import hold_out
 from deep.exceptions import InputError
+from deep.integrations.snorkel import SnorkelLabelModel
 from deep.model import RECIPES, choose_subsets, training_set
 
 

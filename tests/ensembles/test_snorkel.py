@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from deep import VoteMatrix, load
-from deep.ensembles import ENSEMBLERS, SnorkelLabelModel
+from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
+from deep.integrations.snorkel import SnorkelLabelModel
 from deep.model import fit
 from tests.ensembles.test_label_model import simulate, snorkel_proba
 

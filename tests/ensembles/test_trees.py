@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
-from sklearn import ensemble, tree
+from sklearn import config_context, ensemble, tree
 
 from deep.base import BaseEnsembler, StagedEnsembler
 from deep.ensembles import AdaBoost, DecisionTree, GradientBoosting, RandomForest
 from deep.ensembles._encoding import merge_repeats
-from deep.ensembles._trees import _checked
 from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
@@ -172,7 +171,7 @@ def test_weights_are_checked_by_scikit_learn_again_after_a_fit() -> None:
     from sklearn.tree import _classes
 
     check = _classes._check_sample_weight
-    with _checked():
+    with config_context(skip_parameter_validation=True, assume_finite=True):
         known = np.array([1.0, 2.0])
         assert _classes._check_sample_weight(known, np.ones((2, 1)), dtype=np.float64) is known
         assert _classes._check_sample_weight([1, 2], np.ones((2, 1)), dtype=np.float64).tolist() == [1.0, 2.0]
@@ -186,6 +185,6 @@ def test_a_version_of_scikit_learn_without_that_check(monkeypatch: pytest.Monkey
     from sklearn.tree import _classes
 
     monkeypatch.delattr(_classes, "_check_sample_weight")
-    with _checked():
+    with config_context(skip_parameter_validation=True, assume_finite=True):
         assert not hasattr(_classes, "_check_sample_weight")
         assert sklearn.get_config()["assume_finite"]

@@ -6,7 +6,7 @@ from scipy.special import logit
 
 from deep.exceptions import InputError
 from deep.model import fit
-from deep.model.regimes._defaults import CANDIDATES, _choose
+from deep.model.regimes._regimes import CANDIDATES, _choose
 from deep.records import VoteMatrix
 
 

@@ -1,6 +1,5 @@
 from ._command import add_arguments as add_arguments
 from ._command import run as run
-from ._rivals import LABEL_FREE as LABEL_FREE
 from ._rivals import Baseline as Baseline
 from ._rivals import PublishedBaseline as PublishedBaseline
 from ._rivals import TestCells as TestCells

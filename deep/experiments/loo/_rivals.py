@@ -14,7 +14,7 @@ from deep._util.checks import Floats, Labels, Mask, Texts, Votes, check_choice, 
 from deep._util.files import packaged
 from deep._util.odds import DECISION, logit
 from deep.datasets import ScoreTable, published_datasets
-from deep.ensembles import ENSEMBLERS, MajorityLabelVoter
+from deep.ensembles import ENSEMBLER_NAMES, ENSEMBLERS, MajorityLabelVoter
 from deep.evaluate import CONTEXT, METRICS, HoldOut, Row, decision_metrics, null_if_nan, row_weights
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
@@ -283,10 +283,6 @@ def compare(
     return rows
 
 
-LABEL_FREE = tuple(name for name, ensembler in ENSEMBLERS.items() if not ensembler.uses_labels)
-"""The ensemblers that can be fitted to the votes that they are to judge."""
-
-
 def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
     """Return the decisions of ensembles of all voters, each fitted to each dataset's votes without their labels.
 
@@ -295,7 +291,7 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
     votes : VoteMatrix
         Of at least two voters. Those without a vote on a dataset are left out there.
     names : sequence of str
-        Of `LABEL_FREE`.
+        Of ensemblers that learn from votes alone: they can be fitted to the votes that they are to judge.
 
     Returns
     -------
@@ -311,7 +307,8 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
     >>> made.voter_names, made.votes.ravel().tolist()
     (('MajorityLabelVoter of 3',), [1, 0, -1])
     """
-    chosen = [check_choice(name, LABEL_FREE, "ensembler") for name in names]
+    label_free = [name for name in ENSEMBLER_NAMES if not ENSEMBLERS[name].uses_labels]
+    chosen = [check_choice(name, label_free, "ensembler") for name in names]
     k = len(votes.voter_names)
     if k < 2:
         raise InputError(f"`votes` must have at least two voters for `ensembler`. Got {k}.")

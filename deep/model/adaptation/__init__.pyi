@@ -11,6 +11,7 @@ from ._correction import Belief as Belief
 from ._correction import BelievedPrior as BelievedPrior
 from ._correction import Clusters as Clusters
 from ._correction import Correction as Correction
+from ._correction import FewLabels as FewLabels
 from ._correction import standardised as standardised
 from ._drift import PANEL as PANEL
 from ._drift import STATISTICS as STATISTICS
@@ -20,7 +21,6 @@ from ._drift import compare_votes as compare_votes
 from ._drift import false_alarms as false_alarms
 from ._drift import holm as holm
 from ._drift import rate_rises as rate_rises
-from ._few_labels import FewLabels as FewLabels
 from ._misfit import LEVEL as LEVEL
 from ._misfit import MIN_DATASETS as MIN_DATASETS
 from ._misfit import Alignment as Alignment

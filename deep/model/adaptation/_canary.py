@@ -1,6 +1,6 @@
 """A canary: the test whether a handful of labels agrees with the P that the model gave to their items."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_choice, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._correction import NOISE, Clusters, labeled_mask, standardised
+from deep.model.adaptation._correction import NOISE, Clusters, FewLabels, labeled_mask, standardised
 from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, learn_misfit
 
 SIGNIFICANCE = 0.05
@@ -124,11 +124,16 @@ def canary(
     clusters = Clusters.from_documents(documents, len(y), kept=known)
     correlation = 0.0 if clusters.alone else _correlation(q, y, clusters, misfit)
     weights = clusters.shares(correlation)
-    null = _Null(q, clusters, correlation, misfit)
-    (statistic,) = _score_statistics(logit(q), y[np.newaxis], weights)
+    z = logit(q)
+    (statistic,) = _score_statistics(z, y[np.newaxis], weights)
     rng, beyond = np.random.default_rng(random_state), 0
-    for n in _blocks(n_draws, len(y)):
-        simulated = _score_statistics(logit(q), null.draw(n, rng), weights)
+    most = max(BLOCK // len(y), 1)  # all label sets at a time of up to a thousand labels, fewer of more
+    for start in range(0, n_draws, most):
+        n = min(most, n_draws - start)
+        # Labels as they would be if P were right up to the tolerance.
+        uniform = _uniform(clusters, correlation, n, rng)
+        null = (uniform < expit(_moved(np.broadcast_to(z, uniform.shape), misfit, rng))).astype(float)
+        simulated = _score_statistics(z, null, weights)
         # Ties count as at least as far: sums of the same labels in another order round differently.
         beyond += int((simulated >= statistic * (1 - 1e-9) - 1e-9).sum())
     entropy = -(q * np.log(q) + (1 - q) * np.log1p(-q))
@@ -142,13 +147,6 @@ def canary(
         loss=float(-(y * np.log(q) + (1 - y) * np.log1p(-q)).mean()),
         correlation=correlation,
     )
-
-
-def _blocks(n_draws: int, n_labels: int) -> Iterator[int]:
-    """Yield how many label sets to draw at a time: all of up to a thousand labels, fewer of more."""
-    most = max(BLOCK // n_labels, 1)
-    for start in range(0, n_draws, most):
-        yield min(most, n_draws - start)
 
 
 def labels_needed(
@@ -204,21 +202,6 @@ def labels_needed(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Null:
-    """Labels as they would be if P were right up to the tolerance."""
-
-    p: Floats
-    clusters: Clusters
-    correlation: float
-    misfit: Misfit | None
-
-    def draw(self, n: int, rng: np.random.Generator) -> Floats:
-        """Return n sets of labels, shape (n, n_labels)."""
-        z = np.broadcast_to(logit(self.p), (n, len(self.p)))
-        return (_uniform(self.clusters, self.correlation, n, rng) < expit(_moved(z, self.misfit, rng))).astype(float)
-
-
 def _moved(z: Floats, misfit: Misfit | None, rng: np.random.Generator) -> Floats:
     """Move each row of log-odds by an intercept and a slope within the tolerance."""
     if misfit is None:
@@ -253,8 +236,6 @@ def _score_statistics(z: Floats, labels: Floats, weights: Floats) -> Floats:
 
 def _correlation(q: Floats, y: Floats, clusters: Clusters, misfit: Misfit | None) -> float:
     """Return the intraclass correlation of errors within documents, net of the mean over all labels."""
-    from deep.model.adaptation._few_labels import FewLabels  # with scikit-learn, which proposing items spares
-
     few = FewLabels(misfit or learn_misfit([])).fit(q, y)
     return clusters.correlation(standardised(y, few.transform(q)))
 
@@ -368,7 +349,14 @@ def propose_labels(
         raise InputError(f"`n` must be a whole number from 1 to {len(free)}, the unlabeled items. Got {n!r}.")
     design = _Design(z, misfit, known)
     rng = np.random.default_rng(random_state)
-    chosen = design.choose(free, n, rng) if strategy == "design" else _drawn(z, free, n, strategy, rng)
+    if strategy == "design":
+        chosen = design.choose(free, n, rng)
+    else:
+        chosen = rng.permutation(free)
+        if strategy == "spread":  # one item from each stratum by P; equal P are in random order
+            strata = np.array_split(chosen[np.argsort(z[chosen], kind="stable")], n)
+            chosen = rng.permutation(np.array([stratum[rng.integers(len(stratum))] for stratum in strata]))
+        chosen = chosen[:n]
     return Proposal(chosen, design.error(known[:0]), design.error(chosen))
 
 
@@ -391,18 +379,6 @@ def expected_label_error(y_prob: npt.ArrayLike, misfit: Misfit, labeled: npt.Arr
     """
     known = np.asarray(labeled, dtype=np.intp).ravel()
     return _Design(logit(check_probabilities(y_prob)), misfit, known).error(known[:0])
-
-
-def _drawn(
-    z: Floats, free: npt.NDArray[np.intp], n: int, strategy: str, rng: np.random.Generator
-) -> npt.NDArray[np.intp]:
-    """Draw at random, or one item from each stratum by P; equal P are in random order."""
-    shuffled = rng.permutation(free)
-    if strategy == "random":
-        return shuffled[:n]
-    ordered = shuffled[np.argsort(z[shuffled], kind="stable")]
-    strata = np.array_split(ordered, n)
-    return rng.permutation(np.array([stratum[rng.integers(len(stratum))] for stratum in strata]))
 
 
 class _Design:

@@ -8,10 +8,11 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask, Positions, check_consistent_length, check_kind
+from deep._util import checks
+from deep._util.checks import Floats, Mask, Positions, Weights, check_consistent_length, check_kind
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._misfit import Misfit, student_quantile
+from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, laplace, newton_logistic, student_quantile
 from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
 
 CORRELATION = 0.1
@@ -117,6 +118,145 @@ def labeled_mask(labels: npt.ArrayLike, n: int) -> Mask:
     return np.asarray(raw >= 0)
 
 
+MIN_SLOPE = 0.05
+"""Labels may take nearly all weight from the votes, but never turn them round."""
+
+SCALES = (1.0, 8.0)
+"""How far off P may be, in variances of the misfit: labels weigh the two, at odds before of 1 : scale.
+
+One alone holds P too near to what it was where a dataset is unlike those of the training and labels are many."""
+
+HOLD = 1e9
+"""Precision of a slope that is held at `MIN_SLOPE`."""
+
+
+class FewLabels:
+    """Corrects transferred probabilities by labels of the new dataset, from none to thousands.
+
+    Intercept and slope in log-odds have a Gaussian prior, with the mean and the covariance of the training datasets'
+    own corrections [1]_, or `SCALES` times that covariance: with few labels little moves, with many the labels decide.
+    Laplace's approximation gives each scale's weight. Without any label P stays as it is: the mean correction of ten
+    datasets is no better on another one than none.
+
+    Parameters
+    ----------
+    misfit : Misfit
+        What the training datasets tell.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (2,)
+        Intercept and slope; the slope is at least 0.05.
+    covariance_ : ndarray of shape (2, 2)
+        Of `coef_` given the labels (Laplace's approximation).
+    n_effective_ : float
+        How many independent labels there were: those that share a document count less.
+
+    References
+    ----------
+    .. [1] B. Efron and C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes approach",
+       JASA 68, 1973. https://doi.org/10.1080/01621459.1973.10481350
+
+    Examples
+    --------
+    >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
+    >>> p = [0.6, 0.7, 0.8, 0.9] * 5
+    >>> few = FewLabels(misfit).fit(p, [0, 0, 1, 1] * 5)
+    >>> few.transform([0.7]).round(2).tolist()
+    [0.42]
+    >>> FewLabels(misfit).fit([], []).transform([0.7]).round(2).tolist()
+    [0.7]
+    """
+
+    def __init__(self, misfit: Misfit) -> None:
+        self.misfit = misfit
+
+    def fit(
+        self,
+        y_prob: npt.ArrayLike,
+        y_true: npt.ArrayLike,
+        sample_weight: Weights = None,
+        *,
+        documents: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn from labeled rows of the new dataset; one class alone is enough, and so are no rows.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n_labels,)
+            Transferred P(consistent).
+        y_true : array-like of shape (n_labels,)
+            Labels 0/1.
+        sample_weight : array-like of shape (n_labels,), optional
+        documents : array-like of shape (n_labels,), optional
+            The document of each row; default: each row has its own.
+
+        Raises
+        ------
+        InputError
+            A value is out of range or lengths differ.
+        """
+        covariance = self.misfit.covariance
+        if not np.all(np.linalg.eigvalsh(covariance) > 0):
+            raise InputError(f"`misfit` must have a positive definite covariance. Got {covariance.tolist()!r}.")
+        n = np.size(y_prob)
+        y = checks.check_labels(y_true, n, name="y_true").astype(float)
+        self.coef_, self.covariance_ = np.array(NO_CORRECTION), self.misfit.second_moment
+        self.n_effective_ = 0.0
+        if not n:
+            if documents is not None:
+                checks.check_consistent_length(np.asarray(documents), n, "documents")
+            return self
+        z = logit(checks.check_probabilities(y_prob))
+        clusters = Clusters.from_documents(documents, n, checks.check_sample_weight(sample_weight, n))
+        weights = clusters.weights
+        self._average(z, y, weights)
+        if not clusters.alone:
+            # Whole documents are easier or harder than P says: an error then comes with its neighbours'.
+            errors = standardised(y, expit(self.coef_[0] + self.coef_[1] * z))
+            weights = weights * clusters.shares(clusters.correlation(errors))
+            self._average(z, y, weights)
+        self.n_effective_ = float(weights.sum())
+        return self
+
+    def _average(self, z: Floats, y: Floats, weights: Floats) -> None:
+        """Average the fits by each of `SCALES`, as labels weigh them."""
+        design = np.column_stack([np.ones(len(z)), z])
+        fits = [self._at_scale(design, y, weights, self.misfit.covariance * scale) for scale in SCALES]
+        share = normalised(np.array([evidence for _, _, evidence in fits]) - np.log(SCALES))
+        coefs = np.array([coef for coef, _, _ in fits])
+        self.coef_ = share @ coefs
+        apart = coefs - self.coef_
+        within = np.tensordot(share, [covariance for _, covariance, _ in fits], 1)
+        self.covariance_ = within + (apart.T * share) @ apart
+
+    def _at_scale(self, design: Floats, y: Floats, weights: Floats, across: Floats) -> tuple[Floats, Floats, float]:
+        """Return the most likely intercept and slope by one prior covariance, theirs, and the log evidence."""
+        mean, precision, total = self.misfit.mean, np.linalg.inv(across), weights.sum()
+        ones, zeros = weights * y, weights * (1 - y)
+        coef = newton_logistic(design, ones, zeros, centre=mean, penalty=precision / total)
+        if coef[1] < MIN_SLOPE:
+            held = np.array([mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE])
+            penalty = np.diag([precision[0, 0] / total, HOLD])
+            coef = newton_logistic(design, ones, zeros, centre=held, penalty=penalty)
+        information, evidence = laplace(design, y, weights, coef, mean, across)
+        return coef, np.linalg.inv(information + precision), evidence
+
+    def _log_odds(self, y_prob: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Return the log-odds of P, and the corrected ones."""
+        checks.check_fitted(self, "coef_")
+        z = logit(checks.check_probabilities(y_prob))
+        return z, self.coef_[0] + self.coef_[1] * z
+
+    def transform(self, y_prob: npt.ArrayLike) -> Floats:
+        """Return corrected P(consistent), shape (n_examples,)."""
+        return np.clip(expit(self._log_odds(y_prob)[1]), P_MIN, 1 - P_MIN)
+
+    def interval(self, y_prob: npt.ArrayLike, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Return the bounds of corrected P at level 0.9; of the rate observed in `counts` rows where given."""
+        return self.misfit.bounds(*self._log_odds(y_prob), self.covariance_, counts)
+
+
 @dataclass(frozen=True, eq=False)
 class Correction:
     """The intercept and slope of P on one dataset, learned from labels of it.
@@ -182,8 +322,6 @@ class Correction:
         documents : array-like of shape (n_examples,), optional
             The document of each item.
         """
-        from deep.model.adaptation._few_labels import FewLabels
-
         known, moved = labeled_mask(labels, len(p)), expit(prior.line(logit(p)))
         of = None if documents is None else np.asarray(documents)[known]
         few = FewLabels(misfit).fit(moved[known], np.asarray(labels)[known], documents=of)

@@ -104,7 +104,12 @@ def compare_votes(old: Cells, votes: npt.NDArray[np.int8], predict: Predict, *, 
         raise InputError(f"`alpha` must lie strictly between 0 and 1. Got {alpha!r}.")
     patterns, inverse = distinct_patterns(np.ascontiguousarray(new))
     now = _rates(patterns, np.bincount(inverse).astype(float), predict(patterns))
-    return _compared(old.voter_names, _scatter(_old_rates(old, predict)), now, alpha)
+    scatters = _scatter(_old_rates(old, predict))
+    tests = [_tested(scatter, angle, now) for scatter, angle in zip(scatters, _angles(now), strict=True)]
+    rows: list[DriftRow] = []
+    for test, flags, owners in zip(tests, _moved(tests, alpha), (old.voter_names, (PANEL,)), strict=False):
+        rows += _rows(test, flags, owners, now)
+    return rows
 
 
 def false_alarms(old: Cells, predict: Predict, *, alpha: float = 0.05) -> list[str]:
@@ -213,14 +218,6 @@ class _Test:
     centre: Floats
     reach: Floats
     p: Floats
-
-
-def _compared(names: Sequence[str], old: Sequence[_Scatter], now: _Rates, alpha: float) -> list[DriftRow]:
-    tests = [_tested(scatter, angle, now) for scatter, angle in zip(old, _angles(now), strict=True)]
-    rows: list[DriftRow] = []
-    for test, flags, owners in zip(tests, _moved(tests, alpha), (names, (PANEL,)), strict=False):
-        rows += _rows(test, flags, owners, now)
-    return rows
 
 
 def _moved(tests: Sequence[_Test], alpha: float) -> list[npt.NDArray[np.bool_]]:

@@ -166,6 +166,28 @@ def newton_logistic(design: Floats, ones: Floats, zeros: Floats, *, centre: Floa
     )
 
 
+def laplace(
+    design: Floats, labels: Floats, weights: Floats, coef: Floats, centre: Floats, covariance: Floats
+) -> tuple[Floats, float]:
+    """Return the information of labels on coefficients, and the log evidence by Laplace's approximation about them.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_labels, n_coefficients)
+    labels, weights : ndarray of shape (n_labels,)
+        0 or 1, and how much each counts.
+    coef : ndarray of shape (n_coefficients,)
+        The most likely ones.
+    centre, covariance : ndarray
+        Mean and covariance of their Gaussian prior.
+    """
+    z, off = design @ coef, coef - centre
+    information = (design.T * (weights * expit(z) * expit(-z))) @ design
+    volume = np.linalg.slogdet(np.eye(len(coef)) + covariance @ information)[1]
+    likelihood = weights @ (labels * z - np.logaddexp(0.0, z))
+    return information, float(likelihood - (off @ np.linalg.inv(covariance) @ off + volume) / 2)
+
+
 def balanced_log_loss(log_odds: Floats, dataset: LeftOut) -> float:
     """Return the mean log loss of log-odds at the dataset's points, both classes weighing the same."""
     ones, zeros = dataset.classes()
@@ -228,15 +250,6 @@ def _within(angle: float, degrees: int) -> float:
         term *= cosine**2 * (i - 1) / i
         total += term
     return 2 / pi * (angle + sine * total) if odd else sine * total
-
-
-def cell_log_odds(ones: Floats, zeros: Floats) -> Deviations:
-    """Return the empirical log-odds of cells and their variance of counting.
-
-    Half a row is added to each class (the Haldane-Anscombe correction), so that a cell of one class is finite.
-    """
-    ones, zeros = ones + 0.5, zeros + 0.5
-    return np.log(ones / zeros), 1.0 / ones + 1.0 / zeros
 
 
 def paule_mandel(deviations: list[Deviations]) -> float:
@@ -402,14 +415,11 @@ def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:
     spread = paule_mandel([_deviations(one, own) for one, own in zip(left_out, corrections, strict=True)])
     if not n:
         return Misfit(mean, covariance, n, spread)
-    off = [_mean_error(one, own) for one, own in zip(left_out, corrections, strict=True)]
+    off = []  # by dataset, the mean distance between P and corrected P
+    for one, (intercept, slope) in zip(left_out, corrections, strict=True):
+        gaps = np.abs(expit(intercept + slope * one.log_odds) - expit(one.log_odds))
+        off.append(np.average(gaps, weights=one.ones + one.zeros))
     return Misfit(mean, covariance, n, spread, corrections[int(np.argmax(off))])
-
-
-def _mean_error(one: LeftOutRows, correction: Floats) -> float:
-    """Return how far P is from corrected P, the mean over rows."""
-    gaps = np.abs(expit(correction[0] + correction[1] * one.log_odds) - expit(one.log_odds))
-    return float(np.average(gaps, weights=one.ones + one.zeros))
 
 
 def _correction(one: LeftOutRows) -> Floats:
@@ -428,5 +438,6 @@ def _deviations(one: LeftOutRows, correction: Floats) -> tuple[Floats, Floats]:
     # Rows of a cell may have unlike scores: the rate that is expected of it is the mean over its rows.
     expected = weigh(one.cell, (one.ones + one.zeros) * expit(corrected)) / np.maximum(n, 1e-9)
     kept = n >= MIN_ROWS
-    observed, noise = cell_log_odds(ones[kept], zeros[kept])
-    return observed - logit(expected[kept]), noise
+    # Half a row is added to each class (the Haldane-Anscombe correction), so that a cell of one class is finite.
+    ones, zeros = ones[kept] + 0.5, zeros[kept] + 0.5
+    return np.log(ones / zeros) - logit(expected[kept]), 1.0 / ones + 1.0 / zeros

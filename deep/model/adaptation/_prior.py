@@ -8,7 +8,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, check_consistent_length, check_probabilities
+from deep._util.checks import Floats, check_consistent_length, check_fitted, check_probabilities
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._misfit import SHARE_CLIP, LeftOut, newton_logistic
@@ -331,10 +331,7 @@ class LearnedPrior:
 
     def intercept(self, profile: Floats) -> Intercept:
         """Return the intercept on a dataset of this profile, as far as it is known."""
-        if not hasattr(self, "priors_"):
-            from sklearn.exceptions import NotFittedError  # loaded only to say so
-
-            raise NotFittedError("This LearnedPrior is not fitted yet. Call `fit` first.")
+        check_fitted(self, "priors_")
         apart = self._said(np.asarray(profile, dtype=np.float64)) - self.said_.mean()
         means = self._mean + self._following * apart
         variances = self._mean_variance + self._following_variance * apart**2 + VARIANCES
@@ -354,15 +351,13 @@ class LearnedPrior:
             Their profiles, by fits without them.
         """
         n = len(self.priors_)
-        rest = (np.arange(n) != d if n > 1 else np.ones(1, dtype=bool) for d in range(n))
-        return [self._of(kept).predict(profile) for kept, profile in zip(rest, held, strict=False)]
-
-    def _of(self, kept: npt.NDArray[np.bool_]) -> "LearnedPrior":
-        """Return the rule that some of the datasets teach."""
-        rule = LearnedPrior(self.across)
-        rule.priors_, rule.profiles_ = self.priors_[kept], self.profiles_[kept]
-        rule._learn(self.intercepts_[kept])
-        return rule
+        estimates = []
+        for d, profile in enumerate(held):
+            rest, rule = np.arange(n) != d if n > 1 else np.ones(1, dtype=bool), LearnedPrior(self.across)
+            rule.priors_, rule.profiles_ = self.priors_[rest], self.profiles_[rest]
+            rule._learn(self.intercepts_[rest])
+            estimates.append(rule.predict(profile))
+        return estimates
 
     def _said(self, profile: Floats) -> Floats:
         """Return the log-odds that the panel gives a dataset, or each of several."""

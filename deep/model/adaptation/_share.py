@@ -6,21 +6,12 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import (
-    Floats,
-    Mask,
-    Positions,
-    check_choice,
-    check_consistent_length,
-    check_probabilities,
-    check_share,
-    numbered,
-    weigh,
-)
+from deep._util import checks
+from deep._util.checks import Floats, Mask, Positions
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._correction import CORRELATION, Clusters, labeled_mask, standardised
-from deep.model.adaptation._misfit import LEVEL, Misfit, newton_logistic
+from deep.model.adaptation._misfit import LEVEL, Misfit, laplace, newton_logistic
 from deep.model.adaptation._prior import PriorEstimate, normalised
 
 SCALES = (0.25, 1.0, 4.0, 16.0)
@@ -117,11 +108,12 @@ def joint_shares(
     >>> found.estimate.round(2).tolist()
     [0.51, 0.99]
     """
-    every = check_probabilities(p, name="p")
+    every = checks.check_probabilities(p, name="p")
     known = labeled_mask(labels, len(every))
-    system = np.zeros(len(every), dtype=np.intp) if systems is None else numbered(systems)[1]
-    check_consistent_length(system, len(every), "systems")
-    rows = _SystemItems(logit(every), np.asarray(labels), known, system, _documents(documents, len(every)), of_items)
+    system = np.zeros(len(every), dtype=np.intp) if systems is None else checks.numbered(systems)[1]
+    checks.check_consistent_length(system, len(every), "systems")
+    document = Clusters.from_documents(documents, len(every)).codes
+    rows = _SystemItems(logit(every), np.asarray(labels), known, system, document, of_items)
     weights = _label_weights(rows, misfit, documents is not None)
     several = rows.n_systems > 1
     scales = (1.0,) if not known.any() else SCALES if several else ALONE
@@ -135,11 +127,6 @@ def joint_shares(
     mean["covariance"] += between
     mean["sampling"] += 0.0 if known.any() else between
     return JointShares(**mean)
-
-
-def _documents(documents: npt.ArrayLike | None, n: int) -> Positions:
-    """Return the number of the document of each item."""
-    return np.arange(n) if documents is None else Clusters.from_documents(documents, n).codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +150,7 @@ class _SystemItems:
 
     def mean(self, values: Floats) -> Floats:
         """Return the mean of each system."""
-        return np.asarray(weigh(self.system, values, self.n_systems) / np.bincount(self.system))
+        return np.asarray(checks.weigh(self.system, values, self.n_systems) / np.bincount(self.system))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,13 +209,7 @@ def _fit(rows: _SystemItems, weights: Floats, misfit: Misfit, scale: float) -> _
         return _Fit(centre, precision, np.zeros_like(precision), 0.0, wider)
     x, y = rows.design(rows.known), rows.labels[rows.known].astype(float)
     coef = newton_logistic(x, weights * y, weights * (1 - y), centre=centre, penalty=precision / weights.sum())
-    z = x @ coef
-    information = (x.T * (weights * expit(z) * expit(-z))) @ x
-    off = coef - centre
-    volume = np.linalg.slogdet(np.eye(len(coef)) + covariance @ information)[1]
-    likelihood = float(weights @ (y * z - np.logaddexp(0.0, z)))
-    evidence = float(likelihood - off @ precision @ off / 2 - volume / 2)
-    return _Fit(coef, precision, information, evidence, wider)
+    return _Fit(coef, precision, *laplace(x, y, weights, coef, centre, covariance), wider)
 
 
 def _prior_covariance(misfit: Misfit, n: int, scale: float) -> Floats:
@@ -361,8 +342,8 @@ def estimate_share(
     mean of the labels: 0.68 (0.55 to 0.78)
     Rogan-Gladen: 0.74 (0.49 to 1.00)
     """
-    every, of_items = check_probabilities(p, name="p"), check_choice(of, SHARES_OF, "of") == "items"
-    if (1 + check_share(level, "level")) / 2 == 1:
+    every, of_items = checks.check_probabilities(p, name="p"), checks.check_choice(of, SHARES_OF, "of") == "items"
+    if (1 + checks.check_share(level, "level")) / 2 == 1:
         raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
     given = np.full(len(every), -1) if labels is None else np.asarray(labels)
     known = labeled_mask(given, len(every))

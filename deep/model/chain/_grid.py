@@ -1,7 +1,8 @@
 """Grid search over inner folds, formed on rows and collapsed per fold."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, product
 from typing import cast
 
@@ -119,12 +120,12 @@ def grid_search(
     return best
 
 
-def out_of_fold(name: str, training: TrainingSet) -> Floats:
-    """Return P(consistent) of each pattern by the fit that left a fold out, shape (n_patterns, n_folds).
-
-    The ensembler has its default parameters.
-    """
-    return _oof(name, {}, training, 0)
+def out_of_fold(
+    name: str, training: TrainingSet, params: Mapping[str, object] | None = None, random_state: int = 0
+) -> Floats:
+    """Return P(consistent) of each pattern by the fit that left a fold out, shape (n_patterns, n_folds)."""
+    fits = _left_out_fits(name, params or {}, training, random_state)
+    return np.column_stack([one.predict_proba(training.cells.patterns)[:, 1] for one in fits])
 
 
 def cross_validate(name: str, training: TrainingSet, criterion: Criterion) -> float:
@@ -138,35 +139,24 @@ def _grid_scores(
     """Yield each grid point with its out-of-fold probabilities; stages of one fit share it."""
     stage_param = getattr(ENSEMBLERS[name], "stage_param", None)
     stages = cast("Sequence[int]", grid.get(stage_param, ()) if stage_param else ())
-    names = [key for key in grid if not (stages and key == stage_param)]
+    names, patterns = [key for key in grid if not (stages and key == stage_param)], training.cells.patterns
     for values in product(*(grid[key] for key in names)):
         params = dict(zip(names, values, strict=True))
         if stages:
-            staged = _staged_oof(name, params | {str(stage_param): max(stages)}, training, stages, random_state)
-            for stage, oof in zip(stages, staged, strict=True):
+            fits = _left_out_fits(name, params | {str(stage_param): max(stages)}, training, random_state)
+            staged = [cast("StagedEnsembler", one).staged_predict_proba(patterns, stages) for one in fits]
+            for stage, oof in zip(stages, np.stack(staged, axis=2), strict=True):
                 yield params | {str(stage_param): stage}, oof
         else:
-            yield params, _oof(name, params, training, random_state)
+            yield params, out_of_fold(name, training, params, random_state)
 
 
-def _oof(name: str, params: dict[str, object], training: TrainingSet, random_state: int) -> Floats:
-    columns = []
+def _left_out_fits(
+    name: str, params: Mapping[str, object], training: TrainingSet, random_state: int
+) -> Iterator[BaseEnsembler]:
+    """Yield the fit without each inner fold."""
     for fold in range(training.n_folds):
-        ensembler = make_ensembler(name, params, random_state).fit(*training.without_fold(fold))
-        columns.append(ensembler.predict_proba(training.cells.patterns)[:, 1])
-    return np.column_stack(columns)
-
-
-def _staged_oof(
-    name: str, params: dict[str, object], training: TrainingSet, stages: Sequence[int], random_state: int
-) -> Floats:
-    """Return out-of-fold probabilities by stage, shape (n_stages, n_patterns, n_folds)."""
-    folds = []
-    for fold in range(training.n_folds):
-        ensembler = make_ensembler(name, params, random_state).fit(*training.without_fold(fold))
-        assert isinstance(ensembler, StagedEnsembler)  # only those have a stage_param
-        folds.append(ensembler.staged_predict_proba(training.cells.patterns, stages))
-    return np.stack(folds, axis=2)
+        yield make_ensembler(name, params, random_state).fit(*training.without_fold(fold))
 
 
 SELECTOR_NAMES = ("auto", *SELECTORS)
@@ -206,49 +196,34 @@ def choose_subsets(
         `selector` is unknown, or 'exhaustive' would have to try more than 1,000 subsets.
     """
     check_choice(selector, SELECTOR_NAMES, "selector")
-    n_voters = len(training.cells.voter_names)
+    n_voters, table = len(training.cells.voter_names), training.table()
+    wanted = {"auto": ("mrmr", "rfe"), "exhaustive": ()}.get(selector, (selector,))
+    if all(size >= n_voters for size in sizes):
+        wanted = ()
+    # Rankings do not depend on how many are wanted: one.
+    rankings = {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in wanted}
+
+    def score(columns: tuple[int, ...], by: Criterion) -> float:
+        return cross_validate("LogisticRegression", training.select(columns), by)
+
     subsets: list[Subset] = []
-    rankings = _rankings(training, selector) if any(size < n_voters for size in sizes) else {}
     for size in sizes:
         if size >= n_voters:
             subsets.append(Subset(tuple(range(n_voters)), "all"))
         elif selector == "exhaustive":
-            subsets.append(_exhaustive(training, size))
+            support = Exhaustive(n_prompts=size, scoring=partial(score, by="log_loss")).fit(*table).support_
+            subsets.append(Subset(tuple(np.flatnonzero(support).tolist()), "exhaustive"))
         else:
             proposals = [Subset(tuple(sorted(order[:size])), name) for name, order in rankings.items()]
-            subsets.append(_better(training, proposals, criterion))
+            best = proposals[0]
+            if len({one.columns for one in proposals}) > 1:
+                best = max(proposals, key=lambda one: score(one.columns, criterion))  # of equals the first
+            subsets.append(best)
     return subsets
-
-
-def _rankings(training: TrainingSet, selector: str) -> dict[str, list[int]]:
-    """Return the voters from best to worst by each selector that ranks."""
-    wanted = {"auto": ("mrmr", "rfe"), "exhaustive": ()}.get(selector, (selector,))
-    table = training.table()
-    # Rankings do not depend on how many are wanted: one.
-    return {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in wanted}
-
-
-def _better(training: TrainingSet, proposals: Sequence[Subset], criterion: Criterion) -> Subset:
-    """Return the proposal with the best inner score; the first of equals."""
-    if len({subset.columns for subset in proposals}) == 1:
-        return proposals[0]
-    scores = [cross_validate("LogisticRegression", training.select(s.columns), criterion) for s in proposals]
-    return proposals[int(np.argmax(scores))]
-
-
-def _exhaustive(training: TrainingSet, size: int) -> Subset:
-    def inner_log_loss(columns: tuple[int, ...]) -> float:
-        return cross_validate("LogisticRegression", training.select(columns), "log_loss")
-
-    selector = Exhaustive(n_prompts=size, scoring=inner_log_loss).fit(*training.table())
-    return Subset(tuple(np.flatnonzero(selector.support_).tolist()), "exhaustive")
 
 
 Calibrated = Iterator[tuple[str, Floats, Floats]]
 """Calibrator, inner probabilities (n_patterns, n_folds), and the target's calibrated scores."""
-
-CalibrationData = Callable[[str], tuple[Floats, Floats]]
-"""From a calibrator's name to the last two."""
 
 
 def calibrate(
@@ -264,46 +239,37 @@ def calibrate(
 
     A calibrator that cannot be fitted is noted in `faults` and left out; it raises where there is no such list.
     """
-    if recipe.calibrate_on == "training":
-        step = _on_training_scores(found, training, scores)
+    rows, on_probability = calibration_rows(found, training, recipe), recipe.calibrate_on == "training"
+    # A score of another fold by a fit that did see the judged fold tells about its labels: where the judged fold's are
+    # high, so is that score. A flexible calibrator reads this off and looks better than it is. With two folds nothing
+    # would be left to fit on, and the plain out-of-fold scores have to do. The paper names no loss that calibrators are
+    # chosen by: each is judged on folds that it was not fitted on.
+    if on_probability or training.n_folds < 3 or not calibrators:
+        pairs = np.stack([found.oof] * training.n_folds)
     else:
-        step = _on_out_of_fold_scores(found, training, scores, random_state if calibrators else None)
+        pairs = leave_pairs_out(found.name, found.params, training, random_state)
+    weights = training.weights()
     for name in calibrators:
         try:
-            yield name, *step(name)
+            fitted = fit_calibrator(name, *rows, on_probability=on_probability)
+            inner = np.empty_like(found.oof)  # each fold's, calibrated on the other folds' by fits without it
+            for fold in range(training.n_folds):
+                others = scored_rows(pairs[fold], training, weights, training.fold_of != fold)
+                of_others = fit_calibrator(name, *others, on_probability=on_probability)
+                inner[:, fold] = of_others.transform(found.oof[:, fold])
+            yield name, inner, fitted.transform(scores)
         except InputError as error:
             if faults is None:
                 raise
             faults.append(str(error))
 
 
-def _on_training_scores(found: GridResult, training: TrainingSet, scores: Floats) -> CalibrationData:
-    """Return the step that calibrates on the rows that the ensembler was fitted on, as the paper does."""
-    X, y, w = training.table()
-    seen = found.ensembler.predict_proba(X)[:, 1]
-    # The paper names no loss that calibrators are chosen by: each is judged on folds that it was not fitted on.
-    pairs, weights = np.stack([found.oof] * training.n_folds), training.weights()
-
-    def step(name: str) -> tuple[Floats, Floats]:
-        fitted = fit_calibrator(name, seen, y, w, on_probability=True)
-        return _cross_fitted(name, found.oof, pairs, training, weights, on_probability=True), fitted.transform(scores)
-
-    return step
-
-
-def _on_out_of_fold_scores(
-    found: GridResult, training: TrainingSet, scores: Floats, random_state: int | None
-) -> CalibrationData:
-    """Return the step that calibrates on scores of rows left out of the fit; None: it is not going to be taken."""
-    weights = training.weights()
-    pairs = found.oof if random_state is None else _without_the_judged_fold(found, training, random_state)
-    everything = np.ones(len(training.fold_of), dtype=bool)
-
-    def step(name: str) -> tuple[Floats, Floats]:
-        fitted = fit_calibrator(name, *scored_rows(found.oof, training, weights, everything))
-        return _cross_fitted(name, found.oof, pairs, training, weights), fitted.transform(scores)
-
-    return step
+def calibration_rows(found: GridResult, training: TrainingSet, recipe: Recipe) -> tuple[Floats, Labels, Floats]:
+    """Return P, labels and weights to calibrate on: of rows left out or, as in the paper, of those that the fit saw."""
+    if recipe.calibrate_on == "training":
+        X, y, w = training.table()
+        return found.ensembler.predict_proba(X)[:, 1], y, w
+    return scored_rows(found.oof, training, training.weights(), np.ones(len(training.fold_of), dtype=bool))
 
 
 def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats, *, on_probability: bool = False) -> BaseCalibrator:
@@ -321,30 +287,6 @@ def scored_rows(
     kept = np.where(groups[None, :, None], weights, 0.0)
     pattern, group, label = np.nonzero(kept)
     return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
-
-
-def _without_the_judged_fold(found: GridResult, training: TrainingSet, random_state: int) -> Floats:
-    """Return, for each fold to be judged, out-of-fold probabilities of the others that never saw it.
-
-    A score of another fold by a fit that did see the judged fold tells about its labels: where the judged
-    fold's are high, so is that score. A flexible calibrator reads this off and looks better than it is. With
-    two folds nothing would be left to fit on, and the plain out-of-fold scores have to do.
-    """
-    if training.n_folds < 3:
-        return np.stack([found.oof] * training.n_folds)
-    return leave_pairs_out(found.name, found.params, training, random_state)
-
-
-def _cross_fitted(
-    name: str, oof: Floats, pairs: Floats, training: TrainingSet, weights: Floats, *, on_probability: bool = False
-) -> Floats:
-    """Return out-of-fold probabilities, each fold's calibrated on the other folds' by fits without it."""
-    columns = []
-    for fold in range(training.n_folds):
-        rows = scored_rows(pairs[fold], training, weights, training.fold_of != fold)
-        calibrator = fit_calibrator(name, *rows, on_probability=on_probability)
-        columns.append(calibrator.transform(oof[:, fold]))
-    return np.column_stack(columns)
 
 
 def leave_pairs_out(name: str, params: Mapping[str, object], training: TrainingSet, random_state: int) -> Floats:

@@ -328,13 +328,8 @@ def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
     )
     if spec.calibrator is None:
         return Chain(found.ensembler, None)
-    if recipe.calibrate_on == "training":
-        X, y, w = training.table()
-        seen = found.ensembler.predict_proba(X)[:, 1]
-        return Chain(found.ensembler, _grid.fit_calibrator(spec.calibrator, seen, y, w, on_probability=True))
-    everything = np.ones(len(training.fold_of), dtype=bool)
-    scores = _grid.scored_rows(found.oof, training, training.weights(), everything)
-    return Chain(found.ensembler, _grid.fit_calibrator(spec.calibrator, *scores))
+    rows, on_probability = _grid.calibration_rows(found, training, recipe), recipe.calibrate_on == "training"
+    return Chain(found.ensembler, _grid.fit_calibrator(spec.calibrator, *rows, on_probability=on_probability))
 
 
 def predict_left_out(spec: ChainSpec, kept: KeptCells, patterns: Votes, run: MapLike = map) -> Floats:

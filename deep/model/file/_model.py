@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Votes, as_numbers, check_consistent_length, check_votes
-from deep._util.columns import html_table, listed
 from deep._util.frames import frame_of_table
+from deep._util.names import html_table, listed
 from deep._util.odds import logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
@@ -126,7 +126,7 @@ class Model:
         share = f"{prior.estimate:.2f} (90 % interval {prior.low:.2f} to {prior.high:.2f})"
         return [
             f"Model ({self.method}) of {len(self.voters)} judges, fitted on {known}, for {whose}",
-            f"judges: {listed(self.voter_names)}",
+            f"judges: {listed(self.voter_names, rest='more')}",
             f"share of consistent items expected: {share}",
             self.rule.sentence(self.threshold()),
         ]

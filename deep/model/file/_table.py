@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions, Votes, check_votes
-from deep._util.columns import listed
-from deep._util.frames import Frame, frame_table, long_names, without_codes
-from deep._util.names import check_name
+from deep._util.columns import long_names
+from deep._util.frames import Frame, frame_table, without_codes
+from deep._util.names import check_name, listed
 from deep._util.odds import logit
 from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
 from deep.exceptions import InputError
@@ -278,9 +278,9 @@ def other_columns(voters: Sequence[Voter], table: "pa.Table | Paths") -> list[st
     others = [name for name in names if Voter(name).id not in ids]
     if len(others) == len(names):
         where = ", ".join(repr(str(path)) for path in paths or ["the frame"])
+        own, got = (listed([*map(repr, those)], rest="more") for those in ([one.name for one in voters], names))
         raise InputError(
-            f"`votes` must have the columns of the model's voters, {listed([repr(voter.name) for voter in voters])}. "
-            f"Got {listed([repr(name) for name in names]) or 'no voter'} in {where}."
+            f"`votes` must have the columns of the model's voters, {own}. Got {got or 'no voter'} in {where}."
         )
     return others
 

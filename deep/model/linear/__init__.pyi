@@ -1,3 +1,4 @@
+from ._average import MOST_ROWS as MOST_ROWS
 from ._average import LabeledRows as LabeledRows
 from ._average import Linear as Linear
 from ._average import Rows as Rows
@@ -6,5 +7,8 @@ from ._average import fit_average as fit_average
 from ._average import fit_best_judge as fit_best_judge
 from ._average import fit_majority as fit_majority
 from ._average import fit_ridge as fit_ridge
+from ._average import in_order as in_order
+from ._average import sample_note as sample_note
+from ._average import sample_rows as sample_rows
 from ._unlabeled import Unlabeled as Unlabeled
 from ._unlabeled import fit_unlabeled as fit_unlabeled

@@ -129,7 +129,11 @@ class Judges:
         """Find the judges in rows that have votes."""
         patterns, row = distinct_patterns(votes)
         total = weigh(row, weights)
-        voters = np.flatnonzero(_differs(patterns))
+        # Those that do not give every row the same vote; where none does, those that vote at all. Where nobody voted 1,
+        # a judge of zeros alone is like all others, and what it says counts as theirs does.
+        varies = np.any(patterns != patterns[0], axis=0)
+        has_both = (patterns == 1).any() and (patterns == 0).any()
+        voters = np.flatnonzero(varies if has_both and varies.any() else (patterns >= 0).any(axis=0))
         found = distinct_patterns(np.ascontiguousarray(patterns[:, voters].T))[1]
         kept = patterns[:, voters[np.unique(found, return_index=True)[1]]]
         # Halves are drawn by position, which must depend neither on the order of voters nor on copies.
@@ -144,14 +148,6 @@ class Judges:
         counts = np.bincount(self.judge[self.judge >= 0], minlength=len(linear.ones))
         ones, zeros = (np.append(side / counts, 0.0)[self.judge] for side in (linear.ones, linear.zeros))
         return Linear(linear.intercept, ones, zeros)
-
-
-def _differs(patterns: Votes) -> Mask:
-    """Return which voters do not give every row the same vote; all that vote where none does or all votes are alike."""
-    varies: Mask = np.any(patterns != patterns[0], axis=0)
-    # Where nobody voted 1, a judge of zeros alone is like all others, and what it says counts as theirs does.
-    has_both = (patterns == 1).any() and (patterns == 0).any()
-    return varies if has_both and varies.any() else np.asarray((patterns >= 0).any(axis=0))
 
 
 def _fingerprints(patterns: Votes, weights: Floats) -> Floats:
@@ -233,7 +229,10 @@ def majority(panel: Panel) -> Linear:
     by_sight = _abstention(panel) > BY_SIGHT
     if by_sight and _coverage(panel) < SPARSE:
         return _lopsided(panel)
-    accuracy = shared_accuracy(panel)
+    # The accuracy by which equal judges that err independently would agree as often as these.
+    pairs, accuracy = _equal_pairs(panel), ASSUMED_ACCURACY
+    if pairs is not None:
+        accuracy = float(np.clip((1 + np.sqrt(max(2 * sum(pairs) - 1, 0.0))) / 2, *ACCURACY))
     intercept = 0.0
     if by_sight:
         share = (_ones_share(panel) - 1 + accuracy) / (2 * accuracy - 1)
@@ -283,14 +282,6 @@ def _lopsided(panel: Panel) -> Linear:
     return Linear(intercept, np.log(hit / alarm) * panel.shares, np.log((1 - hit) / (1 - alarm)) * panel.shares)
 
 
-def shared_accuracy(panel: Panel) -> float:
-    """Return the accuracy by which equal judges that err independently would agree as often as these."""
-    pairs = _equal_pairs(panel)
-    if pairs is None:
-        return ASSUMED_ACCURACY
-    return float(np.clip((1 + np.sqrt(max(2 * sum(pairs) - 1, 0.0))) / 2, *ACCURACY))
-
-
 def _equal_pairs(panel: Panel) -> tuple[float, float] | None:
     """Return the shares of pairs of votes on an item that are both 1, and both 0; None where nothing can be told."""
     ones, zeros = panel.ones @ panel.shares, panel.zeros @ panel.shares
@@ -308,12 +299,25 @@ def overlap(panel: Panel) -> Floats:
     within [0, 1]; 1 on the diagonal. The rates are those of a panel in which judges count for less the more their
     votes correlate, so that many who vote nearly alike do not set the rates by which they are judged.
     """
-    return _excess(panel, dawid_skene(_share(panel, _correlation(panel) ** 4)))
+    both = _both(panel)
+    n, weighted = np.maximum(both, 1e-9), panel.weights[:, None] * panel.ones
+    # By pair of judges, on the rows on which both vote: the covariance of the votes, and the variance of the one's.
+    rate = weighted.T @ panel.cast / n
+    covariance, variance = panel.ones.T @ weighted / n - rate * rate.T, rate * (1 - rate)
+    correlation = _held(covariance, np.sqrt(variance * variance.T), both)
+    rates = dawid_skene(_share(panel, correlation**4))
+    gap = rates.hit - rates.alarm
+    within = rates.prior * rates.hit * (1 - rates.hit) + (1 - rates.prior) * rates.alarm * (1 - rates.alarm)
+    explained = rates.prior * (1 - rates.prior) * np.outer(gap, gap)
+    return _held(covariance - explained, np.sqrt(np.outer(within, within)), both)
 
 
 def count_copies(panel: Panel, found: Floats) -> Panel:
     """Return the panel in which near copies count as one judge together, given the overlap of each pair."""
-    return _share(panel, _ramp(found, *OVERLAP) * _ramp(_agreement(panel), *AGREEMENT))
+    n = np.maximum(_both(panel), 1.0)
+    equal = sum(side.T @ (panel.weights[:, None] * side) for side in (panel.ones, panel.zeros)) / n
+    at_least = equal - SURE * np.sqrt((equal * (1 - equal) + 1 / n) / n)  # the share of equal votes of each pair
+    return _share(panel, _ramp(found, *OVERLAP) * _ramp(at_least, *AGREEMENT))
 
 
 def _ramp(values: Floats, low: float, high: float) -> Floats:
@@ -321,13 +325,6 @@ def _ramp(values: Floats, low: float, high: float) -> Floats:
     found = np.clip((values - low) / (high - low), 0.0, 1.0)
     np.fill_diagonal(found, 1.0)
     return found
-
-
-def _agreement(panel: Panel) -> Floats:
-    """Return a lower bound of the share of equal votes of each pair of judges."""
-    n = np.maximum(_both(panel), 1.0)
-    equal = sum(side.T @ (panel.weights[:, None] * side) for side in (panel.ones, panel.zeros)) / n
-    return np.asarray(equal - SURE * np.sqrt((equal * (1 - equal) + 1 / n) / n))
 
 
 def _share(panel: Panel, same: Floats) -> Panel:
@@ -340,28 +337,6 @@ def _share(panel: Panel, same: Floats) -> Panel:
 def _both(panel: Panel) -> Floats:
     """Return the weight of the rows on which both of two judges vote."""
     return np.asarray(panel.cast.T @ (panel.weights[:, None] * panel.cast))
-
-
-def _covariance(panel: Panel) -> tuple[Floats, Floats, Floats]:
-    """Return covariance of votes, variance of the one's where the other votes, and weight, by pair of judges."""
-    both = _both(panel)
-    n = np.maximum(both, 1e-9)
-    weighted = panel.weights[:, None] * panel.ones
-    rate = weighted.T @ panel.cast / n
-    return panel.ones.T @ weighted / n - rate * rate.T, rate * (1 - rate), both
-
-
-def _correlation(panel: Panel) -> Floats:
-    covariance, variance, both = _covariance(panel)
-    return _held(covariance, np.sqrt(variance * variance.T), both)
-
-
-def _excess(panel: Panel, rates: Rates) -> Floats:
-    covariance, _, both = _covariance(panel)
-    gap = rates.hit - rates.alarm
-    within = rates.prior * rates.hit * (1 - rates.hit) + (1 - rates.prior) * rates.alarm * (1 - rates.alarm)
-    explained = rates.prior * (1 - rates.prior) * np.outer(gap, gap)
-    return _held(covariance - explained, np.sqrt(np.outer(within, within)), both)
 
 
 def _held(covariance: Floats, scale: Floats, both: Floats) -> Floats:

@@ -134,14 +134,20 @@ def fit_unlabeled(
     """
     matrix = checks.check_votes(votes, name="votes", voters=checks.column_names(votes))
     weights = checks.check_sample_weight(sample_weight, len(matrix))
-    names, documents = _names(voter_names, votes, matrix.shape[1]), _documents(groups, len(matrix))
+    given = checks.column_names(votes) if voter_names is None else voter_names
+    names = [str(name) for name in (range(matrix.shape[1]) if given is None else given)]
+    checks.check_consistent_length(np.asarray(names), matrix.shape[1], "voter_names")
+    documents = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    if documents is not None:
+        checks.check_consistent_length(documents, len(matrix), "groups")
     used = (weights > 0) & (matrix >= 0).any(axis=1)
     checks.check_some_votes(matrix[used])
     matrix, weights = matrix[used], weights[used]
     judges = Judges.of(matrix, weights)
     alike = overlap(judges.panel)
     panel = count_copies(judges.panel, alike)
-    blocks = _blocks(alike)
+    # Judges who vote alike are kept in the same half.
+    blocks = np.asarray(connected_components(alike > ALIKE, directed=False)[1])
     trust = _compare_halves(panel, blocks, np.random.default_rng(random_state))
     rates = dawid_skene(panel)
     mixed = judges.expand(_average(panel, rates, trust.weight))
@@ -150,21 +156,6 @@ def fit_unlabeled(
     doubts = [*trust.warnings(), *(_careless(panel, rates) if trust.weight > 0.5 else ())]
     warnings = [*_few(judges.panel), *_named(judges, panel, blocks, names), *doubts]
     return Unlabeled(linear, prior, trust.method, tuple(warnings))
-
-
-def _names(given: Sequence[str] | None, votes: npt.ArrayLike, n: int) -> list[str]:
-    found = checks.column_names(votes) if given is None else given
-    names = [str(name) for name in (range(n) if found is None else found)]
-    checks.check_consistent_length(np.asarray(names), n, "voter_names")
-    return names
-
-
-def _documents(groups: npt.ArrayLike | None, n: int) -> Positions | None:
-    if groups is None:
-        return None
-    found = np.unique(np.asarray(groups), return_inverse=True)[1]
-    checks.check_consistent_length(found, n, "groups")
-    return np.asarray(found)
 
 
 @dataclass(frozen=True)
@@ -211,11 +202,9 @@ def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -
     by_dawid_skene, by_majority = found.mean(axis=0).tolist()
     # Where it has lost its way, halves may go astray so differently that the spread alone would excuse it.
     excused = np.clip(by_dawid_skene / max(by_majority, 1e-9), 0.0, 1.0)
-    return _Trust(_clear(float(ndtr(2 * gains.mean() / spread) * excused)), by_dawid_skene, by_majority)
-
-
-def _clear(weight: float) -> float:
-    return float(np.round(weight)) if max(weight, 1 - weight) >= CLEAR else weight
+    weight = float(ndtr(2 * gains.mean() / spread) * excused)
+    weight = float(np.round(weight)) if max(weight, 1 - weight) >= CLEAR else weight
+    return _Trust(weight, by_dawid_skene, by_majority)
 
 
 def _correlations(panel: Panel, half: Mask) -> tuple[float, float]:
@@ -234,11 +223,6 @@ def _correlation(first: Floats, second: Floats, weights: Floats) -> float:
     first, second = first - np.average(first, weights=weights), second - np.average(second, weights=weights)
     scale = np.sqrt((weights @ first**2) * (weights @ second**2))
     return float(weights @ (first * second) / scale) if scale > 0 else 0.0
-
-
-def _blocks(alike: Floats) -> Positions:
-    """Return the block of each judge: judges who vote alike are kept in the same half."""
-    return np.asarray(connected_components(alike > ALIKE, directed=False)[1])
 
 
 def _average(panel: Panel, rates: Rates, weight: float) -> Linear:
@@ -304,16 +288,14 @@ def _named(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) ->
     for found in np.unique(block[block >= 0]):
         voters = np.flatnonzero(block == found)
         if len(voters) > 1:
-            yield _alike(_listed([names[i] for i in voters]), len(voters), panel.shares[blocks == found].sum())
+            alike, worth = _listed([names[i] for i in voters]), panel.shares[blocks == found].sum()
+            if len(voters) - worth < 0.5:
+                yield f"{alike} err on the same items: that they agree says less than it seems."
+            else:
+                yield f"{alike} vote too much alike: {len(voters)} count as {worth:.1f}."
     constant = np.flatnonzero(judges.judge < 0)
     if len(constant):
         yield f"{_listed([names[i] for i in constant])}: no vote, or the same for every item, which counts for nothing."
-
-
-def _alike(names: str, n: int, worth: float) -> str:
-    if n - worth < 0.5:
-        return f"{names} err on the same items: that they agree says less than it seems."
-    return f"{names} vote too much alike: {n} count as {worth:.1f}."
 
 
 def _listed(names: list[str]) -> str:

@@ -1,8 +1,8 @@
-from ._chain import AVERAGE as AVERAGE
-from ._chain import SIZES as SIZES
-from ._chain import STACK as STACK
-from ._chain import ChainOptions as ChainOptions
-from ._defaults import training_groups as training_groups
-from ._fit import SharedWork as SharedWork
 from ._fit import fit as fit
 from ._fit import fit_asked as fit_asked
+from ._regimes import AVERAGE as AVERAGE
+from ._regimes import SIZES as SIZES
+from ._regimes import STACK as STACK
+from ._regimes import ChainOptions as ChainOptions
+from ._regimes import SharedWork as SharedWork
+from ._regimes import training_groups as training_groups

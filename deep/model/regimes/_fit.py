@@ -1,56 +1,24 @@
 """One fit, from no label to many: the labels given decide how, unless a chain is asked for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import (
-    Floats,
-    Texts,
-    Votes,
-    as_numbers,
-    check_both_classes,
-    check_consistent_length,
-    check_seed,
-    check_some_votes,
-    numbered,
-    several,
-)
+from deep._util import checks
+from deep._util.checks import Texts, Votes
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model import chain, stack
-from deep.model.adaptation import MIN_DATASETS, Belief
+from deep.model import chain
+from deep.model.adaptation import Belief
 from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
-from deep.model.regimes._chain import STACK, ChainOptions, fit_chosen_chain
-from deep.model.regimes._defaults import fit_few, fit_own_labels, fit_stack, fit_votes, training_groups
+from deep.model.regimes import _regimes
+from deep.model.regimes._regimes import ChainOptions, SharedWork
 from deep.model.score import BALANCED, TIE
 from deep.records import VoteMatrix
-
-
-@dataclass(frozen=True, eq=False)
-class SharedWork:
-    """Work that several fits share, and how it is done.
-
-    Parameters
-    ----------
-    groups : array-like of shape (n_examples,), optional
-        What rows are left out with; default: :func:`training_groups`.
-    fits : mapping, optional
-        Members of the stack that were fitted already, as in :meth:`deep.model.Stack.fit`.
-    searched : sequence of Candidate, optional
-        Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
-    run : callable, optional
-        Like `map`; another one may spread the tasks over processes. The result does not depend on it.
-    """
-
-    groups: npt.ArrayLike | None = None
-    fits: "stack.Fits | None" = None
-    searched: "Sequence[chain.Candidate] | None" = None
-    run: chain.MapLike = map
 
 
 def fit(
@@ -132,8 +100,8 @@ def fit(
     >>> fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt").voter_names
     ('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4')
     """
-    ensemblers = None if ensembler is None else several(ensembler, "ensembler")
-    calibrators = None if calibrator is None else several(calibrator, "calibrator")
+    ensemblers = None if ensembler is None else checks.several(ensembler, "ensembler")
+    calibrators = None if calibrator is None else checks.several(calibrator, "calibrator")
     matrix = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes), votes)
     warn_of_copies(matrix)
     asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
@@ -169,16 +137,16 @@ def fit_asked(
 ) -> Model:
     """Fit as :func:`fit`, beside other fits that share some of the work."""
     own, n = asked.own, len(votes.labels)
-    soft = None if scores is None else as_numbers(scores, "scores")
+    soft = None if scores is None else checks.as_numbers(scores, "scores")
     if soft is not None:
-        check_consistent_length(soft, n, "scores")
+        checks.check_consistent_length(soft, n, "scores")
     groups: Texts | None = None
     if work.groups is not None:
-        group_names, position = numbered(work.groups)
+        group_names, position = checks.numbered(work.groups)
         groups = np.array(group_names, dtype=object)[position]
-        check_consistent_length(groups, n, "groups")
-    check_seed(random_state)
-    check_some_votes(votes.votes)
+        checks.check_consistent_length(groups, n, "groups")
+    checks.check_seed(random_state)
+    checks.check_some_votes(votes.votes)
     known, names, is_labeled = provenance or {}, votes.dataset_names, votes.labels >= 0
     if target is not None and target not in names:
         raise InputError(f"`target` must be a dataset of the votes. Got {target!r}.")
@@ -196,23 +164,26 @@ def fit_asked(
     every = bool(is_training.all())
     training = votes if every else votes.rows(is_training)
     training_scores = soft if soft is None or every else soft[is_training]
-    check_both_classes(training.labels, training.datasets)
-    check_some_votes(training.votes)
+    checks.check_both_classes(training.labels, training.datasets)
+    checks.check_some_votes(training.votes)
     if groups is not None:
         groups = groups[is_training]
     if asked.asked and own is None:
-        model = fit_chosen_chain(
-            training, asked, known, random_state=random_state, run=work.run, groups=groups, searched=work.searched
-        )
+        model = _regimes.fit_chosen_chain(training, asked, known, groups, random_state, work)
     else:
-        groups = training_groups(training, random_state=random_state) if groups is None else groups
-        model = _fit_stack_or_average(training, training_scores, score_names, groups, known, own, random_state, work)
+        groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
+        model = _regimes.fit_stack_or_average(
+            training, training_scores, score_names, groups, known, own, random_state, work
+        )
     model = model.believing(share)
     if target is None:
         return _deciding(model, decide, model.cells.patterns)
     is_target = votes.datasets == target
     target_scores = soft[is_target] if soft is not None and model.score_names else None
-    return _adapted(model, votes.rows(is_target), target, target_scores, decide=decide)
+    rows = votes.rows(is_target)
+    return model.adapted(
+        rows, rows.labels, scores=target_scores, documents=rows.document_ids, target=target, decide=decide
+    )
 
 
 def _fit_on_target_alone(
@@ -225,42 +196,16 @@ def _fit_on_target_alone(
 ) -> Model:
     """Fit on the user's own votes, with some labels of them or none."""
     if target is None or not (votes.labels >= 0).any():
-        model = fit_votes(votes, known, random_state=random_state).believing(share)
+        model = _regimes.fit_votes(votes, known, random_state=random_state).believing(share)
         return _deciding(model, decide, votes.votes, by_votes=True)
     rows = votes.rows(votes.datasets == target)
     if not chain.enough_for_folds(rows):
-        model = fit_votes(votes, known, random_state=random_state).believing(share)
-        return _deciding(_adapted(model, rows, target, decide=decide), None, rows.votes, by_votes=True)
-    model = fit_own_labels(rows, known, random_state=random_state).believing(share)
+        model = _regimes.fit_votes(votes, known, random_state=random_state).believing(share)
+        adapted = model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
+        return _deciding(adapted, None, rows.votes, by_votes=True)
+    model = _regimes.fit_own_labels(rows, known, random_state=random_state).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
     return _deciding(model, decide, rows.votes)
-
-
-def _fit_stack_or_average(
-    training: VoteMatrix,
-    scores: Floats | None,
-    score_names: Sequence[str],
-    groups: Texts,
-    known: Mapping[str, object],
-    own: str | None,
-    random_state: int,
-    work: SharedWork,
-) -> Model:
-    """Fit the stack, or the average where datasets are few."""
-    names: tuple[str, ...] = ()
-    if scores is not None:
-        names = tuple(score_names) or tuple(f"score {j + 1}" for j in range(scores.shape[1]))
-        if len(names) != scores.shape[1]:
-            raise InputError(f"`score_names` must be one a column of `scores`, {scores.shape[1]}. Got {len(names)}.")
-    n = len(numbered(groups)[0])
-    if own == STACK and n < MIN_DATASETS:
-        raise InputError(f"`ensembler` must not be 'Stack' of fewer than {MIN_DATASETS} labeled datasets. Got {n}.")
-    if own == STACK or (own is None and n >= MIN_DATASETS):
-        return fit_stack(
-            training, scores, names, groups, known, random_state=random_state, fits=work.fits, run=work.run
-        )
-    notes = [] if scores is None else [f"Scores were not used: that takes {MIN_DATASETS} labeled datasets."]
-    return fit_few(training, groups, known, random_state=random_state, notes=notes)
 
 
 def _deciding(model: Model, decide: str | None, votes: Votes, *, by_votes: bool = False) -> Model:
@@ -279,9 +224,3 @@ def _deciding(model: Model, decide: str | None, votes: Votes, *, by_votes: bool 
     against = (ones != zeros) & (scores.decisions != ones)
     is_off = np.ptp(scores.p_uniform) < TIE or (by_votes and against.any())
     return model.deciding("accuracy") if is_off else model
-
-
-def _adapted(
-    model: Model, rows: VoteMatrix, name: str, scores: Floats | None = None, *, decide: str | None = None
-) -> Model:
-    return model.adapted(rows, rows.labels, scores=scores, documents=rows.document_ids, target=name, decide=decide)

@@ -17,6 +17,9 @@ from deep.model.linear import LabeledRows, Linear, Rows
 SHARE_CLIP = 0.01
 """A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme."""
 
+LEAST_SCALE = 1e-9
+"""A scorer whose log-odds vary less does not vary: what is left is rounding, and a score divided by it blows up."""
+
 MAX_KNOTS = 500
 
 Knots = tuple[Floats, Floats]
@@ -77,7 +80,7 @@ def fit_standardizer(scores: Floats, weights: Floats) -> Standardizer:
     centre = (np.where(known, values, 0.0) * weights[:, None]).sum(axis=0) / total
     apart = np.where(known, values - centre, 0.0)
     scale = np.sqrt((apart**2 * weights[:, None]).sum(axis=0) / total)
-    return Standardizer(knots, centre, np.where(scale > 0, scale, 1.0))
+    return Standardizer(knots, centre, np.where(scale > LEAST_SCALE, scale, 1.0))
 
 
 def log_odds_of(scores: Floats, columns: Sequence[int], knots: Sequence[Knots]) -> Floats:

@@ -107,13 +107,12 @@ def test_recommendation_follows_the_criterion(votes):
 def test_a_fold_is_judged_without_its_own_labels(votes, calibrator):
     """Turning the labels of one dataset round changes nothing in the probabilities it is judged by."""
     from deep.model import grid_search
-    from deep.model.chain._grid import _cross_fitted, _without_the_judged_fold
+    from deep.model.chain._grid import calibrate
 
     def judged(matrix):
         training = training_set(matrix, RECIPES["deep"])
         found = grid_search("LogisticRegression", training, grid={"C": (0.01,)})
-        pairs = _without_the_judged_fold(found, training, 0)
-        inner = _cross_fitted(calibrator, found.oof, pairs, training, training.weights())
+        ((_, inner, _),) = calibrate(found, training, np.array([0.5]), [calibrator], RECIPES["deep"], 0)
         return inner[:, training.cells.groups.index("b")]
 
     held = votes.datasets == "b"

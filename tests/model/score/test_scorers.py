@@ -159,3 +159,12 @@ def test_scorers_are_frozen():
     scorer = VoteSum(Linear(0.0, np.ones(1), -np.ones(1)))
     with pytest.raises(FrozenInstanceError):
         scorer.linear = None
+
+
+def test_a_scorer_that_never_varied_is_not_blown_up():
+    """The mean of equal numbers rounds, and a score that differs at last was divided by what is left of it."""
+    for seed in range(50):
+        weights = np.random.default_rng(seed).random(900)
+        standardised = fit_standardizer(np.full((900, 1), 0.3), weights)(np.array([[0.3], [0.9]]))
+        assert np.abs(standardised[0]).max() < 1e-9
+        assert 1 < standardised[1, 0] < 10

@@ -10,8 +10,7 @@ from sklearn.linear_model import LogisticRegression as Ridge
 
 from deep.ensembles import RandomForest
 from deep.model.linear import LabeledRows, Rows, fit_best_judge, fit_majority, fit_ridge
-from deep.model.stack import MEMBERS, members_for
-from deep.model.stack._members import SIMPLE, simple_members
+from deep.model.stack import MEMBERS, SIMPLE, members_for, simple_members
 
 
 def panel(seed, n_datasets=3, n=40, n_voters=3, n_scorers=0):

@@ -6,9 +6,8 @@ import numpy as np
 
 from deep.evaluate import fit_report
 from deep.model import fit
-from deep.model.linear import LabeledRows
-from deep.model.stack import MOST_ROWS, Stack, sample_rows
-from deep.model.stack import _members as sample
+from deep.model.linear import MOST_ROWS, LabeledRows, _average, sample_rows
+from deep.model.stack import Stack
 from deep.records import VoteMatrix
 
 
@@ -87,7 +86,7 @@ def test_nan_of_any_bits_and_minus_zero_are_one():
     odd = np.array([0x7FF8000000000001, 0x8000000000000000], dtype=np.uint64).view(np.float64)
     plain = replace(rows, scores=np.tile([np.nan, 0.0, 0.5], (4, 1)))
     other = replace(rows, scores=np.tile([odd[0], odd[1], 0.5], (4, 1)))
-    np.testing.assert_array_equal(sample.row_hashes(plain), sample.row_hashes(other))
+    np.testing.assert_array_equal(_average.row_hashes(plain), _average.row_hashes(other))
 
 
 def test_a_stack_of_a_sample_is_near_that_of_all_rows(monkeypatch):
@@ -96,7 +95,7 @@ def test_a_stack_of_a_sample_is_near_that_of_all_rows(monkeypatch):
     given = {"groups": rows.groups.astype(str), "scores": rows.scores}
     new = panel(500, seed=9)
     whole = Stack().fit(rows.votes, rows.labels, **given).score(new.votes, scores=new.scores)
-    monkeypatch.setattr("deep.model.stack._members.sample_rows.__defaults__", (2_000,))
+    monkeypatch.setattr("deep.model.linear.sample_rows.__defaults__", (2_000,))
     part = Stack().fit(rows.votes, rows.labels, **given).score(new.votes, scores=new.scores)
     assert 0 < np.abs(whole.p_consistent - part.p_consistent).mean() < 0.02
 
@@ -109,7 +108,7 @@ def test_a_model_of_a_sample_is_written_down(monkeypatch, tmp_path):
         drawn.append(sample_rows(rows, 2_000))
         return drawn[-1]
 
-    monkeypatch.setattr("deep.model.stack._stack.sample_rows", few)
+    monkeypatch.setattr("deep.model.linear.sample_rows", few)
     rows = panel(12_000)
     ids = list(map(str, range(12_000)))
     votes = VoteMatrix(rows.votes, ids, ["a", "b"], rows.groups.astype(str), rows.labels)

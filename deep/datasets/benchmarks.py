@@ -111,15 +111,13 @@ class Benchmark:
         return [] if self.any_file and len(absent) < len(needed) else absent
 
 
-def _file(entry: JsonObject, raw: str) -> BenchmarkFile:
-    url = None if "by_hand" in entry else entry.pop("raw", raw) + entry["name"]
-    return BenchmarkFile(url=url, **entry)
-
-
 def _benchmark(name: str, entry: JsonObject) -> Benchmark:
     """Return a benchmark, whose reader is a guest's."""
-    raw = entry.pop("raw", "")
-    entry["files"] = tuple(_file(file, raw) for file in entry["files"])
+    raw, files = entry.pop("raw", ""), []
+    for file in entry["files"]:
+        url = None if "by_hand" in file else file.pop("raw", raw) + file["name"]
+        files.append(BenchmarkFile(url=url, **file))
+    entry["files"] = tuple(files)
     entry["datasets"] = tuple(entry.get("datasets", ()))
     entry["read"] = partial(_call_part, entry["read"], **entry.pop("options", {}))
     entry["count"] = partial(_call_part, entry["count"]) if "count" in entry else None
@@ -131,7 +129,7 @@ def _call_part(part: str, /, *args: Any, **options: Any) -> Any:
     return load_part(part)(*args, **options)
 
 
-_TOML = files("deep.datasets.benchmarks").joinpath("benchmarks.toml").read_text(encoding="utf-8")
+_TOML = files("deep.datasets").joinpath("benchmarks.toml").read_text(encoding="utf-8")
 BENCHMARKS = {name: _benchmark(name, entry) for name, entry in tomllib.loads(_TOML).items()}
 """All benchmarks by name, sorted."""
 
@@ -181,16 +179,14 @@ def homes() -> list[Path]:
     ``DEEP_DATA_HOME`` where it is set, then the user's cache folder.
     """
     given = os.environ.get("DEEP_DATA_HOME")
-    return [*([Path(given)] if given else []), _cache_folder()]
-
-
-def _cache_folder() -> Path:
-    """Return deep's folder where this system keeps what can be downloaded again."""
+    # Where this system keeps what can be downloaded again.
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "deep"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "deep" / "deep" / "Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "deep"
+        cache = Path.home() / "Library" / "Caches" / "deep"
+    elif sys.platform == "win32":
+        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "deep" / "deep" / "Cache"
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "deep"
+    return [*([Path(given)] if given else []), cache]
 
 
 def find_folder(benchmark: Benchmark) -> Path | None:

@@ -1,6 +1,10 @@
-"""Many ways to aggregate, weighted by how well each transfers to datasets it was not fitted on."""
+"""Many ways to aggregate, weighted by how well each transfers to datasets it was not fitted on.
 
-from collections.abc import Mapping, Sequence
+A member is fitted on labeled datasets and turns the judges' votes and scores into one log-odds a row. None looks at how
+the votes of a new dataset are distributed: docs/decisions/0011-one-model.md says what those that did were worth.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -13,13 +17,103 @@ from sklearn.utils.validation import check_is_fitted
 
 from deep._util import checks
 from deep._util.checks import Floats, Weights
+from deep.ensembles import RandomForest
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model import adaptation
+from deep.model import adaptation, linear, score
 from deep.model.chain import MapLike, grouped
 from deep.model.linear import LabeledRows, Rows
-from deep.model.score import Blend, Part, Scorer, Scores, VoteForest
-from deep.model.stack._members import MEMBERS, members_for, sample_rows, simple_members
+from deep.model.score import Blend, Part, Scorer, Scores, VoteForest, VoteSum
+
+Member = Callable[[LabeledRows, int], Scorer]
+"""From labeled datasets and a seed to a scorer."""
+
+N_TOP = 4
+"""How many scorers the member of few scores looks at."""
+
+FOREST_ROWS = 300
+"""Most rows of a dataset and class that the forest on scores is grown on."""
+
+
+def _forest_votes(train: LabeledRows, seed: int) -> Scorer:
+    model = RandomForest(100, max_depth=5, random_state=seed)
+    model.fit(train.votes, train.labels, sample_weight=train.balanced())
+    return VoteForest(score.Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0]))
+
+
+def _linear_scores(train: LabeledRows, columns: list[int]) -> Scorer:
+    """Fit a ridge logistic regression on standardised scores."""
+    from sklearn.linear_model import LogisticRegression as Ridge
+
+    weights = train.balanced()
+    standardized = score.fit_standardizer(train.scores[:, columns], weights)
+    # A mean loss beside a penalty of 1 / 200: how hard it pulls depends neither on rows nor on their weights.
+    model = Ridge(C=100.0 / weights.sum(), max_iter=500)
+    model.fit(standardized(train.scores[:, columns]), train.labels, sample_weight=weights)
+    return score.ScoreSum(tuple(columns), standardized, float(model.intercept_[0]), model.coef_[0])
+
+
+def _forest_scores(train: LabeledRows, seed: int) -> Scorer:
+    from sklearn.ensemble import RandomForestClassifier
+
+    # At most `FOREST_ROWS` rows of every dataset and class, drawn at random.
+    rng = np.random.default_rng(seed)
+    code = 2 * train.groups + train.labels
+    drawn = [rng.permutation(np.flatnonzero(code == one))[:FOREST_ROWS] for one in np.unique(code)]
+    rows = train.rows(np.sort(np.concatenate(drawn)))
+    standardized = score.fit_standardizer(rows.scores, rows.balanced())
+    model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=seed)
+    model.fit(standardized(rows.scores), rows.labels, sample_weight=rows.balanced())
+    return score.ScoreForest(
+        standardized, score.Trees.from_sklearn([one.tree_ for one in model.estimators_], _share_of_ones)
+    )
+
+
+def _share_of_ones(tree: object) -> Floats:
+    values = np.asarray(getattr(tree, "value"))[:, 0, :]  # noqa: B009 - scikit-learn ships no types
+    return np.asarray(values[:, 1] / values.sum(axis=1))
+
+
+MEMBERS: dict[str, Member] = {
+    "best-judge": lambda train, _: VoteSum(linear.fit_best_judge(train)),
+    "best-score": lambda train, _: _linear_scores(train, score.strongest(train, 1)),
+    "forest-scores": _forest_scores,
+    "forest-votes": _forest_votes,
+    "logistic-scores": lambda train, _: _linear_scores(train, list(range(train.scores.shape[1]))),
+    "logistic-top-scores": lambda train, _: _linear_scores(train, score.strongest(train, N_TOP)),
+    "majority": lambda train, _: VoteSum(linear.fit_majority(train)),
+    "ridge-votes": lambda train, _: VoteSum(linear.fit_ridge(train)),
+}
+"""Every member by name."""
+
+NEEDS_SCORES = ("best-score", "forest-scores", "logistic-scores", "logistic-top-scores")
+
+SIMPLE = ("best-judge", "majority", "ridge-votes")
+"""Members on votes in which little is chosen."""
+
+SIMPLE_WITH_SCORES = ("best-score",)
+
+
+def members_for(n_scorers: int) -> tuple[str, ...]:
+    """Return the members that can be fitted on votes and so many scorers.
+
+    Examples
+    --------
+    >>> members_for(0)
+    ('best-judge', 'forest-votes', 'majority', 'ridge-votes')
+    """
+    return tuple(
+        name
+        for name in sorted(MEMBERS)
+        if (n_scorers or name not in NEEDS_SCORES) and (n_scorers > 1 or name != "logistic-top-scores")
+    )
+
+
+def simple_members(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the members towards which weights are drawn: all where none of them is simple."""
+    known = SIMPLE_WITH_SCORES if "best-score" in names else SIMPLE
+    return tuple(name for name in names if name in known) or tuple(names)
+
 
 FormKey = tuple[str, bool]
 """A member, and whether its dataset context is used."""
@@ -212,20 +306,28 @@ class Stack(BaseEstimator):
         self, held: "Sequence[_HeldOut]", forms: "Mapping[FormKey, _Form]", names: Sequence[str], slope: float
     ) -> None:
         """Learn from datasets left out how far P was off there."""
-        sums = [_combined(i, one, forms, self.form_weights_) for i, one in enumerate(held)]
-        profiles = [
-            adaptation.profile_of(slope * z, one.ones + one.zeros) for (z, _), one in zip(sums, held, strict=True)
-        ]
+        # Log-odds by all forms, none of which saw the dataset, what its contexts add to them, and how good both are.
+        sums, profiles, inner = [], [], []
+        for i, one in enumerate(held):
+            z, offset = np.zeros(len(one.ones)), 0.0
+            for (name, use), weight in self.form_weights_.items():
+                align = forms[name, use].without[i]
+                z += weight * align.slope * one.raw[name]
+                offset += weight * (align.intercept + align.context * one.points[name].context)
+            sums.append((z, offset))
+            profiles.append(adaptation.profile_of(slope * z, one.ones + one.zeros))
+            rows = adaptation.LeftOut(z + offset, one.ones, one.zeros)
+            share_1, share_0 = rows.classes()
+            accuracy = float(share_1 @ (rows.score >= 0) + share_0 @ (rows.score < 0)) / 2
+            inner.append((adaptation.balanced_log_loss(rows.score, rows), accuracy))
         priors = self.prior_.left_out(profiles)
-        rows = [
+        moved = [
             adaptation.LeftOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
             for (z, _), prior, one in zip(sums, priors, held, strict=True)
         ]
         self.thresholds_ = [float(prior.line(-slope * offset)) for (_, offset), prior in zip(sums, priors, strict=True)]
-        found = [z + offset for z, offset in sums]
-        self.misfit_ = adaptation.learn_misfit(rows)
-        self.left_out_ = dict(zip(names, (one.merged() for one in rows), strict=True))
-        inner = [_balanced_scores(z, one.ones, one.zeros) for z, one in zip(found, held, strict=True)]
+        self.misfit_ = adaptation.learn_misfit(moved)
+        self.left_out_ = dict(zip(names, (one.merged() for one in moved), strict=True))
         self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
 
 
@@ -276,7 +378,7 @@ def _held(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
         name: scorer(Rows.from_arrays(patterns))[where] if isinstance(scorer, VoteForest) else scorer(rows)
         for name, scorer in fitted.items()
     }
-    points = {name: adaptation.LeftOut.from_rows(score, ones, zeros) for name, score in raw.items()}
+    points = {name: adaptation.LeftOut.from_rows(z, ones, zeros) for name, z in raw.items()}
     return _HeldOut(ones, zeros, where, raw, points)
 
 
@@ -290,18 +392,6 @@ def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _For
         adaptation.balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)
     ]
     return _Form(adaptation.fit_alignment(points, use_context=use_context), without, losses)
-
-
-def _combined(
-    i: int, one: _HeldOut, forms: Mapping[FormKey, _Form], weights: Mapping[FormKey, float]
-) -> tuple[Floats, float]:
-    """Return the i-th dataset's log-odds by all forms, none of which saw it, and what its contexts add to them."""
-    z, offset = np.zeros(len(one.ones)), 0.0
-    for (name, use), weight in weights.items():
-        align = forms[name, use].without[i]
-        z += weight * align.slope * one.raw[name]
-        offset += weight * (align.intercept + align.context * one.points[name].context)
-    return z, offset
 
 
 def labeled_rows(
@@ -326,29 +416,9 @@ def labeled_rows(
     checks.check_both_classes(rows.labels, np.array(names, dtype=object)[codes], name="y")
     last = np.full(int(rows.groups.max()) + 1, -1)
     last[rows.groups] = codes  # of datasets that share a fold, the last row's names it
-    return in_order(sample_rows(rows)), {code: names[at] for code, at in enumerate(last.tolist()) if at >= 0}
-
-
-def in_order(train: LabeledRows) -> LabeledRows:
-    """Return rows in an order that depends on their content alone, equal ones without scores merged."""
-    if train.scores.shape[1]:
-        keys = [*train.scores.T[::-1], *train.votes.T[::-1], train.labels, train.groups]
-        return train.rows(np.lexsort(keys))
-    patterns, where = distinct_patterns(train.votes)
-    n_groups = int(train.groups.max()) + 1
-    cell = (train.groups * 2 + train.labels) * len(patterns) + where
-    counts = checks.weigh(cell, train.weights, 2 * n_groups * len(patterns))
-    kept = np.flatnonzero(counts)
-    code, pattern = kept // len(patterns), kept % len(patterns)
-    votes, labels = patterns[pattern], (code % 2).astype(np.int8)
-    return LabeledRows(votes, np.empty((len(kept), 0)), counts[kept], labels, code // 2)
-
-
-def _balanced_scores(log_odds: Floats, ones: Floats, zeros: Floats) -> tuple[float, float]:
-    """Return log loss and balanced accuracy of log-odds on one dataset, both classes weighing the same."""
-    one = adaptation.LeftOut(log_odds, ones, zeros)
-    share_1, share_0 = one.classes()
-    return adaptation.balanced_log_loss(log_odds, one), float(share_1 @ (log_odds >= 0) + share_0 @ (log_odds < 0)) / 2
+    return linear.in_order(linear.sample_rows(rows)), {
+        code: names[at] for code, at in enumerate(last.tolist()) if at >= 0
+    }
 
 
 @dataclass(frozen=True, eq=False)

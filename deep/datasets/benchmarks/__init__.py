@@ -1,5 +1,0 @@
-"""Published benchmarks, each read in the layout that its authors publish."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,596 @@
+"""The five fits, each from rows to a model: a stack, an average, votes alone, own labels, or a chain asked for.
+
+All of them end in `finish`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import repeat
+
+import numpy as np
+import numpy.typing as npt
+
+from deep import calibration, ensembles
+from deep._util.checks import Floats, Texts, check_choice, numbered
+from deep._util.odds import expit, logit
+from deep.exceptions import InputError
+from deep.features import Cells, distinct_patterns
+from deep.model import adaptation, chain, file, linear, stack
+from deep.model.adaptation import FixedPrior, LeftOut, LeftOutRows, Misfit, learn_line, learn_misfit, profile_of
+from deep.model.file import Model
+from deep.model.linear import LabeledRows, Linear, Rows
+from deep.model.score import Blend, Part, VoteSum
+from deep.records import VoteMatrix
+
+
+def finish(
+    blend: Blend,
+    prior_rule: adaptation.PriorRule,
+    misfit: Misfit,
+    contexts: Floats,
+    left_out: Mapping[str, LeftOut],
+    thresholds: Sequence[float],
+    cells: Cells,
+    chosen: Mapping[str, object],
+    *,
+    method: str,
+    provenance: Mapping[str, object],
+    notes: Sequence[str] = (),
+    score_names: tuple[str, ...] = (),
+    target: str | None = None,
+) -> Model:
+    """Return the model of a fit, with its report.
+
+    Parameters
+    ----------
+    blend, prior_rule, misfit, contexts, score_names, target
+        As in :class:`deep.model.Model`.
+    left_out : mapping of str to LeftOut
+        By dataset: log-odds of P at the estimated prior by fits without its rows.
+    thresholds : sequence of float
+        The log-odds of those priors.
+    cells : Cells
+        Training cells, by dataset; their voters are those of the model.
+    chosen : mapping
+        What was fitted, and how it was chosen.
+    method : str
+    provenance : mapping
+        `voters` by name, `licences` by dataset, and whatever else is known.
+    notes : sequence of str
+        Sentences for the reader.
+    """
+    # P is scored at the estimated prior, decisions at equal class weights.
+    scores = {name: _scores(one, at) for (name, one), at in zip(left_out.items(), thresholds, strict=True)}
+    metrics = next(iter(scores.values()), {})
+    means = {metric: float(np.mean([row[metric] for row in scores.values()])) for metric in metrics}
+
+    licences = provenance.get("licences")
+    known = licences if isinstance(licences, Mapping) else {}
+    labeled = method != "votes"  # whose cells are counted under label 0
+    datasets = {
+        name: {
+            "n": int(size.sum()),
+            "n_consistent": int(size[1]) if labeled else None,
+            "prior": float(size[1] / size.sum()) if labeled else None,
+            "licence": known.get(name),
+        }
+        for name, size in zip(cells.groups, cells.counts.sum(axis=0), strict=True)
+    }
+    report = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "chosen": dict(chosen),
+        "left_out_scores": {"datasets": scores, "mean": means},
+        "notes": list(notes),
+        "training_datasets": datasets,
+        "versions": file.library_versions(),
+        "provenance": {name: value for name, value in provenance.items() if name not in ("licences", "voters")},
+    }
+    return Model(
+        voters=file.voters_of(cells.voter_names, provenance),
+        score_names=score_names,
+        method=method,
+        blend=blend,
+        prior_rule=prior_rule,
+        misfit=misfit,
+        contexts=contexts,
+        cells=cells,
+        left_out=left_out,
+        report=report,
+        target=target,
+    )
+
+
+def _scores(one: LeftOut, threshold: float) -> dict[str, float]:
+    """Return the metrics of P at the estimated prior, and of decisions at equal class weights."""
+    p, uniform = expit(one.score), one.score - threshold
+    label = np.repeat([1, 0], len(p))
+    weights = np.concatenate([one.ones, one.zeros])
+    counted = weights > 0
+    y, twice, w = label[counted], np.tile(p, 2)[counted], weights[counted]
+    metrics = calibration.evaluate(y, twice, sample_weight=w, n_bins=calibration.DEFAULT_BINS, n_draws=0)
+    balanced = calibration.balanced_accuracy(y, np.tile(uniform >= 0, 2)[counted], sample_weight=w)
+    rows = np.rint(one.ones + one.zeros)  # of a weighted sample, the rows that it stands for are about so many
+    floor = calibration.ece_noise_floor(p, n_bins=calibration.DEFAULT_BINS, sample_weight=rows, n_draws=0).mean
+    rest = {name: metrics[name] for name in ("auroc", "log_loss", "ece")}
+    return {"balanced_accuracy": balanced, **rest, "ece_floor": floor}
+
+
+def mean_contexts(blend: Blend, datasets: Sequence[Rows]) -> Floats:
+    """Return the contexts of the mean training dataset."""
+    return np.asarray(np.mean([blend.contexts(blend.raw(one), one.weights) for one in datasets], axis=0))
+
+
+def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state: int = 0) -> Texts:
+    """Return the group that each labeled row is left out with: its dataset, or all that share documents with it."""
+    names, codes = numbered(votes.datasets)
+    if len(names) == 1:
+        return votes.datasets
+    recipe = chain.RECIPES["deep"]
+    folds = chain.inner_folds(
+        votes, recipe, by_family=by_family, random_state=random_state, limit=chain.STACK_FOLDS
+    ).of_row
+    pairs = np.unique(folds * len(names) + codes).tolist()
+    first = {pair // len(names): names[pair % len(names)] for pair in reversed(pairs)}
+    of_fold = np.array([first.get(fold, "") for fold in range(max(first) + 1)], dtype=object)
+    return np.asarray(of_fold[folds])
+
+
+def training_cells(votes: VoteMatrix) -> Cells:
+    """Return the training rows counted by dataset."""
+    return Cells.from_rows(votes.votes, labels=votes.labels, groups=votes.datasets, voter_names=votes.voter_names)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedWork:
+    """Work that several fits share, and how it is done.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_examples,), optional
+        What rows are left out with; default: :func:`training_groups`.
+    fits : mapping, optional
+        Members of the stack that were fitted already, as in :meth:`deep.model.Stack.fit`.
+    searched : sequence of Candidate, optional
+        Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
+    run : callable, optional
+        Like `map`; another one may spread the tasks over processes. The result does not depend on it.
+    """
+
+    groups: npt.ArrayLike | None = None
+    fits: "stack.Fits | None" = None
+    searched: "Sequence[chain.Candidate] | None" = None
+    run: chain.MapLike = map
+
+
+def fit_stack_or_average(
+    votes: VoteMatrix,
+    scores: Floats | None,
+    score_names: Sequence[str],
+    groups: Texts,
+    provenance: Mapping[str, object],
+    own: str | None,
+    random_state: int,
+    work: SharedWork,
+) -> Model:
+    """Fit the stack on labeled rows, or the average where datasets are few, and draw up its model."""
+    columns: tuple[str, ...] = ()
+    if scores is not None:
+        columns = tuple(score_names) or tuple(f"score {j + 1}" for j in range(scores.shape[1]))
+        if len(columns) != scores.shape[1]:
+            raise InputError(f"`score_names` must be one a column of `scores`, {scores.shape[1]}. Got {len(columns)}.")
+    n, least = len(numbered(groups)[0]), adaptation.MIN_DATASETS
+    if own == STACK and n < least:
+        raise InputError(f"`ensembler` must not be 'Stack' of fewer than {least} labeled datasets. Got {n}.")
+    if own == AVERAGE or n < least:
+        unused = [] if scores is None else [f"Scores were not used: that takes {least} labeled datasets."]
+        return fit_few(votes, groups, provenance, random_state=random_state, notes=unused)
+    rows, names = stack.labeled_rows(votes.votes, votes.labels, groups, None, scores)
+    fits = work.fits or stack.share_fits(rows, names, random_state=random_state, run=work.run).without()
+    fitted = stack.Stack(random_state=random_state).fit_rows(rows, names, fits)
+    inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
+    sampled = scores is not None and len(scores) > linear.MOST_ROWS
+    notes = [chain.grouped_note(len(votes.dataset_names)), linear.sample_note(len(votes.labels)) if sampled else None]
+    return finish(
+        fitted.blend_,
+        fitted.prior_,
+        fitted.misfit_,
+        fitted.contexts_,
+        fitted.left_out_,
+        fitted.thresholds_,
+        training_cells(votes),
+        {"ensembler": "Stack", "weights": fitted.weights_, "inner": inner},
+        method="stack",
+        provenance=provenance,
+        notes=[note for note in notes if note],
+        score_names=columns,
+    )
+
+
+def fit_few(
+    votes: VoteMatrix,
+    groups: Texts,
+    provenance: Mapping[str, object],
+    *,
+    random_state: int,
+    notes: Sequence[str] = (),
+) -> Model:
+    """Average three simple ways to add up votes, without any choice, and draw up the model."""
+    names, rows = np.unique(groups), LabeledRows.of(votes, groups)
+    datasets = [rows.only(group) for group in rows.present()]
+    scorer = VoteSum(linear.fit_average(linear.in_order(rows)))
+    slope, rule = learn_line([LeftOut.from_rows(scorer(one), *one.of_classes()) for one in datasets])
+
+    # Log-odds by fits that never saw the rows: without their dataset, or without their fold where it is the only one.
+    held: list[tuple[LabeledRows, Floats]] = []
+    if len(names) > 1:
+        averages = [linear.fit_average(linear.in_order(rows.without(group))) for group in rows.present()]
+        held = [(one, average.log_odds(one.votes)) for one, average in zip(datasets, averages, strict=True)]
+    elif chain.enough_for_folds(votes):
+        folds = chain.row_folds(votes, random_state)
+        log_odds = np.empty(len(folds))
+        for fold in np.unique(folds):
+            average = linear.fit_average(linear.in_order(rows.rows(folds != fold)))
+            log_odds[folds == fold] = average.log_odds(votes.votes[folds == fold])
+        held = [(rows, log_odds)]
+
+    # Their prior is estimated as that of a new dataset is.
+    points = [LeftOutRows(slope * z, *one.of_classes(), distinct_patterns(one.votes)[1]) for one, z in held]
+    priors = rule.left_out([profile_of(one.log_odds, one.ones + one.zeros) for one in points])
+    moved = [replace(one, log_odds=prior.line(one.log_odds)) for one, prior in zip(points, priors, strict=True)]
+    blend = Blend((Part("average", scorer, slope=slope),))
+    what = "one labeled dataset" if len(names) == 1 else f"{len(names)} labeled datasets"
+    scored = " Its scores are of rows left out in five folds, not of another dataset." if len(names) == 1 else ""
+    note = f"With {what} nothing is chosen: best judge, majority and ridge regression are averaged.{scored}"
+    return finish(
+        blend,
+        rule,
+        # Rows left out of one dataset do not tell how far off P is on another.
+        learn_misfit(moved if len(names) > 1 else []),
+        mean_contexts(blend, datasets),
+        {str(name): one.merged() for name, one in zip(names, moved, strict=False)},
+        [prior.threshold for prior in priors],
+        training_cells(votes),
+        {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]},
+        method="average",
+        provenance=provenance,
+        notes=[note, *notes],
+    )
+
+
+MISFIT = ((1.0, 0.0), (0.0, 0.15))
+"""Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label."""
+
+NONE = "No row is labeled: P is learned from the votes alone, and nothing shows how far it is off."
+FEW = (
+    "Too few rows, or too few documents, of either class are labeled to learn from: P is learned from the votes, and "
+    "corrected by the labels."
+)
+
+
+def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
+    """Learn from votes without labels, all datasets as one, and draw up the model."""
+    fitted = linear.fit_unlabeled(
+        votes.votes, voter_names=votes.voter_names, groups=votes.document_ids, random_state=random_state
+    )
+    blend = Blend((Part(fitted.method, VoteSum(fitted.linear)),))
+    # Cells are counted by label, and no label is known: all stand under 0.
+    unlabeled = replace(votes, labels=np.zeros(len(votes.labels), dtype=np.int8))
+    return finish(
+        blend,
+        FixedPrior(fitted.prior),
+        Misfit(np.array([0.0, 1.0]), np.array(MISFIT), 0),
+        mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
+        {},
+        [],
+        training_cells(unlabeled),
+        {"ensembler": "Votes", "found": fitted.method},
+        method="votes",
+        provenance=provenance,
+        notes=[FEW if (votes.labels >= 0).any() else NONE, *fitted.warnings],
+    )
+
+
+FIRST = "average"
+"""Taken unless another is better by more than one standard error of the difference."""
+
+
+def _naive_bayes(train: LabeledRows) -> Linear:
+    model = ensembles.BernoulliNB().fit(train.votes, train.labels, sample_weight=train.balanced())
+    zeros, ones = model.vote_log_odds_
+    return Linear(0.0, ones, zeros)
+
+
+def _logistic(train: LabeledRows) -> Linear:
+    model = ensembles.LogisticRegression().fit(train.votes, train.labels, sample_weight=train.balanced())
+    return Linear.signed(model.intercept_, model.coef_)
+
+
+CANDIDATES: dict[str, Callable[[LabeledRows], Linear]] = {
+    FIRST: linear.fit_average,
+    "best-judge": linear.fit_best_judge,
+    "logistic-votes": _logistic,
+    "majority": linear.fit_majority,
+    "naive-bayes": _naive_bayes,
+    "ridge-votes": linear.fit_ridge,
+}
+
+
+def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
+    """Learn from the labeled rows of one dataset, a random sample of it, and draw up its model."""
+    labeled = votes.rows(votes.labels >= 0)
+    (name,) = votes.dataset_names
+    rows = LabeledRows.of(labeled)
+    folds = chain.row_folds(labeled, random_state)
+    losses = {key: _losses(rows, folds, fit) for key, fit in CANDIDATES.items()}
+    best = _choose(losses, folds)
+    honest, spread = _nested(rows, folds)
+    # The share of the whole dataset, with an interval that knows of documents.
+    shares = adaptation.estimate_share(np.full(len(votes.labels), 0.5), votes.labels, documents=votes.document_ids)
+    plain = next(share for share in shares if share.method == adaptation.PLAIN)
+    prior = adaptation.PriorEstimate(plain.estimate, plain.low, plain.high)
+    shift = float(logit(prior.estimate))
+    # Log-odds of rows that neither a fit nor the choice of it saw tell how steep P may be.
+    few = adaptation.FewLabels(adaptation.learn_misfit([])).fit(
+        expit(honest + shift), labeled.labels, documents=labeled.document_ids
+    )
+    intercept, slope = few.coef_.tolist()
+    part = Part(best, VoteSum(CANDIDATES[best](linear.in_order(rows))), intercept + (slope - 1) * shift, slope)
+    blend = Blend((part,))
+    moved = intercept + slope * (honest + shift)
+    note = f"Scores are of rows that neither the fit nor the choice saw: five folds of {len(folds)} labeled rows."
+    return finish(
+        blend,
+        FixedPrior(prior),
+        Misfit(np.array([0.0, 1.0]), few.covariance_, int(few.n_effective_), slope * spread),
+        mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
+        {name: LeftOut.from_rows(moved, (rows.labels == 1) * 1.0, (rows.labels == 0) * 1.0)},
+        [shift],
+        training_cells(labeled),
+        {"ensembler": best, "log_loss": {key: float(np.mean(values)) for key, values in losses.items()}},
+        method="own-labels",
+        provenance=provenance,
+        notes=[note],
+        target=name,
+    )
+
+
+def _losses(rows: LabeledRows, folds: npt.NDArray[np.intp], fit: Callable[[LabeledRows], Linear]) -> Floats:
+    """Return the log loss of each row by the fit that did not see its fold, moved to the share of the others."""
+    loss = np.empty(len(folds))
+    for fold in np.unique(folds):
+        held = folds == fold
+        others = rows.rows(~held)
+        share = (others.labels.sum() + 0.5) / (len(others.labels) + 1)
+        log_odds = fit(linear.in_order(others)).log_odds(rows.votes[held]) + float(logit(share))
+        loss[held] = np.logaddexp(0.0, np.where(rows.labels[held] == 1, -1.0, 1.0) * log_odds)
+    return loss
+
+
+def _choose(losses: Mapping[str, Floats], folds: npt.NDArray[np.intp]) -> str:
+    """Return the candidate of least loss, or the first where it is not better beyond a standard error."""
+    best = min(losses, key=lambda name: float(losses[name].mean()))
+    gain = losses[FIRST] - losses[best]
+    error = float(gain.std(ddof=1) / np.sqrt(len(folds)))
+    return best if gain.mean() > error else FIRST
+
+
+def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, float]:
+    """Return log-odds of each row by what would have been chosen and fitted without its fold, and how far they vary.
+
+    The jackknife over folds [1]_ tells how far the log-odds of a row vary from sample to sample, beyond what moves
+    those of all rows alike: that is the intercept's.
+
+    References
+    ----------
+    .. [1] R. G. Miller, "The jackknife: a review", Biometrika 61, 1974. https://doi.org/10.1093/biomet/61.1.1
+    """
+    honest, by_fold = np.empty(len(folds)), []
+    for fold in np.unique(folds):
+        held = folds == fold
+        others = rows.rows(~held)
+        inner = folds[~held]
+        best = _choose({key: _losses(others, inner, fit) for key, fit in CANDIDATES.items()}, inner)
+        log_odds = CANDIDATES[best](linear.in_order(others)).log_odds(rows.votes)
+        honest[held] = log_odds[held]
+        by_fold.append(log_odds - log_odds.mean())
+    return honest, float(np.sqrt((len(by_fold) - 1) * np.var(by_fold, axis=0).mean()))
+
+
+CURVE = np.linspace(0.0, 1.0, 51)
+"""Where the calibrator's map is written down for people to see."""
+
+UNMOVED = "The paper's recipe estimates no prior: P stands as its calibrator gives it."
+
+
+def chain_model(
+    best: "chain.Candidate",
+    kept: chain.KeptCells,
+    recipe: str,
+    provenance: Mapping[str, object],
+    *,
+    random_state: int,
+    run: chain.MapLike = map,
+    notes: Sequence[str] = (),
+) -> Model:
+    """Fit a chosen chain on all datasets and without each, and draw up its model."""
+    seed = chain.task_seed(best.ensembler, best.subset.columns, recipe, random_state)
+    spec = chain.ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
+    fitted, cells = chain.fit_chain(spec, kept.training()), kept.by_dataset
+    few = len(best.prompts) <= file.MAX_TABLE_VOTERS
+    patterns = file.pattern_grid(len(best.prompts)) if few else cells.patterns
+    table = file.Table(fitted.predict(patterns), fitted.uncalibrated(patterns)) if few else None
+    scorer = file.ChainScorer(spec, kept, table)
+    counts = cells.counts.astype(float).swapaxes(0, 1)
+
+    # The log-odds of each dataset by a chain fitted without it; where datasets are few, by the one fitted on all.
+    enough = kept.n_units >= adaptation.MIN_DATASETS
+    log_odds: Iterable[Floats]
+    if enough:
+        by_unit = chain.predict_left_out(spec, kept, patterns, run)
+        held = np.column_stack([file.look_up(p, cells.patterns) for p in by_unit.T]) if few else by_unit
+        log_odds = logit(held[:, kept.units]).T
+    else:
+        log_odds = repeat(logit(scorer.predict(cells.patterns)))
+    points = [adaptation.LeftOut(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
+
+    # The prior of a new dataset, and of each training dataset from the others.
+    priors: list[adaptation.PriorEstimate] = []
+    if recipe == "paper":
+        even = adaptation.PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
+        rule: adaptation.PriorRule = adaptation.FixedPrior(even)
+        priors = [even] * len(points) if enough else []
+    else:
+        profiles = [adaptation.profile_of(one.score, one.ones + one.zeros) for one in points]
+        learned = rule = adaptation.LearnedPrior().fit(profiles, [one.prior for one in points])
+        priors = learned.left_out(profiles) if enough else []
+    moved = [
+        adaptation.LeftOutRows(prior.line(one.score), one.ones, one.zeros, np.arange(len(one.score)))
+        for one, prior in zip(points, priors, strict=False)
+    ]
+
+    blend, rows = Blend((Part("chain", scorer),)), Rows.from_arrays(cells.patterns)
+    return finish(
+        blend,
+        rule,
+        adaptation.learn_misfit(moved),
+        mean_contexts(blend, [replace(rows, weights=size) for size in counts.sum(axis=-1)]),
+        {name: one.merged() for name, one in zip(cells.groups, moved, strict=False)},
+        [prior.threshold for prior in priors],
+        cells,
+        _chosen(best, fitted),
+        method="chain",
+        provenance=provenance,
+        notes=[*notes, *([] if enough else [FEW_DATASETS.format(kept.n_units)])],
+    )
+
+
+FEW_DATASETS = (
+    "{} training dataset(s) without common documents do not show how far a new one may lie from them: intervals are "
+    f"guesses until there are {adaptation.MIN_DATASETS}."
+)
+
+
+def _chosen(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, object]:
+    """Return the parts of a chain, the scores by which they were chosen, and the map of its calibrator."""
+    curve = None
+    if fitted.calibrator is not None:
+        numbers = {
+            name: np.asarray(value).tolist()
+            for name, value in vars(fitted.calibrator).items()
+            if name.endswith("_") and isinstance(value, float | np.ndarray)
+        }
+        curve = {"fitted": numbers, "from": CURVE.tolist(), "to": fitted.calibrator.transform(CURVE).tolist()}
+    return {
+        "ensembler": best.ensembler,
+        "params": dict(best.params),
+        "calibrator": best.calibrator,
+        "selector": best.subset.selector,
+        "inner": {
+            "log_loss": best.inner_log_loss,
+            "balanced_accuracy": best.inner_balanced_accuracy,
+            "accuracy": best.inner_accuracy,
+        },
+        "calibrator_map": curve,
+    }
+
+
+STACK = "Stack"
+AVERAGE = "Average"
+"""Names of deep's own fits, beside those of ensemblers."""
+
+SIZES: tuple[int | str, ...] = (3, 5, 9)
+
+
+@dataclass(frozen=True)
+class ChainOptions:
+    """Which chains to look among; None: deep's own choice.
+
+    Parameters
+    ----------
+    recipe : {'deep', 'paper'}, optional
+    weighting : {'dataset', 'dataset-class', 'uniform'}, optional
+    sizes : sequence of int or 'all', optional
+    ensembler, calibrator : sequence of str, optional
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
+    """
+
+    recipe: str | None = None
+    weighting: chain.Weighting | None = None
+    sizes: Sequence[int | str] | None = None
+    ensembler: Sequence[str] | None = None
+    calibrator: Sequence[str] | None = None
+    selector: str | None = None
+
+    def __post_init__(self) -> None:
+        if "Pool" in (self.ensembler or ()):
+            raise InputError(f"`ensembler` must be {STACK!r}. Got 'Pool', its earlier name. A pool is of prompts.")
+
+    @property
+    def asked(self) -> bool:
+        """Return whether any was given."""
+        return any(value is not None for value in vars(self).values())
+
+    @property
+    def own(self) -> str | None:
+        """Return 'Stack' or 'Average' where one of them was asked for.
+
+        Raises
+        ------
+        InputError
+            Something else was asked for as well.
+        """
+        own = [name for name in self.ensembler or () if name in (STACK, AVERAGE)]
+        if not own:
+            return None
+        others = [name for name, value in vars(self).items() if value is not None and name != "ensembler"]
+        if len(self.ensembler or ()) > 1 or others:
+            raise InputError(f"`ensembler` must be {own[0]!r} alone: it has neither voters nor a calibrator to choose.")
+        return own[0]
+
+
+def fit_chosen_chain(
+    votes: VoteMatrix,
+    options: ChainOptions,
+    provenance: Mapping[str, object],
+    groups: Texts | None,
+    random_state: int,
+    work: SharedWork,
+) -> Model:
+    """Search for the chain with the best inner score among those asked for, and draw up its model."""
+    name = check_choice(options.recipe or "deep", chain.RECIPES, "recipe")
+    recipe = chain.RECIPES[name]
+    tried = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, chain.UNCALIBRATED)
+    calibrators = _named(options.calibrator or tried, (*calibration.CALIBRATOR_NAMES, chain.UNCALIBRATED), "calibrator")
+    ensemblers = _named(options.ensembler or ensembles.default_ensemblers(), ensembles.ENSEMBLER_NAMES, "ensembler")
+    folds = chain.inner_folds(votes, recipe, random_state=random_state)
+    if groups is not None and folds.group_by == "dataset":
+        folds = chain.InnerFolds(chain.grouped(numbered(groups)[1], chain.chain_limit(votes)), folds.group_by)
+    training = chain.collapse_folds(votes, folds, options.weighting or recipe.weighting)
+    searched = work.searched
+    if searched is None:
+        tasks = chain.chain_tasks(
+            training,
+            recipe,
+            sizes=SIZES if options.sizes is None else options.sizes,
+            ensemblers=ensemblers,
+            calibrators=calibrators,
+            selector=options.selector or "auto",
+            random_state=random_state,
+        )
+        searched = chain.search(tasks, training.cells.patterns, work.run)
+    else:
+        searched = [
+            c for c in searched if c.ensembler in ensemblers and (c.calibrator or chain.UNCALIBRATED) in calibrators
+        ]
+    best = chain.recommend(searched, recipe.criterion)
+    kept = chain.KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
+    in_groups = (
+        chain.grouped_note(len(votes.dataset_names), chain.chain_limit(votes)) if folds.group_by == "dataset" else None
+    )
+    notes = [note for note in (in_groups, None if options.ensembler else ensembles.left_out_note()) if note]
+    return chain_model(best, kept, name, provenance, random_state=random_state, run=work.run, notes=notes)
+
+
+def _named(given: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:
+    return tuple(check_choice(name, allowed, param) for name in given)

@@ -1,5 +1,0 @@
-"""The stack: many aggregators, weighted by how they transfer to datasets left out."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
