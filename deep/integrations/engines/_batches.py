@@ -9,7 +9,7 @@ import numpy.typing as npt
 from deep.datasets import BatchColumns
 from deep.exceptions import InputError
 from deep.integrations.engines._moments import matched_names
-from deep.model import SCORE_COLUMNS, Model, file
+from deep.model import SCORE_COLUMNS, Model, file, schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,7 @@ class BatchScorer:
         import pyarrow as pa
 
         fields = [schema.field(name) for name in self._kept(schema.names)]
-        return pa.schema([*fields, *(file.score_schema().field(name) for name in SCORE_COLUMNS)])
+        return pa.schema([*fields, *schema_of(SCORE_COLUMNS)])
 
     def _kept(self, names: list[str]) -> list[str]:
         read = {*self._voters(names), *self.model.score_names}
@@ -99,13 +99,13 @@ class BatchScorer:
         columns = BatchColumns(batch)
         votes = columns.votes(self._voters(batch.schema.names))
         if not len(votes):
-            return [pa.array([], field.type) for field in file.score_schema()][len(file.ITEM_COLUMNS) :]
+            return [pa.array([], field.type) for field in schema_of(SCORE_COLUMNS)]
         if self._table is None:
             soft = columns.scores(self.model.score_names) if self.model.score_names else None
             found = self.model.scores_of(votes, scores=soft, streamed=True).columns()
-            return [file.arrow_column(name, values) for name, values in found.items()]
+            return [SCORE_COLUMNS[name].array(values) for name, values in found.items()]
         codes = file.pattern_codes(votes)
-        return [file.arrow_column(name, values[codes]) for name, values in self._table.items()]
+        return [SCORE_COLUMNS[name].array(values[codes]) for name, values in self._table.items()]
 
     @cached_property
     def _table(self) -> dict[str, npt.NDArray[Any]] | None:

@@ -235,7 +235,6 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
 
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
-    file.check_scores_given(model, scores)
     found = Moments.empty(model)
     for rows in file.iter_pieces(model, paths, scores, options):
         soft = rows.scores if model.score_names else None

@@ -13,26 +13,14 @@ from deep._util.files import LARGEST_MODEL, packaged, read_bytes
 from deep.asking import AskOptions, Finder, Places, Plan, PlannedVoter, Scored, located, prior_of_texts
 from deep.datasets import Passage
 from deep.exceptions import InputError
-from deep.integrations.serve.web import json_bytes
-from deep.model import Model, ScoreOptions
+from deep.integrations.serve._exchange import json_bytes
+from deep.model import SCORE_COLUMNS, ItemColumn, Model, ScoreOptions, exported_columns
 from deep.records import ABSTAIN, Judgment, Reason
 
 JsonReply = dict[str, object]
 
 _values = attrgetter(*Passage.__slots__)
 """The fields of a passage, which `asdict` takes several times as long to read."""
-
-NUMBERS = (
-    "p_consistent",
-    "p_low",
-    "p_high",
-    "decision",
-    "sure",
-    "threshold",
-    "p_uniform",
-    "p_uncalibrated",
-    "n_votes",
-)
 
 
 class Answers:
@@ -54,7 +42,7 @@ class Answers:
         """Yield P, its interval, the decision, each judge's judgment and the cost of each pair."""
         for one in scored:
             columns, places = one.columns, Places(one.example)
-            head = json_bytes({name: columns[name] for name in NUMBERS})
+            head = json_bytes({name: columns[name] for name in SCORE_COLUMNS})
             judges = b",".join(self._judge(name, judgment, places) for name, judgment in one.judgments.items())
             cost = json_bytes(_cost(one.judgments, self._free))
             yield b'%b,"judges":[%b],"cost":%b}' % (head[:-1], judges, cost)
@@ -109,6 +97,7 @@ def model_answer(model: Model, plan: Plan, options: ScoreOptions) -> JsonReply:
         "target": model.target,
         "prior": prior_of_texts(model, options),
         "decision": {"threshold": threshold, "rule": model.rule.sentence(threshold), **model.rule.values()},
+        "columns": {name: column.meaning for name, column in exported_columns().items()},
         "created": report["created"],
         "notes": report["notes"],
         "versions": {"deep": __version__, "fitted_with": report["versions"]},
@@ -214,8 +203,23 @@ class CheckOptions:
 
 JsonSchema = dict[str, Any]
 
+
+def _of_column(column: ItemColumn) -> JsonSchema:
+    """Return the schema of a value of a column."""
+    kind: JsonSchema = {"type": "number" if column.type == "double" else "integer"}
+    if column.type == "int8":
+        kind = {"enum": [0, 1]}
+    elif column.high is not None:
+        kind |= {"minimum": 0, "maximum": column.high}
+    return {**({"anyOf": [kind, {"type": "null"}]} if column.nullable else kind), "description": column.meaning}
+
+
 _CONTRACT = packaged(__package__, "templates/contract.json")
-PAIR, RESULT, ERROR, ASKED, ANSWERED = (_CONTRACT[name] for name in ("pair", "result", "error", "asked", "answered"))
+PAIR, ERROR, ASKED, PARTS, ANSWERED = (_CONTRACT[name] for name in ("pair", "error", "asked", "result", "answered"))
+# The columns of scores stand between the id of a pair, which keeps its place, and the rest.
+PARTS = {"id": PARTS["id"], **{name: _of_column(column) for name, column in SCORE_COLUMNS.items()}, **PARTS}
+ANSWERED = {"id": ANSWERED["id"], **{name: column.example for name, column in SCORE_COLUMNS.items()}, **ANSWERED}
+RESULT = {"type": "object", "properties": PARTS, "required": list(PARTS)}
 RESULTS = {
     "type": "object",
     "properties": {"results": {"type": "array", "items": RESULT}},

@@ -14,9 +14,9 @@ import numpy as np
 
 from deep import __version__, model
 from deep.exceptions import DeepError, needs_extra
-from deep.integrations.serve.check._answers import PAIR, JsonReply, JsonSchema
-from deep.integrations.serve.check._checker import LONGEST_ID, Checker, read_pairs, refused
-from deep.integrations.serve.web import WebError, read_json
+from deep.integrations.serve._answers import PAIR, JsonReply, JsonSchema
+from deep.integrations.serve._checker import LONGEST_ID, Checker, read_pairs, refused
+from deep.integrations.serve._exchange import WebError, read_json
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ class WebError(Exception):
 
     Examples
     --------
-    >>> from deep.integrations.serve.web import WebError, error_body
+    >>> from deep.integrations.serve import WebError, error_body
     >>> error_body(WebError(413, "too_large", "The body must have at most 10 bytes."))
     b'{"error":{"code":"too_large","message":"The body must have at most 10 bytes."}}'
     """
@@ -296,12 +296,12 @@ def read_json(body: bytes) -> object:
 
     Examples
     --------
-    >>> from deep.integrations.serve.web import read_json
+    >>> from deep.integrations.serve import read_json
     >>> read_json(b'{"source": "It rained.", "claim": "It was wet."}')
     {'source': 'It rained.', 'claim': 'It was wet.'}
     >>> read_json(b"[NaN]")
     Traceback (most recent call last):
-    deep.integrations.serve.web._exchange.WebError: The body must be JSON. Got NaN, which is no number of JSON.
+    deep.integrations.serve._exchange.WebError: The body must be JSON. Got NaN, which is no number of JSON.
     """
     try:
         text = body.decode()

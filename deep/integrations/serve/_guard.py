@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from deep._util.files import read_bytes
 from deep.exceptions import DeepError, InputError
-from deep.integrations.serve.web._exchange import (
+from deep.integrations.serve._exchange import (
     BROKEN,
     ASGIApp,
     GuardedResponse,
@@ -59,7 +59,7 @@ class Access:
 
     Examples
     --------
-    >>> from deep.integrations.serve.web import Access
+    >>> from deep.integrations.serve import Access
     >>> access = Access("0123456789abcdef")
     >>> access.allows({"authorization": "Bearer 0123456789abcdef"}), access.allows({"authorization": "Bearer 1"})
     (True, False)

@@ -13,8 +13,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from deep.exceptions import ExitStatus, InputError, needs_extra
-from deep.integrations.serve.web._exchange import ASGIApp
-from deep.integrations.serve.web._guard import ANY_ADDRESS, LOOPBACK, WILDCARDS, Access, Guard, GuardOptions, to_stderr
+from deep.integrations.serve._exchange import ASGIApp
+from deep.integrations.serve._guard import ANY_ADDRESS, LOOPBACK, WILDCARDS, Access, Guard, GuardOptions, to_stderr
 
 if TYPE_CHECKING:
     import uvicorn
@@ -221,7 +221,7 @@ def _listening(
     with needs_extra("serve", what="A server"):
         import uvicorn
 
-        from deep.integrations.serve.web._protocol import TimedProtocol
+        from deep.integrations.serve._protocol import TimedProtocol
     rules = options.guard()
     with _bound(options) as listener:
         address = _Address(options.host, listener.getsockname()[1], rules.access)

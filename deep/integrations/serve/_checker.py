@@ -13,8 +13,8 @@ from typing import Any
 
 from deep.asking import LiveAsker, Scored, TextScorer
 from deep.exceptions import InputError
-from deep.integrations.serve.check._answers import Answers, CheckOptions
-from deep.integrations.serve.web import WebError
+from deep.integrations.serve._answers import Answers, CheckOptions
+from deep.integrations.serve._exchange import WebError
 from deep.llm import EndpointError, History, LedgerError
 from deep.model import Model
 from deep.records import Example
@@ -319,7 +319,7 @@ def read_pairs(value: object, most: int) -> tuple[list[tuple[str | None, PairTex
 
     Examples
     --------
-    >>> from deep.integrations.serve.check._checker import read_pairs
+    >>> from deep.integrations.serve._checker import read_pairs
     >>> read_pairs({"source": "It rained.", "claim": "It was wet."}, 10)
     ([(None, PairText(source='It rained.', claim='It was wet.', question=None))], False)
     """
