@@ -25,7 +25,8 @@ MARGIN = ItemColumn(
     lambda scores: np.abs(scores.p_consistent - scores.threshold),
     program="abs(p - THRESHOLD)",
 )
-SCORE_COLUMNS[MARGIN.name] = MARGIN  # before any other room of deep is imported
+if __name__ == "__main__":
+    SCORE_COLUMNS[MARGIN.name] = MARGIN  # before any other room of deep is imported
 
 from deep.cli import main  # noqa: E402
 from deep.datasets import read_votes  # noqa: E402
