@@ -7,8 +7,7 @@ import duckdb
 import pyarrow as pa
 from rows import prepare
 
-from deep.integrations.engines import adapt_by_moments, moments_of_batch, moments_of_cells, moments_sql
-from deep.model import export_table
+from deep.integrations.engines import adapt_by_moments, export_table, moments_of_batch, moments_of_cells, moments_sql
 
 # Votes alone: both passes are SQL, and no row leaves the database.
 case = prepare("duckdb", soft=False)

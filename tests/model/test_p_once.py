@@ -7,7 +7,7 @@ import pytest
 
 from deep.integrations.engines import BatchScorer
 from deep.model import ScoreOptions, load, pattern_grid, score_file
-from deep.model.file import _score_tables
+from deep.model.file import _score_votes
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 
@@ -50,8 +50,8 @@ def test_files_and_frames_give_the_same(kind, size, tmp_path, monkeypatch):
     votes, _ = new_rows(model)
     frame = model.score_frame(votes)
     votes.to_frame().to_parquet(tmp_path / "votes.parquet")
-    read = _score_tables.iter_votes
-    monkeypatch.setattr(_score_tables, "iter_votes", lambda *args, **given: read(*args, size=size, **given))
+    read = _score_votes.iter_votes
+    monkeypatch.setattr(_score_votes, "iter_votes", lambda *args, **given: read(*args, size=size, **given))
     score_file(model, [str(tmp_path / "votes.parquet")], tmp_path / "scores.parquet", ScoreOptions())
     same(pd.read_parquet(tmp_path / "scores.parquet"), frame)
 

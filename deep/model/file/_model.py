@@ -12,7 +12,7 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Positions, Votes, as_numbers, check_consistent_length, check_votes
 from deep._util.columns import html_table, listed
 from deep._util.frames import frame_of_table
-from deep._util.odds import logit
+from deep._util.odds import P_MIN, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.adaptation import (
@@ -47,7 +47,6 @@ from deep.model.score import (
     DecisionRule,
     Evidence,
     Scores,
-    by_labels,
     contributions,
     strongest_votes,
 )
@@ -444,10 +443,15 @@ class Model:
         evidence, where = self.evidence(rows.votes, rows.scores)
         contexts = self._contexts(evidence, where)
         found = self.scores_at(contexts, evidence=evidence.of_rows(where))
-        prior, correction = by_labels(found, labels, documents)
-        fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(prior), target=target, correction=correction)
-        if correction is None:
+        fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(found.prior), target=target)
+        if labels is None or not (as_numbers(labels, "labels") >= 0).any():
             return fresh if decide is None else fresh.deciding(decide)
+        from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
+
+        correction = Correction.learn(self.misfit, found.prior, found.p_uniform, labels, documents=documents)
+        told = estimate_share(found.p_consistent, labels, prior=found.prior, documents=documents, misfit=self.misfit)[0]
+        estimate, low, high = (min(max(p, P_MIN), 1 - P_MIN) for p in (told.estimate, told.low, told.high))
+        fresh = replace(fresh, prior_rule=FixedPrior(PriorEstimate(estimate, low, high)), correction=correction)
         rule = self.rule if decide is None else DecisionRule.parse(decide)
         if not rule.by_labels:
             return replace(fresh, rule=rule)

@@ -3,7 +3,6 @@ from ._blend import Contribution as Contribution
 from ._blend import Evidence as Evidence
 from ._blend import Part as Part
 from ._blend import Scores as Scores
-from ._blend import by_labels as by_labels
 from ._blend import contributions as contributions
 from ._blend import strongest_votes as strongest_votes
 from ._columns import ITEM_COLUMNS as ITEM_COLUMNS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask, Positions, as_numbers, weigh
+from deep._util.checks import Floats, Mask, Positions, weigh
 from deep._util.odds import P_MIN, expit, logit
 from deep.features import distinct_patterns
 from deep.model.adaptation import Correction, Misfit, PriorEstimate, contexts_of_means, views
@@ -244,21 +244,6 @@ class Scores:
     def records(self) -> list[dict[str, Any]]:
         """Return the columns of scores of each row; a decision is None where no judge voted."""
         return records_of(SCORE_COLUMNS, self)
-
-
-def by_labels(
-    found: Scores, labels: npt.ArrayLike | None, documents: npt.ArrayLike | None
-) -> tuple[PriorEstimate, Correction | None]:
-    """Return the prior of a dataset and the correction of P, from scores without labels and the labels, if any."""
-    if labels is None or not (as_numbers(labels, "labels") >= 0).any():
-        return found.prior, None
-    from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
-
-    misfit, prior = found.misfit, found.prior
-    correction = Correction.learn(misfit, prior, found.p_uniform, labels, documents=documents)
-    told = estimate_share(found.p_consistent, labels, prior=prior, documents=documents, misfit=misfit)[0]
-    estimate, low, high = (min(max(share, P_MIN), 1 - P_MIN) for share in (told.estimate, told.low, told.high))
-    return PriorEstimate(estimate, low, high), correction
 
 
 MAX_EXACT_VOTES = 12

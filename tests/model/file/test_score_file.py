@@ -7,7 +7,7 @@ import pytest
 from deep.datasets import _tables, join_scores, read_votes
 from deep.exceptions import InputError
 from deep.model import ScoreOptions, score_file
-from deep.model.file import _score_tables
+from deep.model.file import _score_votes
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 
@@ -43,8 +43,8 @@ def scored(path):
 @pytest.fixture
 def in_small_pieces(monkeypatch):
     """Read 7 rows of a table at a time."""
-    read = _score_tables.iter_votes
-    monkeypatch.setattr(_score_tables, "iter_votes", lambda *args, **given: read(*args, size=7, **given))
+    read = _score_votes.iter_votes
+    monkeypatch.setattr(_score_votes, "iter_votes", lambda *args, **given: read(*args, size=7, **given))
 
 
 def expected(model, votes, soft, **options):

@@ -1,7 +1,4 @@
-"""Tables that a model writes: the scores of tables of votes, and every pattern of votes with its scores.
-
-Votes are read a piece at a time, looked at, kept on disk until the contexts of their dataset are known, and written.
-"""
+"""Tables of votes scored a piece at a time: read, looked at, kept on disk until their dataset is known, and written."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,37 +6,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from deep._util.checks import Floats
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import JsonObject, whole_file
-from deep._util.names import check_name
-from deep._util.plain_cells import PlainCsvWriter, plain_cell
+from deep._util.plain_cells import PlainCsvWriter
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, read_texts, table_columns
 from deep.exceptions import InputError
+from deep.model import score
 from deep.model.adaptation import PriorEstimate, contexts_of_means
 from deep.model.file._model import Model
-from deep.model.file._table import (
-    MAX_TABLE_VOTERS,
-    dataset_codes,
-    in_order,
-    match_columns,
-    other_columns,
-    pattern_grid,
-    rows_by_dataset,
-)
-from deep.model.score import (
-    ITEM_COLUMNS,
-    SCORE_COLUMNS,
-    TEXT_COLUMNS,
-    DecisionRule,
-    Evidence,
-    exported_columns,
-    schema_of,
-)
+from deep.model.file._table import dataset_codes, in_order, match_columns, other_columns, rows_by_dataset
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -117,7 +97,7 @@ class ScoredFile:
     n: int
     priors: dict[str, PriorEstimate]
     thresholds: dict[str, float]
-    rule: DecisionRule
+    rule: score.DecisionRule
 
     @property
     def sentence(self) -> str:
@@ -178,7 +158,7 @@ def score_file(
         contexts = dict.fromkeys(sums, model.contexts)
         if model.target is None:
             contexts = {name: contexts_of_means(total / counts[name]) for name, total in sums.items()}
-        schema = schema_of(ITEM_COLUMNS, SCORE_COLUMNS, TEXT_COLUMNS if with_texts else {})
+        schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS, score.TEXT_COLUMNS if with_texts else {})
         with writer(scratch, out.suffix.lower(), schema, to, dense=not model.has_table) as file:
             for table in ahead(partial(_scored, model, contexts, options.prior), _kept(rows)):
                 whole = _beside_texts(paths, table) if with_texts else table
@@ -240,7 +220,7 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     said = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))
     kept = {name: values for name, values in said.items() if values is not None}
     types = {name: pa.from_numpy_dtype(values.dtype) for name, values in kept.items()}
-    schema = pa.schema([*schema_of(ITEM_COLUMNS), *types.items()])
+    schema = pa.schema([*score.schema_of(score.ITEM_COLUMNS), *types.items()])
     return pa.table([*items, *kept.values()], schema=schema), sums
 
 
@@ -269,13 +249,14 @@ def _scored(model: Model, contexts: Mapping[str, Floats], prior: float | None, k
     import pyarrow as pa
 
     names, dataset_of = dataset_codes(kept["dataset"])
-    arrays = {name: kept[name].to_numpy() for name in kept.column_names[len(ITEM_COLUMNS) :]}
+    arrays = {name: kept[name].to_numpy() for name in kept.column_names[len(score.ITEM_COLUMNS) :]}
     codes = arrays.pop("pattern", None)
-    evidence = Evidence(**arrays) if codes is None else model.every_pattern
+    evidence = score.Evidence(**arrays) if codes is None else model.every_pattern
     rows = rows_by_dataset(dataset_of, len(names))
     columns = model.columns_at([(contexts[n], at) for n, at in zip(names, rows, strict=True)], prior, evidence, codes)
-    scores = [SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()]
-    return pa.table([*kept.columns[: len(ITEM_COLUMNS)], *scores], schema=schema_of(ITEM_COLUMNS, SCORE_COLUMNS))
+    scores = [score.SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()]
+    schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS)
+    return pa.table([*kept.columns[: len(score.ITEM_COLUMNS)], *scores], schema=schema)
 
 
 def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
@@ -284,7 +265,7 @@ def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
 
     keys = list(zip(table["dataset"].to_pylist(), table["item_id"].to_pylist(), strict=True))
     found = read_texts(list(paths), keys).examples
-    for name in TEXT_COLUMNS:
+    for name in score.TEXT_COLUMNS:
         texts = [getattr(found[key], name) if key in found else None for key in keys]
         table = table.append_column(name, pa.array(texts, pa.string()))
     return table
@@ -310,7 +291,7 @@ def writer(
 
         unlike = {
             "item_id",
-            *TEXT_COLUMNS,
+            *score.TEXT_COLUMNS,
             *(name for name in schema.names if dense and schema.field(name).type == pa.float64()),
         }
         dictionaries = [name for name in schema.names if name not in unlike]
@@ -326,128 +307,3 @@ def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
             f"{name}: {100 * prior.estimate:.1f} % consistent, 90 % interval {100 * prior.low:.1f} to "
             f"{100 * prior.high:.1f}{warning}"
         )
-
-
-SQL_TYPES = {"double": "DOUBLE PRECISION", "int8": "SMALLINT", "int64": "BIGINT"}
-"""By the type in Arrow."""
-
-ROWS_A_STATEMENT = 500
-
-
-def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], *, name: str = "deep_model") -> int:
-    """Write every pattern of votes with its probability, to be joined wherever votes are kept.
-
-    Parameters
-    ----------
-    model : Model
-        Of at most 10 voters.
-    out : Path
-    to : {'csv', 'parquet', 'sql'}
-        SQL is CREATE TABLE and INSERT statements that any database with doubles reads, and an example of the join.
-    name : str, default='deep_model'
-        Of the table in SQL.
-
-    Returns
-    -------
-    int
-        The number of patterns.
-
-    Raises
-    ------
-    InputError
-        The model has too many voters or names that cannot be columns, or `name` is no name. Nothing is written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from deep.datasets import simulate_votes
-    >>> from deep.model import export_table, fit
-    >>> model = fit(simulate_votes(0), sizes=[2], ensembler="LogisticRegression", calibrator="platt")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     export_table(model, Path(folder, "model.sql"), "sql")
-    9
-    """
-    for voter in model.voter_names:
-        check_name(voter, "model")
-    check_name(name, "table")
-    table = _table(model)
-    with whole_file(out) as scratch:
-        if to == "sql":
-            _check_names(model)
-            with scratch.open("w", encoding="utf-8", newline="\n") as file:
-                _write_sql(model, quoted(name), table, file)
-        elif to == "parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(table, scratch)
-        else:
-            from pyarrow import csv
-
-            csv.write_csv(table.rename_columns([plain_cell(name) for name in table.column_names]), scratch)
-    return len(table)
-
-
-def _table(model: Model) -> "pa.Table":
-    """Return every pattern, nulls for no vote, beside the columns of its scores."""
-    import pyarrow as pa
-
-    if not model.has_table:
-        raise InputError(
-            f"`model` must have at most {MAX_TABLE_VOTERS} voters to be a table. Got {len(model.voters)}. "
-            "Fit one with smaller --sizes."
-        )
-    # How many votes there are, a pattern tells itself.
-    exported = [name for name in exported_columns() if name != "n_votes"]
-    clash = next((name for name in exported if name in (voter.lower() for voter in model.voter_names)), None)
-    if clash is not None:
-        raise InputError(f"`model` must not have a voter named {clash!r}, which is a column of the table. Got one.")
-    votes = [pa.array(column, mask=column == ABSTAIN) for column in pattern_grid(len(model.voters)).T]
-    scores = model.scores_at(model.contexts, evidence=model.every_pattern).columns(exported)
-    columns = [*votes, *(SCORE_COLUMNS[name].array(cells) for name, cells in scores.items())]
-    return pa.table(columns, names=[*model.voter_names, *exported])
-
-
-def _write_sql(model: Model, name: str, table: "pa.Table", file: TextIO) -> None:
-    voters = [quoted(voter) for voter in model.voter_names]
-    same = "\n  AND ".join(f"v.{voter} IS NOT DISTINCT FROM m.{voter}" for voter in voters)
-    example = f"  SELECT v.*, m.p_consistent, m.decision FROM votes AS v JOIN {name} AS m\n  ON {same};"
-    scores = (
-        f"{column} {SQL_TYPES[SCORE_COLUMNS[column].type]}{'' if table[column].null_count else ' NOT NULL'}"
-        for column in table.column_names[len(voters) :]
-    )
-    columns = ",\n  ".join([*(f"{voter} SMALLINT" for voter in voters), *scores])
-    file.write(
-        "-- P(consistent) of every pattern of votes: 1 consistent, 0 inconsistent, NULL no vote.\n"
-        f"-- {model.rule.sentence(model.threshold())}.\n"
-        "-- To score a table of votes with these columns (SQLite before 3.39: IS in place of IS NOT DISTINCT FROM):\n"
-        + "".join(f"-- {line}\n" for line in example.splitlines())
-        + f"CREATE TABLE {name} (\n  {columns}\n);\n"
-    )
-    for batch in table.to_batches(ROWS_A_STATEMENT):
-        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        values = ",\n".join(f"({', '.join(map(_literal, row))})" for row in rows)
-        file.write(f"INSERT INTO {name} VALUES\n{values};\n")
-
-
-def _check_names(model: Model) -> None:
-    seen: dict[str, str] = {}
-    for voter in model.voter_names:
-        before = seen.setdefault(voter.lower(), voter)
-        if before != voter:
-            raise InputError(
-                f"`model` must have voters whose names differ in more than case, which SQL ignores. Got {before!r} and "
-                f"{voter!r}. Export CSV or Parquet."
-            )
-
-
-def _literal(value: float | int | None) -> str:
-    """Return a value in SQL; the exponent makes it a double at once, without one DuckDB takes it for a decimal."""
-    if value is None or isinstance(value, int):
-        return "NULL" if value is None else str(value)
-    return repr(value) if "e" in repr(value) else f"{value!r}e0"
-
-
-def quoted(name: str) -> str:
-    """Return an identifier in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
