@@ -240,13 +240,13 @@ CEILINGS = {
     "experiments/loo": 2_190,
     "features": 1_190,
     "llm": 2_960,
-    "model": 5_380,
+    "model": 5_340,
     "prompt_pool": 2_250,
     "report": 1_650,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_780, 13_980, 290
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_780, 13_980, 286
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

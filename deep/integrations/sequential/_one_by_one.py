@@ -89,38 +89,6 @@ def check_sequential(model: Model, prior: float | None = None) -> Floats:
     return expit(logit(found.p_consistent) - logit(found.threshold))
 
 
-def learn_policy(model: Model, prices: Prices, error_cost: float | None, prior: float | None = None) -> AskingPolicy:
-    """Return the order of asking for vote patterns like those of the training data."""
-    table, (patterns, weights) = check_sequential(model, prior), training_patterns(model)
-    return AskingPolicy.learn(table, patterns, weights, prices=prices.values, error_cost=error_cost)
-
-
-def training_report(model: Model, prices: Prices, error_cost: float | None, step: Callable[[], None]) -> Figures:
-    """Return the calls saved and the decisions changed by asking one by one on the training data, as JSON values.
-
-    Each training dataset is met by the policy that the patterns of the others teach; a single one by its own.
-    `step` is called after each of them.
-    """
-    rows = []
-    table, cells = check_sequential(model), model.cells
-    for position, name in enumerate(cells.groups):
-        others = [other for other in range(len(cells.groups)) if other != position] or [position]
-        weights = _weights(cells.counts[:, others])
-        policy = AskingPolicy.learn(table, cells.patterns, weights, prices=prices.values, error_cost=error_cost)
-        found = policy.simulate(cells.patterns, table, heard=prices.free)
-        rows.append({"dataset": name, **_figures(found, cells.counts[:, position], prices)})
-        step()
-    return {
-        "judges": len(prices.asked),
-        "prices": dict(zip(model.voter_names, prices.values, strict=True)),
-        "unit": prices.unit,
-        "error_cost": error_cost,
-        "held_out": len(rows) > 1,
-        "datasets": rows,
-        "mean": _mean(rows, AVERAGED),
-    }
-
-
 AVERAGED = ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
 
 
@@ -380,7 +348,8 @@ class OneByOne:
         matched = match_columns(model.voters, plan.voters, allow_mismatch=options.allow_mismatch)
         columns = tuple(plan.columns[position] for position in matched if position is not None)
         prices = _prices(plan, columns, ask)
-        policy = learn_policy(model, prices, error_cost, options.prior)
+        table, like = check_sequential(model, options.prior), training_patterns(model)
+        policy = AskingPolicy.learn(table, *like, prices=prices.values, error_cost=error_cost)
         return cls(
             model=model,
             plan=plan,
@@ -392,8 +361,31 @@ class OneByOne:
         )
 
     def training(self, step: Callable[[], None]) -> Figures:
-        """Return the saving and the loss on the training data; `step` is called after each of their datasets."""
-        return training_report(self.model, self.prices, self.error_cost, step)
+        """Return the calls saved and the decisions changed by asking one by one on the training data, as JSON values.
+
+        Each training dataset is met by the policy that the patterns of the others teach; a single one by its own.
+        `step` is called after each of them.
+        """
+        rows, prices = [], self.prices
+        table, cells = check_sequential(self.model), self.model.cells
+        for position, name in enumerate(cells.groups):
+            others = [other for other in range(len(cells.groups)) if other != position] or [position]
+            weights = _weights(cells.counts[:, others])
+            policy = AskingPolicy.learn(
+                table, cells.patterns, weights, prices=prices.values, error_cost=self.error_cost
+            )
+            found = policy.simulate(cells.patterns, table, heard=prices.free)
+            rows.append({"dataset": name, **_figures(found, cells.counts[:, position], prices)})
+            step()
+        return {
+            "judges": len(prices.asked),
+            "prices": dict(zip(self.model.voter_names, prices.values, strict=True)),
+            "unit": prices.unit,
+            "error_cost": self.error_cost,
+            "held_out": len(rows) > 1,
+            "datasets": rows,
+            "mean": _mean(rows, AVERAGED),
+        }
 
     def run(
         self, ask: asking.AskOptions, progress: asking.ProgressCallback | None = None

@@ -10,7 +10,7 @@ from typing import Any
 
 from deep import __version__
 from deep._util.files import LARGEST_MODEL, packaged, read_bytes
-from deep.asking import AskOptions, Finder, Places, Plan, PlannedVoter, Scored, located, prior_of_texts
+from deep.asking import AskOptions, Finder, Places, Plan, Scored, located, prior_of_texts
 from deep.datasets import Passage
 from deep.exceptions import InputError
 from deep.integrations.serve._exchange import json_bytes
@@ -89,11 +89,15 @@ def _judge(name: str, judgment: Judgment, evidence: Sequence[JsonReply], *, free
 def model_answer(model: Model, plan: Plan, options: ScoreOptions) -> JsonReply:
     """Return the judges of a model, how it was fitted and on what, its prior and its threshold."""
     report, threshold = model.report, model.threshold(options.prior)
+    left_out = report["left_out_scores"]
     return {
         "method": model.method,
-        "judges": [_voter(column) for column in plan.columns],
+        "judges": [
+            {"judge": column.name, "kind": column.judge.details.get("kind"), "llm": column.llm or None}
+            for column in plan.columns
+        ],
         "training_datasets": report["training_datasets"],
-        "left_out": _mean_left_out(report["left_out_scores"]),
+        "left_out": left_out.get("mean") if isinstance(left_out, dict) else None,  # null where nothing was left out
         "target": model.target,
         "prior": prior_of_texts(model, options),
         "decision": {"threshold": threshold, "rule": model.rule.sentence(threshold), **model.rule.values()},
@@ -135,15 +139,6 @@ class ServedFile:
         except (InputError, OSError, RecursionError, ValueError):
             return False
         return isinstance(found, dict) and found.get("checksum") == self._checksum
-
-
-def _mean_left_out(scores: object) -> object:
-    """Return the mean scores on data that the fit did not see; None where nothing was left out."""
-    return scores.get("mean") if isinstance(scores, dict) else None
-
-
-def _voter(column: PlannedVoter) -> JsonReply:
-    return {"judge": column.name, "kind": column.judge.details.get("kind"), "llm": column.llm or None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,21 +1,19 @@
-"""From rows to P: the weighted sum of scorers, its word on rows, P of rows of a dataset, and what each vote adds."""
+"""From rows to log-odds of P: the weighted sum of scorers, its word on distinct rows, and what each vote adds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Mask, Positions, weigh
-from deep._util.odds import P_MIN, expit, logit
+from deep._util.odds import logit
 from deep.features import distinct_patterns
-from deep.model.adaptation import Correction, Misfit, PriorEstimate, contexts_of_means, views
+from deep.model.adaptation import contexts_of_means, views
 from deep.model.linear import Rows
-from deep.model.score._columns import SCORE_COLUMNS, records_of
-from deep.model.score._decision import BALANCED, DecisionRule
 from deep.model.score._scorers import ScoreParts, Scorer, SoftScorer
 from deep.records import ABSTAIN
 
@@ -148,102 +146,6 @@ class Evidence:
     def of_rows(self, where: Positions | slice) -> "Evidence":
         """Return the evidence on each row, without that of the parts."""
         return Evidence(self.log_odds[where], self.n_votes[where], None if self.own is None else self.own[where])
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """P(consistent) of the rows of one dataset, with its prior and misfit.
-
-    Parameters
-    ----------
-    log_odds : ndarray of float, shape (n_examples,)
-        Of P(consistent) as if both classes were equally frequent.
-    prior : PriorEstimate
-        The dataset's share of consistent items.
-    misfit : Misfit
-        How far P may be off, as the training datasets tell.
-    correction : Correction, optional
-        What labels of the dataset say of P.
-    rule : DecisionRule, optional
-        From which P on an item is called consistent.
-    n_votes : ndarray of int, shape (n_examples,), optional
-        How many judges voted; needed for :meth:`columns`.
-    own : ndarray of float, shape (n_examples,), optional
-        P of a chain before calibration.
-    """
-
-    log_odds: Floats
-    prior: PriorEstimate
-    misfit: Misfit
-    correction: Correction | None = None
-    rule: DecisionRule = BALANCED
-    n_votes: npt.NDArray[np.integer] | None = None
-    own: Floats | None = None
-
-    @cached_property
-    def p_uniform(self) -> Floats:
-        """Return P(consistent) if both classes were equally frequent."""
-        return np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN)
-
-    @cached_property
-    def p_consistent(self) -> Floats:
-        """Return P(consistent) at the estimated prior, corrected by labels where there are some."""
-        if self.correction is not None:
-            return self.correction.apply(self.p_uniform)
-        return np.clip(expit(self.prior.line(self.log_odds)), P_MIN, 1 - P_MIN)
-
-    @property
-    def decisions(self) -> Mask:
-        """Return which rows are called consistent: those whose `p_consistent` is at least the threshold."""
-        return np.asarray(self.p_consistent >= self.threshold)
-
-    @property
-    def threshold(self) -> float:
-        """Return the P(consistent) from which on an item is called consistent."""
-        correction = self.correction
-        return self.rule.at((self.prior if correction is None else correction).threshold)
-
-    @property
-    def sure(self) -> Mask:
-        """Return of which rows the interval of P excludes the threshold."""
-        low, high = self.bounds
-        return np.asarray((low >= self.threshold) | (high < self.threshold))
-
-    @property
-    def voted(self) -> Mask:
-        """Return on which rows a judge voted; the others have no decision in :meth:`columns`."""
-        assert self.n_votes is not None  # of what a model scores
-        return np.asarray(self.n_votes > 0)
-
-    @property
-    def p_uncalibrated(self) -> Floats:
-        """Return P before calibration: a chain's own, else `p_uniform`."""
-        return self.p_uniform if self.own is None else self.own
-
-    @cached_property
-    def bounds(self) -> tuple[Floats, Floats]:
-        """Return the bounds of `p_consistent` at level 0.9, as :meth:`interval` without counts."""
-        return self.interval()
-
-    def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """Return the bounds of `p_consistent` at level 0.9.
-
-        Parameters
-        ----------
-        counts : array-like of shape (n_examples,), optional
-            The bounds are those of the rate observed in so many rows; default: of the true rate.
-        """
-        if self.correction is not None:
-            return self.correction.interval(self.p_uniform, counts)
-        return self.misfit.interval(self.prior.line(self.log_odds), counts)
-
-    def columns(self, names: Iterable[str] | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of scores of these names, or all; a decision is -1 where no judge voted."""
-        return {name: SCORE_COLUMNS[name].cells(self) for name in names or SCORE_COLUMNS}
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the columns of scores of each row; a decision is None where no judge voted."""
-        return records_of(SCORE_COLUMNS, self)
 
 
 MAX_EXACT_VOTES = 12
