@@ -15,6 +15,7 @@ from ._guard import Access as Access
 from ._guard import Guard as Guard
 from ._guard import GuardOptions as GuardOptions
 from ._guard import find_token as find_token
+from ._live import LiveAsker as LiveAsker
 from ._run import ServerOptions as ServerOptions
 from ._run import run_server as run_server
 from ._run import serving as serving

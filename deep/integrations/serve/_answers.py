@@ -215,11 +215,8 @@ PAIR, ERROR, ASKED, PARTS, ANSWERED = (_CONTRACT[name] for name in ("pair", "err
 PARTS = {"id": PARTS["id"], **{name: _of_column(column) for name, column in SCORE_COLUMNS.items()}, **PARTS}
 ANSWERED = {"id": ANSWERED["id"], **{name: column.example for name, column in SCORE_COLUMNS.items()}, **ANSWERED}
 RESULT = {"type": "object", "properties": PARTS, "required": list(PARTS)}
-RESULTS = {
-    "type": "object",
-    "properties": {"results": {"type": "array", "items": RESULT}},
-    "required": ["results"],
-}
+LIST = {"type": "array", "items": RESULT}
+RESULTS = {"type": "object", "properties": {"results": LIST}, "required": ["results"]}
 
 
 def _json(schema: JsonSchema, **examples: object) -> JsonSchema:
@@ -227,13 +224,12 @@ def _json(schema: JsonSchema, **examples: object) -> JsonSchema:
     return {"application/json": {"schema": schema, **({"examples": shown} if shown else {})}}
 
 
-def _refusals(**said: str) -> dict[int | str, JsonSchema]:
-    return {int(code[1:]): {"description": text, "content": _json(ERROR)} for code, text in said.items()}
+def _refusals(route: str) -> dict[int | str, JsonSchema]:
+    said = _CONTRACT["refusals"][route]
+    return {int(code): {"description": text, "content": _json(ERROR)} for code, text in said.items()}
 
 
-EVERYWHERE = _refusals(
-    _401="no token", _403="asked by a page of another site", _421="another Host", _429="too often", _503="too busy"
-)
+EVERYWHERE = _refusals("everywhere")
 
 CHECK: JsonSchema = {
     "summary": "P(consistent) of one pair, or of a list of them",
@@ -248,8 +244,7 @@ CHECK: JsonSchema = {
             "description": "one result, or a list of them in `results`",
             "content": _json({"anyOf": [RESULT, RESULTS]}, one=ANSWERED, several={"results": [ANSWERED]}),
         },
-        **_refusals(_400="no JSON", _402="the budget is reached; `results` holds what there is", _408="too slow"),
-        **_refusals(_413="too large", _415="no application/json", _422="no pair"),
+        **_refusals("check"),
         **EVERYWHERE,
     },
 }

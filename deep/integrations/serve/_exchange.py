@@ -69,28 +69,18 @@ def install_errors(app: "FastAPI") -> None:
     from starlette.exceptions import HTTPException
     from starlette.responses import Response
 
-    def respond(error: WebError) -> "Response":
+    async def answer(_: "Request", error: Exception) -> "Response":
+        if isinstance(error, HTTPException):
+            code = CODES.get(error.status_code, "refused")
+            error = WebError(error.status_code, code, str(error.detail), headers=error.headers)
+        elif isinstance(error, DeepError):
+            error = WebError(422, "invalid", str(error))
+        elif not isinstance(error, WebError):
+            error = WebError(500, "broken", BROKEN)
         return Response(error_body(error), error.status, error.headers, media_type="application/json")
 
-    async def web(_: "Request", error: Exception) -> "Response":
-        assert isinstance(error, WebError)
-        return respond(error)
-
-    async def routed(_: "Request", error: Exception) -> "Response":
-        assert isinstance(error, HTTPException)
-        code = CODES.get(error.status_code, "refused")
-        return respond(WebError(error.status_code, code, str(error.detail), headers=error.headers))
-
-    async def ours(_: "Request", error: Exception) -> "Response":
-        return respond(WebError(422, "invalid", str(error)))
-
-    async def broken(_: "Request", __: Exception) -> "Response":
-        return respond(WebError(500, "broken", BROKEN))
-
-    app.add_exception_handler(Exception, broken)
-    app.add_exception_handler(WebError, web)
-    app.add_exception_handler(HTTPException, routed)
-    app.add_exception_handler(DeepError, ours)
+    for kind in (Exception, WebError, HTTPException, DeepError):
+        app.add_exception_handler(kind, answer)
 
 
 TYPES = {".css": "text/css", ".js": "text/javascript"}

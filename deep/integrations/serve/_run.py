@@ -70,16 +70,11 @@ class ServerOptions:
         for name in ("read_timeout", "most_connections"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"`{name}` must be above 0. Got {getattr(self, name)!r}.")
-        if not self.is_loopback and self.token is None:
+        if self.host not in LOOPBACK and self.token is None:
             raise InputError(
                 f"`token` must be given where others can reach the server. Got none with host {self.host!r}. "
                 "Give one, or listen at 127.0.0.1."
             )
-
-    @property
-    def is_loopback(self) -> bool:
-        """Return whether nobody but this machine can reach the server."""
-        return self.host in LOOPBACK
 
     def check_free(self) -> None:
         """Raise where nothing could be served: for what has something to write before it listens.
