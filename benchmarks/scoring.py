@@ -34,7 +34,8 @@ from sklearn.linear_model import LogisticRegression
 
 from deep.datasets import simulate_votes
 from deep.ensembles import ENSEMBLERS
-from deep.model import Model, ScoreOptions, export_table, fit, score_file
+from deep.integrations.engines import export_table
+from deep.model import Model, ScoreOptions, fit, score_file
 
 N_VOTERS = 9
 RIVALS = {

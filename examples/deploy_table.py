@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from deep.datasets import simulate_votes
-from deep.model import export_table, fit
+from deep.integrations.engines import export_table
+from deep.model import fit
 
 out = Path(os.environ.get("OUT", "runs/example-deploy-table"))
 out.mkdir(parents=True, exist_ok=True)

@@ -228,7 +228,7 @@ SHORT = {
 CEILINGS = {
     "(root)": 810,
     "_util": 1_560,
-    "asking": 2_690,
+    "asking": 2_530,
     "calibration": 880,
     "commands": 790,
     "console": 1_230,

@@ -3,7 +3,6 @@ from ._functions import AnyFunction as AnyFunction
 from ._functions import Calls as Calls
 from ._functions import FunctionJudge as FunctionJudge
 from ._functions import judge as judge
-from ._live import LiveAsker as LiveAsker
 from ._options import AskOptions as AskOptions
 from ._options import AskProgress as AskProgress
 from ._options import ProgressCallback as ProgressCallback
@@ -28,6 +27,8 @@ from ._replay import RequestProgram as RequestProgram
 from ._replay import read_answer as read_answer
 from ._run import RunOutcome as RunOutcome
 from ._run import ask_requests as ask_requests
+from ._run import may_repair as may_repair
+from ._run import repair_requests as repair_requests
 from ._run import run_plan as run_plan
 from ._score_text import Scored as Scored
 from ._score_text import judge_offline as judge_offline

@@ -19,7 +19,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from deep import model
 from deep._util.entry_points import EXPORTER, find_entry_points, load_part
 from deep._util.files import check_out
 from deep.console import CommandParser, add_model, add_options, load_model
@@ -51,6 +50,6 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(f"{reads}, the standard library alone: {out}{texts}\n")
         return ExitStatus.DONE
     name = "deep_model" if args.table is None else args.table
-    n = model.export_table(fitted, out, args.to, name=name)
+    n = load_part("tables")(fitted, out, args.to, name=name)
     sys.stdout.write(f"{n} patterns of {len(fitted.voters)} voters: {out}\n")
     return ExitStatus.DONE

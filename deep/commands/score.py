@@ -41,6 +41,8 @@ def _add_items(parser: console.CommandParser) -> None:
     console.add_score_options(parser)
     scores = "scores: .csv, .parquet, or of text .jsonl with rationales"
     parser.add_argument("--out", type=Path, metavar="FILE", help=scores)
+    columns = model.column_lines([*model.ITEM_COLUMNS.values(), *model.SCORE_COLUMNS.values()])
+    parser.add_argument_group("columns of --out", "\n".join(columns))
     console.add_options(parser, "decide", "dataset", "allow-mismatch", "allow-missing", "json")
     console.add_prompt_options(parser)
     console.add_example_options(parser)
@@ -78,5 +80,5 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
                 raise StoppedError(outcome.stopped)
         scored = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
         more = console.told_of_texts(fitted, options)
-        console.print_scored(args, scored, model.score_schema(), more)
+        console.print_scored(args, scored, model.ITEM_COLUMNS | model.SCORE_COLUMNS, more)
     return ExitStatus.DONE

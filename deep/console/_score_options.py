@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
@@ -19,10 +19,6 @@ from deep.console._output import SCHEMA, Results, percent, print_result
 from deep.datasets import benchmarks
 from deep.exceptions import InputError, printable
 from deep.records import VoteMatrix
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 PAIR = ("source", "claim", "question", "source_text", "claim_text", "question_text")
 
@@ -180,13 +176,16 @@ def told_of_texts(fitted: "model.Model", options: "model.ScoreOptions") -> Resul
 
 
 def print_scored(
-    args: argparse.Namespace, scored: "Iterator[list[asking.Scored]]", schema: "pa.Schema", more: Results
+    args: argparse.Namespace,
+    scored: "Iterator[list[asking.Scored]]",
+    columns: "dict[str, model.ItemColumn]",
+    more: Results,
 ) -> None:
     """Write scored examples, or print the one of a pair; `more` goes into the result, `prior` for both readers."""
     if args.with_texts:
         scored = ([_with_texts(one) for one in some] for some in scored)
-        for name in model.TEXT_COLUMNS:
-            schema = schema.append(model.schema_of({name: "string"}).field(name))
+        columns = columns | model.TEXT_COLUMNS
+    schema = model.schema_of(columns)
     if args.input is None:
         ((pair,),) = scored  # to its end, where it closes the ledger
         if args.out is not None:

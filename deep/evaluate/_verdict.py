@@ -132,7 +132,7 @@ class DecisionCounts:
         self.lowest = sorted([*self.lowest, *_items(items, first)], key=lambda item: item.p)[: self.most]
 
     def add_table(self, scores: "pa.Table") -> None:
-        """Count the rows of a table of scores, as :func:`deep.model.score_schema` names its columns."""
+        """Count the rows of a table of scores with the columns :data:`deep.model.SCORE_COLUMNS`."""
         column = {name: scores[name].to_numpy() for name in ("p_consistent", "p_low", "p_high", "sure", "n_votes")}
         called = scores["decision"].fill_null(0).to_numpy()
         self.add(

@@ -14,6 +14,7 @@ from deep import asking
 from deep._util.names import check_name
 from deep.exceptions import InputError, needs_extra
 from deep.integrations.committee import vote_of
+from deep.model import exported_columns
 from deep.records import ABSTAIN, Example, Judgment, Reason
 
 if TYPE_CHECKING:
@@ -245,8 +246,8 @@ def inspect_record(row: Mapping[str, Any]) -> dict[str, Any] | None:
     where = {"id": row["item_id"]} if found is None else {"id": found[1], "epoch": int(found[2])}
     decision = row.get("decision")
     answer = {} if decision is None else {"answer": "consistent" if decision else "inconsistent"}
-    kept = ("dataset", "p_low", "p_high", "sure", "threshold", "n_votes", "judges")
-    metadata = {name: row[name] for name in kept if row.get(name) is not None}
+    said = (name for name in exported_columns() if name not in ("p_consistent", "decision"))  # which the record says
+    metadata = {name: row[name] for name in ("dataset", *said, "judges") if row.get(name) is not None}
     return {**where, "value": row["p_consistent"], **answer, "explanation": _explanation(row), "metadata": metadata}
 
 

@@ -24,7 +24,7 @@ from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL, WORD_LISTS
 from deep.judges import parse_voter
 from deep.model.file import MAX_TABLE_VOTERS, Model, pattern_grid, pattern_text
-from deep.model.score import LIMIT, Part, VoteForest, VoteSum
+from deep.model.score import LIMIT, Part, VoteForest, VoteSum, column_lines, exported_columns
 
 IN_A_LINE = 8
 """Numbers."""
@@ -191,6 +191,7 @@ def _head(model: Model) -> dict[str, str]:
         "prior_high": prior.high,
         "prior_warning": prior.warning,
     }
+    exported = exported_columns()
     return {
         "version": __version__,
         "prior": f"of\n{whose}, {share}.",
@@ -198,6 +199,8 @@ def _head(model: Model) -> dict[str, str]:
         "threshold": repr(model.threshold()),
         "about": "\n".join(f"    {key!r}: {value!a}," for key, value in about.items()),
         "voters": "\n".join(f"    {name!a}," for name in model.voter_names),
+        "meanings": "\n".join(f"    {line}" for line in column_lines(exported.values())),
+        "columns": "\n".join(f'        "{name}": {column.program},' for name, column in exported.items()),
     }
 
 

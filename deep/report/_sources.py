@@ -15,7 +15,7 @@ from deep._util.files import MARKER, JsonObject, read_bytes
 from deep.calibration import DEFAULT_BINS, expected_calibration_error
 from deep.datasets import Failures, PeopleLabels, open_parquet, read_people, read_reasons, read_votes
 from deep.exceptions import InputError
-from deep.model import Model, PriorEstimate, check_prior, fit, load, scores_for
+from deep.model import ITEM_COLUMNS, SCORE_COLUMNS, Model, PriorEstimate, check_prior, fit, load, scores_for
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -255,8 +255,8 @@ def ece_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[tuple[str, Posi
 SIMULATED = "simulated"
 LARGEST_RESULTS = 1 << 30
 HUGE = 1e15
-MAY_LACK = frozenset(["decision", "label", "p_high", "p_low", "p_uncalibrated"])
-"""Columns of the scores in which a cell may be empty."""
+MAY_LACK = {"p_uncalibrated", *(name for name, one in (ITEM_COLUMNS | SCORE_COLUMNS).items() if one.nullable)}
+"""Columns of the scores in which a cell may be empty; the one by name in runs of earlier versions."""
 
 OF_A_RUN = frozenset(
     [

@@ -7,8 +7,7 @@ import duckdb
 import pyarrow as pa
 from rows import prepare
 
-from deep.integrations.engines import adapt_by_moments, moments_of_batch, moments_of_cells, moments_sql
-from deep.model import export_table
+from deep.integrations.engines import adapt_by_moments, export_table, moments_of_batch, moments_of_cells, moments_sql
 
 # Votes alone: both passes are SQL, and no row leaves the database.
 case = prepare("duckdb", soft=False)
@@ -17,7 +16,7 @@ with duckdb.connect() as database:
     cells = case.folder / "cells.parquet"
     database.execute(f"COPY ({moments_sql(case.model).strip().rstrip(';')}) TO '{cells}'")
     adapted = adapt_by_moments(case.model, moments_of_cells(case.model, [str(cells)]))
-    if adapted.table is not None:
+    if adapted.has_table:
         export_table(adapted, case.folder / "model.parquet", "parquet")
         same = " AND ".join(f'v."{name}" IS NOT DISTINCT FROM m."{name}"' for name in adapted.voter_names)
         join = f"SELECT item_id, m.p_consistent FROM votes v JOIN '{case.folder / 'model.parquet'}' m ON {same}"

@@ -21,7 +21,7 @@ from deep.features.lexical import LEXICAL
 from deep.integrations.labeling import open_label_desk, read_label_subject
 from deep.integrations.python_program import export_python
 from deep.integrations.serve import CheckOptions, create_app, serving
-from deep.integrations.serve.check._checker import PairText
+from deep.integrations.serve._checker import PairText
 from deep.prompt_pool import FewShot, Prompt, PromptJudge, load_prompt
 from tests.deep_commands import prompts, score, votes
 from tests.scripted_llm import ScriptedLLM

@@ -17,7 +17,7 @@ from deep.datasets._tables import ROWS_AT_ONCE
 from deep.model import load, pattern_grid
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
 from tests.deep_commands import adapt, explain, export, fit, score
-from tests.model.fitted import small_votes
+from tests.model.fitted import small_votes, table_of
 
 LONG = bool(os.environ.get("DEEP_LONG"))
 
@@ -44,7 +44,7 @@ def test_fit_says_what_it_chose(here, capsys, tmp_path):
     chosen = summary["chosen"]
     assert (chosen["ensembler"], chosen["calibrator"], len(summary["voters"])) == ("LogisticRegression", "platt", 3)
     assert (summary["method"], summary["target"], summary["correction"]) == ("chain", None, None)
-    assert np.array_equal(load(out).table, load(here / "model.json").table)
+    assert np.array_equal(table_of(load(out)), table_of(load(here / "model.json")))
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_fit_in_two_processes_is_the_same(here, tmp_path):
         assert fit([str(here / "votes.parquet"), "--out", str(tmp_path / f"{i}.json"), *QUICK, *words]) == 0
     one, two = (load(tmp_path / f"{i}.json") for i in range(2))
     assert one.cells.groups == ("a", "b", "c")
-    assert np.array_equal(one.table, two.table)
+    assert np.array_equal(table_of(one), table_of(two))
 
 
 def test_fit_on_simulated_votes_says_so(tmp_path, capsys):

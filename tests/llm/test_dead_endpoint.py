@@ -8,9 +8,9 @@ import pytest
 import deep
 from deep.asking import AskOptions, ask
 from deep.asking._ask import GivenExamples
-from deep.asking._live import LiveAsker
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import find_judges
+from deep.integrations.serve import LiveAsker
 from deep.llm import CallError, CircuitBreaker, EndpointError
 from tests.scripted_llm import ScriptedLLM
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from deep.model import pattern_grid
 from deep.records import VoteMatrix
 
 LEANINGS = (0.85, 0.75, 0.8, 0.7, 0.9, 0.65)
@@ -21,3 +22,8 @@ def small_votes(datasets=("a", "b", "c", "d"), n_voters=3, n=120, seed=0, prefix
 
 QUICK = {"sizes": [3], "ensembler": "LogisticRegression", "calibrator": "platt"}
 """A chain that is fitted in a moment."""
+
+
+def table_of(model):
+    """Return P(consistent) of every pattern of votes at equal class weights."""
+    return model.predict(pattern_grid(len(model.voters)))

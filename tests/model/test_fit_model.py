@@ -10,7 +10,7 @@ from deep.model.adaptation import LeftOut, learn_line, profile_of
 from deep.model.linear import LabeledRows, fit_average
 from deep.records import VoteMatrix
 from tests.model.file.models import soft_scores, with_labels
-from tests.model.fitted import QUICK, small_votes
+from tests.model.fitted import QUICK, small_votes, table_of
 
 
 def few_of(votes, name, n):
@@ -82,7 +82,7 @@ def test_every_regime_gives_p(regime):
     corrected = {"own labels, four of a class", "own labels, one", "a chain and a target"}
     corrected |= {name for name in REGIMES if "target with" in name and "without" not in name}
     assert (model.correction is not None) == (regime in corrected)
-    assert ((model.table > 0) & (model.table < 1)).all()
+    assert ((table_of(model) > 0) & (table_of(model) < 1)).all()
     empty = np.full((4, 3), -1)
     assert np.isfinite(model.score(empty)).all()
     decisions = model.scores_of(votes.rows(votes.datasets == "x")).decisions
@@ -192,11 +192,11 @@ def test_rows_without_a_label_change_nothing():
     """Beside labeled ones of any dataset; their order neither, nor that of all."""
     more = with_labels(small_votes(tuple("abcdef")), np.arange(720) < 480)
     shuffled = more.rows(np.random.default_rng(0).permutation(720))
-    p = fit(more).table
-    assert np.array_equal(fit(more.rows(more.labels >= 0)).table, p)
-    assert np.array_equal(fit(shuffled).table, p)
+    p = table_of(fit(more))
+    assert np.array_equal(table_of(fit(more.rows(more.labels >= 0))), p)
+    assert np.array_equal(table_of(fit(shuffled)), p)
     two = with_labels(small_votes(tuple("abc")), np.arange(360) < 240)
-    assert np.array_equal(fit(two).table, fit(two.rows(np.arange(360)[::-1])).table)
+    assert np.array_equal(table_of(fit(two)), table_of(fit(two.rows(np.arange(360)[::-1]))))
 
 
 def test_a_target_is_corrected_by_its_labels():
@@ -278,4 +278,4 @@ def test_groups_are_left_out_together():
     assert list(model.left_out) == ["ab", "c", "d"]
     families = fit(linked(ABCD))
     assert list(families.left_out) == ["a", "c", "d"]
-    assert np.array_equal(families.table, model.table)
+    assert np.array_equal(table_of(families), table_of(model))

@@ -37,7 +37,9 @@ def test_rows_of_a_mean_dataset_by_every_way(kind):
         codes = (votes.astype(int) + 1) @ 3 ** np.arange(votes.shape[1])[::-1]
         table = model.scores_at(model.contexts, evidence=model.every_pattern)
         same({name: values[codes] for name, values in table.columns().items()}, whole.records())
-        np.testing.assert_allclose(model.table[codes], model.predict(votes), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            model.predict(pattern_grid(votes.shape[1]))[codes], model.predict(votes), rtol=0, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("size", [7, 30, 1000])

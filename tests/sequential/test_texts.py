@@ -13,14 +13,14 @@ import pytest
 from deep._util.odds import at_prior
 from deep.asking import load_judge
 from deep.features.lexical import LEXICAL
-from deep.integrations.sequential import AskingPolicy, check_sequential, sequential_schema, training_patterns
+from deep.integrations.sequential import AskingPolicy, check_sequential, training_patterns
 from deep.model import load, pattern_grid
 from deep.prompt_pool import PromptJudge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused
 from tests.deep_commands import fit, score, votes
 from tests.llm.calls import KEY, rows
 from tests.llm.crash import write_examples
-from tests.model.fitted import small_votes
+from tests.model.fitted import small_votes, table_of
 from tests.prompt_pool.tiered_script import answer as tiered
 from tests.scripted_llm import Fault, ScriptedLLM
 
@@ -99,7 +99,7 @@ class Panel:
 
     def policy(self, **options):
         """Return the policy of the model at a price of 1 a prompt."""
-        return AskingPolicy.learn(self.model.table, *training_patterns(self.model), **options)
+        return AskingPolicy.learn(table_of(self.model), *training_patterns(self.model), **options)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -112,7 +112,7 @@ def test_the_decisions_are_those_of_the_whole_panel(tmp_path, seed):
         assert panel.score("--sequential", "--ledger", tmp_path / "whole.jsonl.ledger.sqlite", out="again.jsonl") == 0
     few, whole, true = panel.read("few.jsonl"), panel.read("whole.jsonl"), panel.matrix("whole.jsonl")
     assert (true == -1).any()
-    expected = panel.policy().simulate(true, panel.model.table)
+    expected = panel.policy().simulate(true, table_of(panel.model))
     requests = rows(tmp_path / "few.jsonl.ledger.sqlite", QUESTIONS)[0][0]
     assert requests == expected.calls.sum() == sum(row["n_asked"] for row in few)
     assert requests < 4 * len(few)
@@ -157,7 +157,8 @@ def test_a_full_run_later_buys_the_rest_only(tmp_path):
     found = pd.read_parquet(table)[VOTERS].fillna(-1).to_numpy(dtype=int)
     assert found.tolist() == panel.matrix("whole.jsonl").tolist()
     few = pd.read_csv(tmp_path / "few.csv")
-    assert list(few) == list(sequential_schema().names)
+    of_p = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold"]
+    assert list(few) == ["dataset", "item_id", "label", *of_p, "n_asked", "n_votes"]
     assert few["p_low"].isna().tolist() == (few["n_asked"] < 4).tolist()
 
 
@@ -169,7 +170,7 @@ def test_what_asks_nobody_is_heard_first(tmp_path):
         panel.score(out="whole.jsonl")
     few, true = panel.read("few.jsonl"), panel.matrix("whole.jsonl")
     policy = panel.policy(prices=[1, 0, 1, 0, 1])
-    expected = policy.simulate(true, panel.model.table, heard=[1, 3])
+    expected = policy.simulate(true, table_of(panel.model), heard=[1, 3])
     assert [row["n_asked"] for row in few] == expected.calls.tolist()
     assert min(expected.calls) < 3
     assert all({judge["judge"] for judge in row["judges"]} >= set(CHECKS) for row in few)
@@ -260,7 +261,7 @@ def test_a_dry_run_says_what_it_saves_and_sends_nothing(tmp_path, capsys):
     report = said["training"]
     assert said["dry_run"] is True
     assert (report["unit"], report["judges"], report["held_out"]) == ("calls", 4, True)
-    cells, table = panel.model.cells, panel.model.table
+    cells, table = panel.model.cells, table_of(panel.model)
     weights = np.delete(cells.counts.sum(axis=2), 2, axis=1)
     policy = AskingPolicy.learn(table, cells.patterns, (weights / weights.sum(axis=0)).sum(axis=1))
     votes_of_c = np.repeat(cells.patterns, cells.counts[:, 2].sum(axis=1), axis=0)
@@ -372,6 +373,6 @@ def test_a_model_that_labels_corrected_decides_as_they_say(tmp_path):
     grid = pattern_grid(4)
     assert adapted.correction.intercept != 0
     assert ((check_sequential(adapted) >= 0.5) == adapted.scores_of(grid).decisions).all()
-    assert ((adapted.table >= 0.5) != adapted.scores_of(grid).decisions).any()
+    assert ((table_of(adapted) >= 0.5) != adapted.scores_of(grid).decisions).any()
     p = at_prior(check_sequential(adapted), adapted.threshold())
     np.testing.assert_allclose(p, adapted.score(grid), atol=1e-9)

@@ -8,8 +8,7 @@ import pytest
 
 from deep.exceptions import InputError
 from deep.integrations.labeling import label_app
-from deep.integrations.serve import GuardOptions, ServerOptions, serving
-from deep.integrations.serve.web import Access, Guard, find_token
+from deep.integrations.serve import Access, Guard, GuardOptions, ServerOptions, find_token, serving
 from tests.serve.serving_case import ask, until_closed
 from tests.serve.test_guard import TOKEN, echo
 
@@ -94,7 +93,7 @@ def test_tokens_are_compared_in_constant_time(monkeypatch):
         compared.append(wanted)
         return hmac.compare_digest(given, wanted)
 
-    monkeypatch.setattr("deep.integrations.serve.web._guard.compare_digest", compare)
+    monkeypatch.setattr("deep.integrations.serve._guard.compare_digest", compare)
     access = Access(TOKEN)
     assert not access.allows({"authorization": "Bearer 0", "cookie": f"{access.cookie}=0"})
     assert access.redeem("0") is None

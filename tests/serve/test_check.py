@@ -10,9 +10,9 @@ import pytest
 import deep
 from deep.asking import AskOptions, Scored
 from deep.exceptions import InputError
-from deep.integrations.serve import CheckOptions, create_app, serving
-from deep.integrations.serve.check import Checker
-from deep.integrations.serve.check._answers import NUMBERS, Answers
+from deep.integrations.serve import Checker, CheckOptions, create_app, serving
+from deep.integrations.serve._answers import Answers
+from deep.model import SCORE_COLUMNS
 from tests.deep_commands import score, serve
 from tests.serve.serving_case import PAIR, ROOT, ask, code_of
 
@@ -61,7 +61,7 @@ def test_judgments_are_told_alike_from_memory(lexical_file):
     examples = [deep.Example("It rained.", "It rained.", str(number)) for number in range(3)]
     plain = deep.Judgment(1, score=1, rationale='\u00e4 "quoted"\ud800')
     judgments = [{"a": plain}, {"a": replace(plain, score=1.0)}, {"a": replace(plain, seconds=0.0, evidence=("It",))}]
-    columns = dict.fromkeys(NUMBERS, 0.5) | {"n_votes": 1}
+    columns = dict.fromkeys(SCORE_COLUMNS, 0.5) | {"n_votes": 1}
     scored = [Scored(e, j, columns) for e, j in zip(examples, judgments, strict=True)]
     plan = SimpleNamespace(offline=[SimpleNamespace(name="a")], claim_first=frozenset())
     kept, fresh = Answers(plan), Answers(plan, most_kept=0)

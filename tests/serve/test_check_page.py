@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from deep.evaluate import share_words
-from deep.integrations.serve import create_app, serving
-from deep.integrations.serve.check import CheckOptions
+from deep.integrations.serve import CheckOptions, create_app, serving
 from deep.model import ScoreOptions
 from deep.records import VoteMatrix
 from deep.report import verdict as report_verdict

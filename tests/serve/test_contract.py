@@ -18,6 +18,7 @@ KINDS = {
 """The types of JSON Schema."""
 
 WORDS = {"additionalProperties", "anyOf", "enum", "items", "maxLength", "maximum", "minimum", "properties", "required"}
+WORDS |= {"description"}
 """The other keywords that the contract uses."""
 
 

@@ -9,9 +9,8 @@ import h11
 import pytest
 
 from deep.exceptions import InputError
-from deep.integrations.serve import ServerOptions, serving
-from deep.integrations.serve.web import Access, Guard, GuardOptions, WebError, find_token, read_json
-from deep.integrations.serve.web._protocol import JoinedConnection, TimedProtocol
+from deep.integrations.serve import Access, Guard, GuardOptions, ServerOptions, WebError, find_token, read_json, serving
+from deep.integrations.serve._protocol import JoinedConnection, TimedProtocol
 from tests.serve.serving_case import ask, code_of, connected, raw, until_closed
 
 TOKEN = "0123456789abcdef-right"

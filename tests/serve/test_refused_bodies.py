@@ -46,7 +46,7 @@ def test_a_missing_token_is_heard():
 
 def test_what_is_dropped_has_a_bound(address, monkeypatch):
     """Behind it the connection is closed, and the server goes on."""
-    monkeypatch.setattr("deep.integrations.serve.web._exchange.MOST_DROPPED", 1000)
+    monkeypatch.setattr("deep.integrations.serve._exchange.MOST_DROPPED", 1000)
     with connected(address) as client:
         client.sendall(HEAD + b"Content-Length: 1000000000\r\n\r\n")
         assert client.recv(1 << 16).startswith(b"HTTP/1.1 413 ")

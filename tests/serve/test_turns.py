@@ -6,9 +6,8 @@ from threading import Event
 import pytest
 
 import deep
-from deep.integrations.serve import CheckOptions
-from deep.integrations.serve.check import Checker
-from deep.integrations.serve.check._checker import (
+from deep.integrations.serve import Checker, CheckOptions
+from deep.integrations.serve._checker import (
     AT_ONCE,
     OVERHEAD,
     WEIGHT_OF_LONG,

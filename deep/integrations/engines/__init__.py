@@ -1,4 +1,4 @@
-"""Engines beyond one machine: moments counted in parts or in SQL, and batches for DuckDB, Polars, Spark and Ray."""
+"""Engines beyond one machine: moments counted in parts or in SQL, batches for DuckDB, Polars, Spark and Ray, tables."""
 
 import lazy_loader
 

@@ -235,7 +235,6 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
 
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
-    file.check_scores_given(model, scores)
     found = Moments.empty(model)
     for rows in file.iter_pieces(model, paths, scores, options):
         soft = rows.scores if model.score_names else None
@@ -475,11 +474,16 @@ def moments_sql(model: Model, *, table: str = "votes") -> str:
     check_name(table, "table")
     for name in model.voter_names:
         check_name(name, "model")
-    columns = ", ".join(['"dataset"', *(file.quoted(name) for name in model.voter_names)])
+    columns = ", ".join(['"dataset"', *(quoted(name) for name in model.voter_names)])
     return (
         "-- Counts of every pattern of votes, by dataset: what a model needs of a whole dataset before it scores one.\n"
         "-- Save the result as cells.csv or cells.parquet; tables of parts of the rows do as well. In DuckDB:\n"
         "--   COPY (this SELECT without its semicolon) TO 'cells.parquet' (FORMAT parquet);\n"
         "-- Then: deep data moments model.json --cells cells.parquet --out moments.json\n"
-        f'SELECT {columns}, COUNT(*) AS "n"\nFROM {file.quoted(table)}\nGROUP BY {columns};\n'
+        f'SELECT {columns}, COUNT(*) AS "n"\nFROM {quoted(table)}\nGROUP BY {columns};\n'
     )
+
+
+def quoted(name: str) -> str:
+    """Return an identifier in double quotes."""
+    return '"' + name.replace('"', '""') + '"'

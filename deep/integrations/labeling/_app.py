@@ -9,7 +9,7 @@ from deep._util.files import JsonObject
 from deep.exceptions import InputError, needs_extra
 from deep.integrations.labeling._desk import LabelDesk
 from deep.integrations.labeling._label_log import LabelLogLostError
-from deep.integrations.serve.web import WebError, add_call, add_text, install_errors
+from deep.integrations.serve import WebError, add_call, add_text, install_errors
 from deep.report import page_asset
 
 if TYPE_CHECKING:

@@ -78,5 +78,5 @@ def score_one_by_one(
     if isinstance(found, str):
         raise StoppedError(found)
     more = {"training": training, **console.told_of_texts(fitted, options)}
-    console.print_scored(args, found, sequential.sequential_schema(), more)
+    console.print_scored(args, found, model.ITEM_COLUMNS | sequential.COLUMNS, more)
     return ExitStatus.DONE

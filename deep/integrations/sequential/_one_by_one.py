@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from deep import asking
-from deep._util.checks import Floats, Labels
+from deep._util.checks import Floats, Mask
 from deep._util.odds import DECISION, expit, logit
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.evaluate import hold_out
@@ -21,17 +21,19 @@ from deep.judges import LLMJudge
 from deep.llm import History
 from deep.model import (
     MAX_TABLE_VOTERS,
+    ItemColumn,
     Model,
     ScoreOptions,
+    columns_by_name,
+    exported_columns,
     fit,
     match_columns,
-    schema_of,
+    records_of,
 )
 from deep.prompt_pool import PromptJudge
 from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -87,50 +89,35 @@ def check_sequential(model: Model, prior: float | None = None) -> Floats:
     return expit(logit(found.p_consistent) - logit(found.threshold))
 
 
-def learn_policy(model: Model, prices: Prices, error_cost: float | None, prior: float | None = None) -> AskingPolicy:
-    """Return the order of asking for vote patterns like those of the training data."""
-    table, (patterns, weights) = check_sequential(model, prior), training_patterns(model)
-    return AskingPolicy.learn(table, patterns, weights, prices=prices.values, error_cost=error_cost)
+AVERAGED = ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
 
 
-def training_report(model: Model, prices: Prices, error_cost: float | None, step: Callable[[], None]) -> dict[str, Any]:
-    """Return the calls saved and the decisions changed by asking one by one on the training data, as JSON values.
+def _figures(found: Simulation, counts: npt.NDArray[np.int64], prices: Prices) -> Figures:
+    effect = _effect(found, counts.sum(axis=1), counts)
+    asked = effect.pop("calls")
+    paid = float(np.average(found.cost, weights=counts.sum(axis=1)))
+    saved = {"calls_saved": 1 - asked / len(prices.asked), "price_saved": 1 - paid / sum(prices.values)}
+    return {"asked": asked, **saved, **effect}
 
-    Each training dataset is met by the policy that the patterns of the others teach; a single one by its own.
-    `step` is called after each of them.
+
+def _effect(found: Simulation, weights: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> Figures:
+    """Return the questions asked of a row, the decisions changed, and the balanced accuracies.
+
+    Parameters
+    ----------
+    found : Simulation
+    weights : ndarray of int, shape (n_examples,)
+        The rows that each example stands for.
+    labels : ndarray of int, shape (n_examples, 2)
+        Those of them with label 0 and 1.
     """
-    rows = []
-    table, cells = check_sequential(model), model.cells
-    for position, name in enumerate(cells.groups):
-        others = [other for other in range(len(cells.groups)) if other != position] or [position]
-        weights = _weights(cells.counts[:, others])
-        policy = AskingPolicy.learn(table, cells.patterns, weights, prices=prices.values, error_cost=error_cost)
-        found = policy.simulate(cells.patterns, table, heard=prices.free)
-        rows.append({"dataset": name, **_figures(found, cells.counts[:, position], prices)})
-        step()
+    one_by_one = found.p >= DECISION
     return {
-        "judges": len(prices.asked),
-        "prices": dict(zip(model.voter_names, prices.values, strict=True)),
-        "unit": prices.unit,
-        "error_cost": error_cost,
-        "held_out": len(rows) > 1,
-        "datasets": rows,
-        "mean": _mean(rows),
-    }
-
-
-def _figures(found: Simulation, counts: npt.NDArray[np.int64], prices: Prices) -> dict[str, Any]:
-    rows = counts.sum(axis=1)
-    asked = float(np.average(found.calls, weights=rows))
-    sequential = found.p >= DECISION
-    return {
-        "n": int(rows.sum()),
-        "asked": asked,
-        "calls_saved": 1 - asked / len(prices.asked),
-        "price_saved": 1 - float(np.average(found.cost, weights=rows)) / sum(prices.values),
-        "changed": int(rows[found.changed].sum()),
-        "balanced_accuracy_panel": _balanced(sequential ^ found.changed, counts),
-        "balanced_accuracy_sequential": _balanced(sequential, counts),
+        "calls": float(np.average(found.calls, weights=weights)),
+        "changed": int(weights[found.changed].sum()),
+        "n": int(weights.sum()),
+        "balanced_accuracy_panel": _balanced(one_by_one ^ found.changed, labels),
+        "balanced_accuracy_sequential": _balanced(one_by_one, labels),
     }
 
 
@@ -142,16 +129,14 @@ def _balanced(decisions: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64]) -
     return float(right + np.where(decisions, 0, counts[:, 0]).sum() / counts[:, 0].sum()) / 2
 
 
-def _mean(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the mean over datasets; rows and changed decisions are summed."""
-    found: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ("n", "changed")}
-    for name in ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "balanced_accuracy_sequential"):
-        known = [row[name] for row in rows if row[name] is not None]
-        found[name] = float(np.mean(known)) if known else None
-    return found
+def _mean(rows: Sequence[Figures], averaged: Sequence[str]) -> Figures:
+    """Return the mean of some figures over datasets; rows and changed decisions are summed."""
+    known = {name: [row[name] for row in rows if row[name] is not None] for name in averaged}
+    means = {name: float(np.mean(values)) if values else None for name, values in known.items()}
+    return {**means, **{name: sum(row[name] for row in rows) for name in ("changed", "n")}}
 
 
-def training_lines(report: dict[str, Any]) -> Iterator[str]:
+def training_lines(report: Figures) -> Iterator[str]:
     """Yield the lines for people about the training data."""
     mean, unit, cost = report["mean"], report["unit"], report["error_cost"]
     yield (
@@ -174,7 +159,7 @@ def training_lines(report: dict[str, Any]) -> Iterator[str]:
     yield f"  {mean['changed']:,} of {mean['n']:,} decisions changed; balanced accuracy {one}, whole panel {whole}"
 
 
-def _listed(report: dict[str, Any]) -> str:
+def _listed(report: Figures) -> str:
     """Return the prices in words."""
     asked = {name: price for name, price in report["prices"].items() if price > 0}
     said = [f"{name} {price:.3g}" for name, price in asked.items()]
@@ -182,12 +167,6 @@ def _listed(report: dict[str, Any]) -> str:
         said = [f"{next(iter(asked.values())):.3g} each"]
     why = "" if report["unit"] == "dollars" else ", since dollars are not known for all judges"
     return f"{', '.join(said)} (in {report['unit']}{why})"
-
-
-Figures = dict[str, Any]
-
-AVERAGED = ("calls", "saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
-SUMMED = ("changed", "n")
 
 
 def sequential_savings(
@@ -252,35 +231,20 @@ def sequential_savings(
 
 
 def _savings_figures(found: Simulation, model: Model, test: VoteMatrix) -> Figures:
-    one_by_one, labels = found.p >= DECISION, test.labels
     chosen = model.report["chosen"]
     assert isinstance(chosen, dict)  # as every fit writes it
-    return {
-        "ensembler": chosen["ensembler"],
-        "calls": float(found.calls.mean()),
-        "saved": float(1 - found.calls.mean() / len(model.voters)),
-        "changed": int(found.changed.sum()),
-        "n": len(found.calls),
-        "balanced_accuracy_panel": _balanced_savings(one_by_one ^ found.changed, labels),
-        "balanced_accuracy_sequential": _balanced_savings(one_by_one, labels),
-    }
+    labels = np.equal.outer(test.labels, (0, 1)).astype(np.int64)
+    effect = _effect(found, np.ones(len(labels), dtype=np.int64), labels)
+    return {"ensembler": chosen["ensembler"], "saved": 1 - effect["calls"] / len(model.voters), **effect}
 
 
-def _balanced_savings(decisions: npt.NDArray[np.bool_], labels: Labels) -> float | None:
-    """Return the balanced accuracy on the labeled rows; None where they have one label only."""
-    right = [np.mean(decisions[labels == label] == label) for label in (0, 1) if (labels == label).any()]
-    return float(np.mean(right)) if len(right) == 2 else None
+SAVINGS = ("calls", "saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
 
 
 def mean_savings(rows: Sequence[Figures]) -> list[Figures]:
     """Return the mean over datasets for each number of judges; changed decisions and rows are summed."""
-    found = []
-    for judges in dict.fromkeys(row["judges"] for row in rows):
-        chosen = [row for row in rows if row["judges"] == judges]
-        values = {name: [row[name] for row in chosen if row[name] is not None] for name in (*AVERAGED, *SUMMED)}
-        means = {name: float(np.mean(values[name])) if values[name] else None for name in AVERAGED}
-        found.append({"judges": judges, **means, **{name: sum(values[name]) for name in SUMMED}})
-    return found
+    sizes = dict.fromkeys(row["judges"] for row in rows)
+    return [{"judges": n, **_mean([row for row in rows if row["judges"] == n], SAVINGS)} for n in sizes]
 
 
 PROBED = 100
@@ -289,25 +253,52 @@ PROBED = 100
 PANEL = "panel"
 """The voter of the program that asks for all; its requests bear the names of their judges."""
 
-COLUMNS = {
-    "dataset": "string",
-    "item_id": "string",
-    "label": "int8",
-    "p_consistent": "double",
-    "p_low": "double",
-    "p_high": "double",
-    "decision": "int8",
-    "sure": "int8",
-    "threshold": "double",
-    "n_asked": "int64",
-    "n_votes": "int64",
+N_ASKED = ItemColumn("n_asked", "int64", "judges that were asked; those that ask nobody are not counted", 2, high=None)
+
+UNLIKE: dict[str, dict[str, Any]] = {
+    "p_consistent": {"meaning": "P(consistent) given what was heard"},
+    "p_low": {"meaning": "its 90 % interval where all judges were asked, else null"},
+    "p_high": {"meaning": "its 90 % interval where all judges were asked, else null"},
+    "sure": {
+        "meaning": "1 where the interval excludes the threshold, 0 where not, null where there is no interval",
+        "nullable": True,
+        "of": lambda heard: np.where(np.isnan(heard.bounds[0]), ABSTAIN, heard.voted & heard.sure),
+    },
+    "n_votes": {"meaning": "votes of 1 or 0 that were heard"},
 }
-"""The columns of scores by judges that were asked one by one, with their types in Arrow."""
+"""How columns differ from those of the same name where the whole panel is asked."""
 
 
-def sequential_schema() -> "pa.Schema":
-    """Return these columns."""
-    return schema_of(COLUMNS)
+def _columns() -> Iterator[ItemColumn]:
+    for name, column in exported_columns().items():
+        if name == "n_votes":
+            yield N_ASKED
+        yield replace(column, **UNLIKE.get(name, {}))
+
+
+COLUMNS = columns_by_name(*_columns())
+"""The columns of scores by judges that were asked one by one."""
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """The facts on one item that columns are made of, named as :class:`deep.model.Scores` has them; no bound is NaN."""
+
+    p_consistent: Floats
+    bounds: tuple[Floats, Floats]
+    threshold: float
+    decisions: Mask
+    n_votes: npt.NDArray[np.intp]
+    n_asked: npt.NDArray[np.intp]
+
+    @property
+    def voted(self) -> Mask:
+        return np.asarray(self.n_votes > 0)
+
+    @property
+    def sure(self) -> Mask:
+        low, high = self.bounds
+        return np.asarray((low >= self.threshold) | (high < self.threshold))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,7 +348,8 @@ class OneByOne:
         matched = match_columns(model.voters, plan.voters, allow_mismatch=options.allow_mismatch)
         columns = tuple(plan.columns[position] for position in matched if position is not None)
         prices = _prices(plan, columns, ask)
-        policy = learn_policy(model, prices, error_cost, options.prior)
+        table, like = check_sequential(model, options.prior), training_patterns(model)
+        policy = AskingPolicy.learn(table, *like, prices=prices.values, error_cost=error_cost)
         return cls(
             model=model,
             plan=plan,
@@ -368,9 +360,32 @@ class OneByOne:
             options=options,
         )
 
-    def training(self, step: Callable[[], None]) -> dict[str, Any]:
-        """Return the saving and the loss on the training data; `step` is called after each of their datasets."""
-        return training_report(self.model, self.prices, self.error_cost, step)
+    def training(self, step: Callable[[], None]) -> Figures:
+        """Return the calls saved and the decisions changed by asking one by one on the training data, as JSON values.
+
+        Each training dataset is met by the policy that the patterns of the others teach; a single one by its own.
+        `step` is called after each of them.
+        """
+        rows, prices = [], self.prices
+        table, cells = check_sequential(self.model), self.model.cells
+        for position, name in enumerate(cells.groups):
+            others = [other for other in range(len(cells.groups)) if other != position] or [position]
+            weights = _weights(cells.counts[:, others])
+            policy = AskingPolicy.learn(
+                table, cells.patterns, weights, prices=prices.values, error_cost=self.error_cost
+            )
+            found = policy.simulate(cells.patterns, table, heard=prices.free)
+            rows.append({"dataset": name, **_figures(found, cells.counts[:, position], prices)})
+            step()
+        return {
+            "judges": len(prices.asked),
+            "prices": dict(zip(self.model.voter_names, prices.values, strict=True)),
+            "unit": prices.unit,
+            "error_cost": self.error_cost,
+            "held_out": len(rows) > 1,
+            "datasets": rows,
+            "mean": _mean(rows, AVERAGED),
+        }
 
     def run(
         self, ask: asking.AskOptions, progress: asking.ProgressCallback | None = None
@@ -428,33 +443,26 @@ class OneByOne:
 
     def _score(self, example: Example, judged: Mapping[int, Judgment]) -> asking.Scored:
         votes = _votes(judged)
-        p = self.policy.probability(votes)
-        low, high = self._interval(votes)
-        missing = [voter.name for column, voter in enumerate(self.columns) if column not in judged]
-        threshold = self.model.threshold(self.options.prior)
-        n_votes = sum(vote != ABSTAIN for vote in votes.values())
-        row = (
-            str(example.dataset),
-            example.example_id,
-            example.label,
-            float(expit(logit(p) + logit(threshold))),
-            low,
-            high,
-            int(p >= DECISION) if n_votes else None,
-            None if low is None or high is None else int(n_votes > 0 and (low >= threshold or high < threshold)),
-            threshold,
-            len(judged) - len(self.prices.free),
-            n_votes,
+        p, threshold = self.policy.probability(votes), self.model.threshold(self.options.prior)
+        heard = _Heard(
+            p_consistent=expit(logit(np.array([p])) + logit(threshold)),
+            bounds=self._interval(votes),
+            threshold=threshold,
+            decisions=np.array([p >= DECISION]),
+            n_votes=np.array([sum(vote != ABSTAIN for vote in votes.values())]),
+            n_asked=np.array([len(judged) - len(self.prices.free)]),
         )
+        item = {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label}
         judgments = {voter.name: judged[column] for column, voter in enumerate(self.columns) if column in judged}
-        return asking.Scored(example, judgments, dict(zip(COLUMNS, row, strict=True)), missing)
+        missing = [voter.name for column, voter in enumerate(self.columns) if column not in judged]
+        return asking.Scored(example, judgments, item | records_of(COLUMNS, heard)[0], missing)
 
-    def _interval(self, votes: Mapping[int, int]) -> tuple[float | None, float | None]:
+    def _interval(self, votes: Mapping[int, int]) -> tuple[Floats, Floats]:
         """Return the interval of P where all judges were asked."""
         if len(votes) < len(self.columns):
-            return None, None
+            return np.array([np.nan]), np.array([np.nan])
         pattern = np.array([[votes[column] for column in range(len(self.columns))]], dtype=np.int8)
-        low, high = self.model.intervals(pattern, prior=self.options.prior, streamed=True)[0].tolist()
+        low, high = self.model.intervals(pattern, prior=self.options.prior, streamed=True).T
         return low, high
 
 

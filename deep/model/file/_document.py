@@ -370,11 +370,7 @@ FIELDS = (
     Field("training_datasets", DATASETS, "report"),
     Field("versions", _kinds.described(dict), "report"),
     Field("provenance", _kinds.described(dict), "report"),
-    Field(
-        "prior",
-        _kinds.tagged("rule", {"believed": (adaptation.BelievedPrior, BELIEVED_PRIOR), **PANEL_PRIORS}),
-        "prior_rule",
-    ),
+    Field("prior", PRIOR_RULE, "prior_rule"),
     Field("misfit", MISFIT),
     Field("correction", optional(CORRECTION)),
     Field("decision", DECISION, "rule"),

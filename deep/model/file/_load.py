@@ -82,7 +82,11 @@ def load(path: str | Path) -> Model:
         raise _refused(path, f"schema_version {version}, of an earlier deep", "Fit again.")
     if version > SCHEMA_VERSION:
         raise _refused(path, f"schema_version {version}, and this deep knows {SCHEMA_VERSION}", "Update deep.")
-    if content.get("checksum") != _checksum_of(content, path):
+    try:
+        fits = content.get("checksum") == checksum(content)
+    except (ValueError, RecursionError) as error:  # 1e999 is infinite once it is read
+        raise _refused(path, f"JSON that no model has: {error}") from None
+    if not fits:
         raise _refused(path, "a checksum that does not fit: the file was changed after it was written", "Fit anew.")
     try:
         model = Model(**model_arguments(content))
@@ -97,13 +101,6 @@ def load(path: str | Path) -> Model:
 
 def _refused(path: Path, reason: str, remedy: str = "") -> InputError:
     return InputError(f"`model` must be a model file of deep. Got {str(path)!r}, with {reason}. {remedy}".rstrip())
-
-
-def _checksum_of(content: Mapping[str, object], path: Path) -> str:
-    try:
-        return checksum(content)
-    except (ValueError, RecursionError) as error:  # 1e999 is infinite once it is read
-        raise _refused(path, f"JSON that no model has: {error}") from None
 
 
 def _content(path: Path) -> FileObject:

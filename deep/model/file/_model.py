@@ -1,6 +1,6 @@
 """The fitted model that scores votes; `deep fit` writes it and `deep score` reads it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Positions, Votes, as_numbers, check_consistent_length, check_votes
 from deep._util.frames import frame_of_table
 from deep._util.names import html_table, listed
-from deep._util.odds import logit
+from deep._util.odds import P_MIN, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.adaptation import (
@@ -25,21 +25,31 @@ from deep.model.adaptation import (
     PriorRule,
     contexts_of_means,
 )
-from deep.model.file._contributions import Contribution, contributions, strongest_votes
 from deep.model.file._document import check_prior, model_values, write_document
 from deep.model.file._table import (
     MAX_TABLE_VOTERS,
     ChainScorer,
     Voter,
     VotesLike,
-    arrow_column,
+    dataset_codes,
     pattern_codes,
     pattern_grid,
+    rows_by_dataset,
     select_columns,
     votes_of_voters,
 )
 from deep.model.linear import Rows
-from deep.model.score import BALANCED, SCORE_COLUMNS, Blend, DecisionRule, Evidence, Scores, by_labels
+from deep.model.score import (
+    BALANCED,
+    SCORE_COLUMNS,
+    Blend,
+    Contribution,
+    DecisionRule,
+    Evidence,
+    Scores,
+    contributions,
+    strongest_votes,
+)
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -146,11 +156,6 @@ class Model:
     def has_table(self) -> bool:
         """Return whether all that is said of a row hangs on its pattern of votes, of which there are few."""
         return not self.score_names and len(self.voters) <= MAX_TABLE_VOTERS
-
-    @property
-    def table(self) -> Floats | None:
-        """Return P(consistent) of every pattern at equal class weights; None above 10 voters or with scores."""
-        return self.predict(pattern_grid(len(self.voters))) if self.has_table else None
 
     def threshold(self, prior: float | None = None) -> float:
         """Return the P from which on an item of a dataset not known is called consistent; `prior` as in `score`."""
@@ -276,7 +281,7 @@ class Model:
         items = {"dataset": pa.array(given.datasets, pa.string()), "item_id": pa.array(given.example_ids, pa.string())}
         label = pa.array(given.labels, mask=given.labels == ABSTAIN)
         columns = self._columns(list(SCORE_COLUMNS), given, None, prior=prior, **matching)
-        scores = {name: arrow_column(name, values) for name, values in columns.items()}
+        scores = {name: SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()}
         why = strongest_votes(self._streamed, [voter.id for voter in self.voters], self.select(given, **matching))
         return frame_of_table(pa.table({**items, "label": label, **scores, "why": why}), library)
 
@@ -287,11 +292,9 @@ class Model:
         scores: npt.ArrayLike | None = None,
         prior: float | None = None,
         streamed: bool = False,
-        allow_mismatch: bool = False,
-        allow_missing: bool = False,
+        **matching: bool,
     ) -> Floats:
         """Return the 90 % interval of P(consistent) of each row, shape (n_examples, 2); parameters as in `score`."""
-        matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
         columns = self._columns(["p_low", "p_high"], votes, scores, prior=prior, streamed=streamed, **matching)
         return np.column_stack([columns["p_low"], columns["p_high"]])
 
@@ -353,17 +356,39 @@ class Model:
 
     def columns_at(
         self,
-        contexts: Floats,
+        datasets: Sequence[tuple[Floats, Positions | slice]],
         prior: float | None,
         evidence: Evidence,
-        where: Positions | slice,
-        names: Iterable[str] = tuple(SCORE_COLUMNS),
+        where: Positions | None = None,
+        names: Sequence[str] = (),
     ) -> dict[str, npt.NDArray[Any]]:
-        """Return columns of scores of rows of a dataset, `where` saying which distinct row each of them is."""
-        if isinstance(where, slice) or len(where) < len(evidence):
-            return self.scores_at(contexts, prior, evidence.of_rows(where)).columns(names)
-        columns = self.scores_at(contexts, prior, evidence).columns(names)
-        return {name: values.take(where, mode="clip") for name, values in columns.items()}
+        """Return columns of scores.
+
+        Parameters
+        ----------
+        datasets : sequence of (contexts, rows)
+        prior : float or None
+        evidence : Evidence
+        where : ndarray of int, shape (n_examples,), optional
+            Which distinct row of the evidence each row is; default: each is itself.
+        names : sequence of str, optional
+            Default: all columns.
+        """
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for contexts, rows in datasets:
+            at = rows if where is None else where[rows]
+            if isinstance(at, slice) or len(at) < len(evidence):
+                part = self.scores_at(contexts, prior, evidence.of_rows(at)).columns(names)
+            else:
+                distinct = self.scores_at(contexts, prior, evidence).columns(names)
+                part = {name: cells.take(at, mode="clip") for name, cells in distinct.items()}
+            if len(datasets) == 1:
+                return part  # a copy of many rows takes as long as their scores
+            n = len(evidence if where is None else where)
+            columns = columns or {name: np.empty(n, cells.dtype) for name, cells in part.items()}
+            for name, cells in part.items():
+                columns[name][rows] = cells
+        return columns
 
     def estimate_prior(
         self, votes: VotesLike, *, scores: npt.ArrayLike | None = None, **matching: bool
@@ -418,10 +443,15 @@ class Model:
         evidence, where = self.evidence(rows.votes, rows.scores)
         contexts = self._contexts(evidence, where)
         found = self.scores_at(contexts, evidence=evidence.of_rows(where))
-        prior, correction = by_labels(found, labels, documents)
-        fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(prior), target=target, correction=correction)
-        if correction is None:
+        fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(found.prior), target=target)
+        if labels is None or not (as_numbers(labels, "labels") >= 0).any():
             return fresh if decide is None else fresh.deciding(decide)
+        from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
+
+        correction = Correction.learn(self.misfit, found.prior, found.p_uniform, labels, documents=documents)
+        told = estimate_share(found.p_consistent, labels, prior=found.prior, documents=documents, misfit=self.misfit)[0]
+        estimate, low, high = (min(max(p, P_MIN), 1 - P_MIN) for p in (told.estimate, told.low, told.high))
+        fresh = replace(fresh, prior_rule=FixedPrior(PriorEstimate(estimate, low, high)), correction=correction)
         rule = self.rule if decide is None else DecisionRule.parse(decide)
         if not rule.by_labels:
             return replace(fresh, rule=rule)
@@ -455,7 +485,8 @@ class Model:
         if isinstance(votes, Mapping):
             unknown = sorted(set(votes) - set(self.voter_names))
             if unknown:
-                raise InputError(f"`votes` must name voters of the model, {self._listed}. Got {unknown[0]!r}.")
+                names = ", ".join(sorted(self.voter_names))
+                raise InputError(f"`votes` must name voters of the model, {names}. Got {unknown[0]!r}.")
             votes = [votes.get(name, ABSTAIN) for name in self.voter_names]
         row = check_votes([list(votes)], name="votes")
         self._check_width(row)
@@ -515,37 +546,24 @@ class Model:
         soft = None if scores is None else as_numbers(scores, "scores")
         if soft is not None:
             check_consistent_length(soft, len(matrix), "scores")
-        datasets = votes.dataset_names if isinstance(votes, VoteMatrix) and not streamed else ()
-        columns: dict[str, npt.NDArray[Any]] = {}
-        for name in datasets if len(datasets) > 1 else ("",):
-            at = np.flatnonzero(cast("VoteMatrix", votes).datasets == name) if name else slice(None)
-            evidence, where = self.evidence(matrix[at], None if soft is None else soft[at])
-            contexts = self.contexts if streamed else self._contexts(evidence, where)
-            part = self.columns_at(contexts, prior, evidence, where, names)
-            if not name:
-                return part  # a copy of many rows takes as long as their scores
-            columns = columns or {key: np.empty(len(matrix), values.dtype) for key, values in part.items()}
-            for key, values in part.items():
-                columns[key][at] = values
-        return columns
+        evidence, where = self.evidence(matrix, soft)
+        rows: Sequence[Positions | slice] = [slice(None)]
+        if isinstance(votes, VoteMatrix) and not streamed:
+            known, dataset_of = dataset_codes(votes.datasets)
+            rows = rows_by_dataset(dataset_of, len(known))
+        datasets = [(self.contexts if streamed else self._contexts(evidence, where[at]), at) for at in rows]
+        return self.columns_at(datasets, prior, evidence, where, names)
 
     def prior_at(self, contexts: Floats, given: float | None = None) -> PriorEstimate:
         """Return the prior of a dataset and the line of P there, which ends in the mean that is given, if any."""
         profile, offset = self.blend.profile(contexts), self.blend.offset(contexts)
         if given is None:
             return self.prior_rule.predict(profile, offset)
-        return PriorEstimate.known(self._checked(given), profile, offset)
-
-    def _checked(self, prior: float) -> float:
         if self.correction is not None:
             raise InputError(
-                f"`prior` must not be given: the model was corrected by labels of its target. Got {prior!r}."
+                f"`prior` must not be given: the model was corrected by labels of its target. Got {given!r}."
             )
-        return check_prior(prior)
-
-    @property
-    def _listed(self) -> str:
-        return ", ".join(sorted(self.voter_names))
+        return PriorEstimate.known(check_prior(given), profile, offset)
 
     def _check_width(self, patterns: npt.ArrayLike) -> None:
         shape = np.shape(patterns)

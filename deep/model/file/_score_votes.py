@@ -16,34 +16,15 @@ from deep._util.files import JsonObject, whole_file
 from deep._util.plain_cells import PlainCsvWriter
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, read_texts, table_columns
 from deep.exceptions import InputError
+from deep.model import score
 from deep.model.adaptation import PriorEstimate, contexts_of_means
 from deep.model.file._model import Model
-from deep.model.file._table import arrow_column, dataset_codes, match_columns, other_columns, rows_by_dataset
-from deep.model.score import SCORE_COLUMNS, DecisionRule, Evidence
+from deep.model.file._table import dataset_codes, in_order, match_columns, other_columns, rows_by_dataset
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
-
-ITEM_COLUMNS = {"dataset": "string", "item_id": "string", "label": "int8"}
-"""The columns that name a row and say what is known of it, with their types in Arrow."""
-
-TEXT_COLUMNS = {"claim": "string", "source": "string", "question": "string"}
-"""The texts of a row, where they are wanted."""
-
-
-def score_schema(*, with_texts: bool = False) -> "pa.Schema":
-    """Return the columns of scores."""
-    columns = {**ITEM_COLUMNS, **{name: kind for name, (kind, _) in SCORE_COLUMNS.items()}}
-    return schema_of(columns | TEXT_COLUMNS if with_texts else columns)
-
-
-def schema_of(types: Mapping[str, str]) -> "pa.Schema":
-    """Return columns of these types."""
-    import pyarrow as pa
-
-    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()])
 
 
 def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> Floats | None:
@@ -61,31 +42,24 @@ def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> Floats 
     InputError
         There are no tables where the model needs some, or it has no use for them, or a column is missing.
     """
-    check_score_columns(model, paths)
+    check_scores_given(model, paths)
     if not paths:
         return None
-    columns = table_columns(paths)
-    ignored = [name for name in columns if name not in ("dataset", "item_id", "label", *model.score_names)]
+    ignored = [name for name in table_columns(paths) if name not in ("dataset", "item_id", "label", *model.score_names)]
     found = join_scores(votes, read_scores(paths, ignore=ignored))
     return found.scores[:, [found.score_names.index(name) for name in model.score_names]]
 
 
-def check_score_columns(model: Model, paths: Sequence[str]) -> None:
+def check_scores_given(model: Model, paths: Sequence[str]) -> None:
     """Raise where tables lack a score of a model, or there are none where it needs some, or the reverse."""
-    check_scores_given(model, paths)
+    names = ", ".join(model.score_names)
+    if bool(paths) != bool(model.score_names):
+        what = f"be given with a model that was fitted on them: {names}" if names else "not be given with this model"
+        raise InputError(f"`scores` must {what}. Got {repr(paths[0]) if paths else 'none'}.")
     columns = table_columns(paths) if paths else ()
     missing = [name for name in model.score_names if name not in columns]
     if missing:
-        names = ", ".join(model.score_names)
         raise InputError(f"`scores` must have the columns {names}. Got none named {missing[0]!r}.")
-
-
-def check_scores_given(model: Model, paths: Sequence[str]) -> None:
-    """Raise where a model needs soft scores and has none, or the reverse."""
-    if bool(paths) != bool(model.score_names):
-        names = ", ".join(model.score_names)
-        what = f"be given with a model that was fitted on them: {names}" if names else "not be given with this model"
-        raise InputError(f"`scores` must {what}. Got {repr(paths[0]) if paths else 'none'}.")
 
 
 @dataclass(frozen=True)
@@ -105,19 +79,15 @@ def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], optio
     InputError
         A column is missing or of another version or model, or a table cannot be read.
     """
-    check_score_columns(model, scores)
+    check_scores_given(model, scores)
     ignored = set(other_columns(model.voters, list(paths))) if scores else set()
     names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS and name not in ignored]
     matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
     matched = match_columns(model.voters, names, **matching)
     read = list(dict.fromkeys(names[column] for column in matched if column is not None))
-    # A voter without a column looks up the last one, of no votes.
-    place = [len(read) if column is None else read.index(names[column]) for column in matched]
+    place = [None if column is None else read.index(names[column]) for column in matched]
     for rows in iter_votes(paths, read, scores=scores, score_names=model.score_names):
-        votes = rows.votes
-        if place != list(range(votes.shape[1])):
-            votes = np.column_stack([votes, np.full(len(votes), ABSTAIN, dtype=np.int8)])[:, place]
-        yield replace(rows, votes=votes)
+        yield replace(rows, votes=in_order(rows.votes, place))
 
 
 @dataclass(frozen=True)
@@ -127,7 +97,7 @@ class ScoredFile:
     n: int
     priors: dict[str, PriorEstimate]
     thresholds: dict[str, float]
-    rule: DecisionRule
+    rule: score.DecisionRule
 
     @property
     def sentence(self) -> str:
@@ -177,7 +147,6 @@ def score_file(
         A table cannot be read, a voter of the model is missing or of another version or model, or an item comes
         twice. Nothing is written then.
     """
-    check_scores_given(model, scores)
     sums: dict[str, Floats | float] = {}
     counts: Counter[str] = Counter()
     with whole_file(out) as scratch:
@@ -189,7 +158,7 @@ def score_file(
         contexts = dict.fromkeys(sums, model.contexts)
         if model.target is None:
             contexts = {name: contexts_of_means(total / counts[name]) for name, total in sums.items()}
-        schema = score_schema(with_texts=with_texts)
+        schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS, score.TEXT_COLUMNS if with_texts else {})
         with writer(scratch, out.suffix.lower(), schema, to, dense=not model.has_table) as file:
             for table in ahead(partial(_scored, model, contexts, options.prior), _kept(rows)):
                 whole = _beside_texts(paths, table) if with_texts else table
@@ -251,7 +220,7 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     said = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))
     kept = {name: values for name, values in said.items() if values is not None}
     types = {name: pa.from_numpy_dtype(values.dtype) for name, values in kept.items()}
-    schema = pa.schema([*schema_of(ITEM_COLUMNS), *types.items()])
+    schema = pa.schema([*score.schema_of(score.ITEM_COLUMNS), *types.items()])
     return pa.table([*items, *kept.values()], schema=schema), sums
 
 
@@ -280,16 +249,14 @@ def _scored(model: Model, contexts: Mapping[str, Floats], prior: float | None, k
     import pyarrow as pa
 
     names, dataset_of = dataset_codes(kept["dataset"])
-    arrays = {name: kept[name].to_numpy() for name in kept.column_names[len(ITEM_COLUMNS) :]}
+    arrays = {name: kept[name].to_numpy() for name in kept.column_names[len(score.ITEM_COLUMNS) :]}
     codes = arrays.pop("pattern", None)
-    evidence = Evidence(**arrays) if codes is None else model.every_pattern
-    values = {name: np.empty(len(kept), kind) for name, (kind, _) in SCORE_COLUMNS.items()}
-    for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
-        columns = model.columns_at(contexts[name], prior, evidence, at if codes is None else codes[at])
-        for column, cells in columns.items():
-            values[column][at] = cells
-    scores = [arrow_column(name, column) for name, column in values.items()]
-    return pa.table([*kept.columns[: len(ITEM_COLUMNS)], *scores], schema=score_schema())
+    evidence = score.Evidence(**arrays) if codes is None else model.every_pattern
+    rows = rows_by_dataset(dataset_of, len(names))
+    columns = model.columns_at([(contexts[n], at) for n, at in zip(names, rows, strict=True)], prior, evidence, codes)
+    scores = [score.SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()]
+    schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS)
+    return pa.table([*kept.columns[: len(score.ITEM_COLUMNS)], *scores], schema=schema)
 
 
 def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
@@ -298,7 +265,7 @@ def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
 
     keys = list(zip(table["dataset"].to_pylist(), table["item_id"].to_pylist(), strict=True))
     found = read_texts(list(paths), keys).examples
-    for name in TEXT_COLUMNS:
+    for name in score.TEXT_COLUMNS:
         texts = [getattr(found[key], name) if key in found else None for key in keys]
         table = table.append_column(name, pa.array(texts, pa.string()))
     return table
@@ -324,7 +291,7 @@ def writer(
 
         unlike = {
             "item_id",
-            *TEXT_COLUMNS,
+            *score.TEXT_COLUMNS,
             *(name for name in schema.names if dense and schema.field(name).type == pa.float64()),
         }
         dictionaries = [name for name in schema.names if name not in unlike]

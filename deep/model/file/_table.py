@@ -246,7 +246,11 @@ def match_columns(
             continue
         kin = [name for name in columns if name not in taken and Voter(name).id == voter.id]
         if kin and not allow_mismatch:
-            raise InputError(_mismatch(voter, Voter(kin[0])))
+            what = "version" if voter.version != Voter(kin[0]).version else "model"
+            raise InputError(
+                f"`votes` must come from the {what} of {voter.id!r} that the model was fitted on, {voter.name!r}. "
+                f"Got {kin[0]!r}. Judge anew, fit anew, or override with `allow_mismatch`."
+            )
         if len(kin) > 1:
             raise InputError(
                 f"`votes` must have one column for {voter.id!r} to stand for {voter.name!r}. "
@@ -332,21 +336,18 @@ def select_columns(
     if not isinstance(votes, VoteMatrix):
         return votes if isinstance(votes, np.ndarray) else check_votes(votes, name="votes")
     columns = match_columns(voters, votes.voter_names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
-    known = [column for column in columns if column is not None]
-    found = votes.votes[:, known]
-    if len(known) == len(columns):
-        return found
-    matrix = np.full((len(found), len(columns)), ABSTAIN, dtype=np.int8)
-    matrix[:, [position for position, column in enumerate(columns) if column is not None]] = found
-    return matrix
+    return in_order(votes.votes, columns)
 
 
-def _mismatch(voter: Voter, other: Voter) -> str:
-    what = "version" if voter.version != other.version else "model"
-    return (
-        f"`votes` must come from the {what} of {voter.id!r} that the model was fitted on, {voter.name!r}. "
-        f"Got {other.name!r}. Judge anew, fit anew, or override with `allow_mismatch`."
-    )
+def in_order(votes: Votes, columns: Sequence[int | None]) -> Votes:
+    """Return these columns of votes, of no votes where one is None."""
+    if list(columns) == list(range(votes.shape[1])):
+        return votes
+    found = np.full((len(votes), len(columns)), ABSTAIN, dtype=np.int8)
+    for place, column in enumerate(columns):
+        if column is not None:
+            found[:, place] = votes[:, column]
+    return found
 
 
 TRAINING_ROWS = "training_rows"
@@ -371,13 +372,6 @@ def row_fingerprints(votes: VoteMatrix, matrix: Votes) -> dict[str, str]:
     # Sums of mixed numbers of 64 bits, modulo 2**64: the order of the rows does not matter, how often one comes does.
     own = ((name, rows[votes.datasets == name]) for name in votes.dataset_names)
     return {name: f"{len(of)}-{int(of.sum(dtype=np.uint64)):016x}" for name, of in own}
-
-
-def arrow_column(name: str, values: npt.NDArray[Any]) -> "pa.Array":
-    """Return a column of scores in Arrow, without a value where it is no decision."""
-    import pyarrow as pa
-
-    return pa.array(values, mask=values == ABSTAIN if name == "decision" else None)
 
 
 def dataset_codes(names: object) -> tuple[list[str], Positions]:

@@ -1,21 +1,24 @@
-"""From rows to P: the weighted sum of scorers, what it says of rows, and P of the rows of a dataset, in columns."""
+"""From rows to log-odds of P: the weighted sum of scorers, its word on distinct rows, and what each vote adds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from math import factorial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask, Positions, as_numbers, weigh
-from deep._util.odds import P_MIN, expit
+from deep._util.checks import Floats, Mask, Positions, weigh
+from deep._util.odds import logit
 from deep.features import distinct_patterns
-from deep.model.adaptation import Correction, Misfit, PriorEstimate, contexts_of_means, views
+from deep.model.adaptation import contexts_of_means, views
 from deep.model.linear import Rows
-from deep.model.score._decision import BALANCED, DecisionRule
 from deep.model.score._scorers import ScoreParts, Scorer, SoftScorer
 from deep.records import ABSTAIN
+
+if TYPE_CHECKING:
+    from deep.model.adaptation import Predict
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,29 +56,16 @@ class Blend:
         """Return each part's own log-odds, shape (n_parts, n_examples); votes are scored once a pattern."""
         patterns, where = distinct_patterns(rows.votes)
         distinct = Rows(patterns, np.empty((len(patterns), 0)), weigh(where, rows.weights, len(patterns)))
-        return self.with_scores(self.of_votes(distinct), where, rows.scores)
+        found = np.empty((len(self.parts), len(where)))
+        for row, values in zip(np.flatnonzero(~self._soft), self.of_votes(distinct), strict=True):
+            values.take(where, out=found[row], mode="clip")
+        if self._soft.any():
+            found[self._soft] = self._score_parts(rows.scores)
+        return found
 
     def of_votes(self, rows: Rows) -> Floats:
         """Return the log-odds of the parts that look at votes, shape (n_of_them, n_examples)."""
         return np.array([part.scorer(rows) for part in self.parts if not isinstance(part.scorer, SoftScorer)])
-
-    def with_scores(self, by_pattern: Floats, pattern: npt.NDArray[np.integer], scores: Floats) -> Floats:
-        """Return each part's own log-odds, shape (n_parts, n_examples), where those of the votes are known.
-
-        Parameters
-        ----------
-        by_pattern : ndarray of float, shape (n_of_votes, n_patterns)
-            As `of_votes` gives them.
-        pattern : ndarray of int, shape (n_examples,)
-            Which pattern each row has.
-        scores : ndarray of float, shape (n_examples, n_scorers)
-        """
-        found = np.empty((len(self.parts), len(pattern)))
-        for row, values in zip(np.flatnonzero(~self._soft), by_pattern, strict=True):
-            values.take(pattern, out=found[row], mode="clip")
-        if self._soft.any():
-            found[self._soft] = self._score_parts(scores)
-        return found
 
     @cached_property
     def _soft(self) -> Mask:
@@ -158,128 +148,97 @@ class Evidence:
         return Evidence(self.log_odds[where], self.n_votes[where], None if self.own is None else self.own[where])
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """P(consistent) of the rows of one dataset, with its prior and misfit.
+MAX_EXACT_VOTES = 12
+"""Up to this many cast votes all 2**n sets of them are tried."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """The contribution of one voter to the log-odds of P(consistent).
 
     Parameters
     ----------
-    log_odds : ndarray of float, shape (n_examples,)
-        Of P(consistent) as if both classes were equally frequent.
-    prior : PriorEstimate
-        The dataset's share of consistent items.
-    misfit : Misfit
-        How far P may be off, as the training datasets tell.
-    correction : Correction, optional
-        What labels of the dataset say of P.
-    rule : DecisionRule, optional
-        From which P on an item is called consistent.
-    n_votes : ndarray of int, shape (n_examples,), optional
-        How many judges voted; needed for :meth:`columns`.
-    own : ndarray of float, shape (n_examples,), optional
-        P of a chain before calibration.
+    voter : str
+    vote : {1, 0, -1}
+    without : float
+        Log-odds of P minus log-odds of P with this vote taken back; 0 where there is no vote.
+    shapley : float or None
+        The Shapley value: what the vote adds on average over all orders in which the votes could come in. They sum
+        to the log-odds of P minus those of a row without votes. None where too many votes were cast.
     """
 
-    log_odds: Floats
-    prior: PriorEstimate
-    misfit: Misfit
-    correction: Correction | None = None
-    rule: DecisionRule = BALANCED
-    n_votes: npt.NDArray[np.integer] | None = None
-    own: Floats | None = None
-
-    @cached_property
-    def p_uniform(self) -> Floats:
-        """Return P(consistent) if both classes were equally frequent."""
-        return np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN)
-
-    @cached_property
-    def p_consistent(self) -> Floats:
-        """Return P(consistent) at the estimated prior, corrected by labels where there are some."""
-        if self.correction is not None:
-            return self.correction.apply(self.p_uniform)
-        return np.clip(expit(self.prior.line(self.log_odds)), P_MIN, 1 - P_MIN)
-
-    @property
-    def decisions(self) -> Mask:
-        """Return which rows are called consistent: those whose `p_consistent` is at least the threshold."""
-        return np.asarray(self.p_consistent >= self.threshold)
-
-    @property
-    def threshold(self) -> float:
-        """Return the P(consistent) from which on an item is called consistent."""
-        correction = self.correction
-        return self.rule.at((self.prior if correction is None else correction).threshold)
-
-    @property
-    def sure(self) -> Mask:
-        """Return of which rows the interval of P excludes the threshold."""
-        low, high = self.bounds
-        return np.asarray((low >= self.threshold) | (high < self.threshold))
-
-    @property
-    def voted(self) -> Mask:
-        """Return on which rows a judge voted; the others have no decision in :meth:`columns`."""
-        assert self.n_votes is not None  # of what a model scores
-        return np.asarray(self.n_votes > 0)
-
-    @property
-    def p_uncalibrated(self) -> Floats:
-        """Return P before calibration: a chain's own, else `p_uniform`."""
-        return self.p_uniform if self.own is None else self.own
-
-    @cached_property
-    def bounds(self) -> tuple[Floats, Floats]:
-        """Return the bounds of `p_consistent` at level 0.9, as :meth:`interval` without counts."""
-        return self.interval()
-
-    def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """Return the bounds of `p_consistent` at level 0.9.
-
-        Parameters
-        ----------
-        counts : array-like of shape (n_examples,), optional
-            The bounds are those of the rate observed in so many rows; default: of the true rate.
-        """
-        if self.correction is not None:
-            return self.correction.interval(self.p_uniform, counts)
-        return self.misfit.interval(self.prior.line(self.log_odds), counts)
-
-    def columns(self, names: Iterable[str] | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of scores of these names, or all; a decision is -1 where no judge voted."""
-        return {name: SCORE_COLUMNS[name][1](self) for name in names or SCORE_COLUMNS}
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the columns of scores of each row; a decision is None where no judge voted."""
-        values = {name: column.tolist() for name, column in self.columns().items()}
-        values["decision"] = [None if decided == ABSTAIN else decided for decided in values["decision"]]
-        return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+    voter: str
+    vote: int
+    without: float
+    shapley: float | None
 
 
-SCORE_COLUMNS: Mapping[str, tuple[str, Callable[[Scores], npt.NDArray[Any]]]] = {
-    "p_consistent": ("double", lambda scores: scores.p_consistent),
-    "p_low": ("double", lambda scores: scores.bounds[0]),
-    "p_high": ("double", lambda scores: scores.bounds[1]),
-    "decision": ("int8", lambda scores: np.where(scores.voted, scores.decisions, ABSTAIN).astype(np.int8)),
-    "sure": ("int8", lambda scores: (scores.voted & scores.sure).astype(np.int8)),
-    "threshold": ("double", lambda scores: np.full(len(scores.log_odds), scores.threshold)),
-    "p_uniform": ("double", lambda scores: scores.p_uniform),
-    "p_uncalibrated": ("double", lambda scores: scores.p_uncalibrated),
-    "n_votes": ("int64", lambda scores: np.asarray(scores.n_votes)),
-}
-"""What is said of a row, with its type in Arrow and in numpy."""
+def contributions(predict: "Predict", names: tuple[str, ...], votes: npt.NDArray[np.int8]) -> list[Contribution]:
+    """Return the contribution of each vote of one row.
+
+    Parameters
+    ----------
+    predict : callable
+        From patterns (n, n_voters) to P(consistent).
+    names : tuple of str
+    votes : ndarray of int8, shape (n_voters,)
+
+    Notes
+    -----
+    A row's Shapley values [1]_ are exact: P is known for every set of votes.
+
+    References
+    ----------
+    .. [1] L. S. Shapley, "A value for n-person games", 1953. https://doi.org/10.1515/9781400881970-018
+    """
+    cast = np.flatnonzero(votes != ABSTAIN)
+    without = _without_each(predict, votes[np.newaxis])[0].tolist()
+    shapley = _shapley(predict, votes, cast) if len(cast) <= MAX_EXACT_VOTES else None
+    return [
+        Contribution(
+            voter=name,
+            vote=int(votes[column]),
+            without=without[column],
+            shapley=None if shapley is None else shapley.get(column, 0.0),
+        )
+        for column, name in enumerate(names)
+    ]
 
 
-def by_labels(
-    found: Scores, labels: npt.ArrayLike | None, documents: npt.ArrayLike | None
-) -> tuple[PriorEstimate, Correction | None]:
-    """Return the prior of a dataset and the correction of P, from scores without labels and the labels, if any."""
-    if labels is None or not (as_numbers(labels, "labels") >= 0).any():
-        return found.prior, None
-    from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
+def _shapley(predict: "Predict", votes: npt.NDArray[np.int8], cast: npt.NDArray[np.intp]) -> dict[int, float]:
+    n = len(cast)
+    sets = np.arange(2**n)
+    inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)
+    patterns = np.full((len(sets), len(votes)), ABSTAIN, dtype=np.int8)
+    patterns[:, cast] = np.where(inside, votes[cast], ABSTAIN)
+    scores = logit(predict(patterns))
+    weight = np.array([factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)])
+    sizes = inside.sum(axis=1)
+    found = {}
+    for position, column in enumerate(cast.tolist()):
+        before = sets[~inside[:, position]]
+        gain = scores[before | 1 << position] - scores[before]
+        found[column] = float(weight[sizes[before]] @ gain)
+    return found
 
-    misfit, prior = found.misfit, found.prior
-    correction = Correction.learn(misfit, prior, found.p_uniform, labels, documents=documents)
-    told = estimate_share(found.p_consistent, labels, prior=prior, documents=documents, misfit=misfit)[0]
-    estimate, low, high = (min(max(share, P_MIN), 1 - P_MIN) for share in (told.estimate, told.low, told.high))
-    return PriorEstimate(estimate, low, high), correction
+
+def strongest_votes(predict: "Predict", ids: Sequence[str], votes: npt.NDArray[np.int8]) -> list[str]:
+    """Return for each row the two votes that move P most, with the log-odds that each adds."""
+    distinct, where = distinct_patterns(votes)
+    gains = _without_each(predict, distinct)
+    said = []
+    for row, gain in zip(distinct, gains, strict=True):
+        order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if row[j] != ABSTAIN][:2]
+        said.append(", ".join(f"{ids[j]} {row[j]} ({gain[j]:+.1f})" for j in order) or "no vote")
+    return [said[at] for at in where]
+
+
+def _without_each(predict: "Predict", votes: npt.NDArray[np.int8]) -> Floats:
+    """Return the log-odds of P minus those of P with each vote taken back, 0 where there is none; shape of `votes`."""
+    whole = logit(predict(votes))
+    gains = np.zeros(votes.shape)
+    for column in range(votes.shape[1]):
+        without = votes.copy()
+        without[:, column] = ABSTAIN
+        gains[:, column] = whole - logit(predict(without))
+    return gains

@@ -14,7 +14,7 @@ from deep.exceptions import InputError
 from deep.model import fit, load
 from deep.model.file import _document, checksum
 from tests.model.file.models import MAKERS, model_of, new_rows
-from tests.model.fitted import QUICK, small_votes
+from tests.model.fitted import QUICK, small_votes, table_of
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,8 @@ def test_what_is_read_is_what_was_written(kind, tmp_path):
     assert read.document() == model.document()
     assert (read.voters, read.method, read.prior) == (model.voters, model.method, model.prior)
     assert np.array_equal(read.cells.counts, model.cells.counts)
-    assert (read.table is None) == (model.table is None) == (len(model.voters) > 10 or bool(model.score_names))
-    assert model.table is None or np.array_equal(read.table, model.table)
+    assert read.has_table == model.has_table == (len(model.voters) <= 10 and not model.score_names)
+    assert not model.has_table or np.array_equal(table_of(read), table_of(model))
     assert load(written(read, tmp_path)).document() == model.document()
 
 

@@ -13,8 +13,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from deep.exceptions import ExitStatus, InputError, needs_extra
-from deep.integrations.serve.web._exchange import ASGIApp
-from deep.integrations.serve.web._guard import ANY_ADDRESS, LOOPBACK, WILDCARDS, Access, Guard, GuardOptions, to_stderr
+from deep.integrations.serve._exchange import ASGIApp
+from deep.integrations.serve._guard import ANY_ADDRESS, LOOPBACK, WILDCARDS, Access, Guard, GuardOptions, to_stderr
 
 if TYPE_CHECKING:
     import uvicorn
@@ -70,16 +70,11 @@ class ServerOptions:
         for name in ("read_timeout", "most_connections"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"`{name}` must be above 0. Got {getattr(self, name)!r}.")
-        if not self.is_loopback and self.token is None:
+        if self.host not in LOOPBACK and self.token is None:
             raise InputError(
                 f"`token` must be given where others can reach the server. Got none with host {self.host!r}. "
                 "Give one, or listen at 127.0.0.1."
             )
-
-    @property
-    def is_loopback(self) -> bool:
-        """Return whether nobody but this machine can reach the server."""
-        return self.host in LOOPBACK
 
     def check_free(self) -> None:
         """Raise where nothing could be served: for what has something to write before it listens.
@@ -221,7 +216,7 @@ def _listening(
     with needs_extra("serve", what="A server"):
         import uvicorn
 
-        from deep.integrations.serve.web._protocol import TimedProtocol
+        from deep.integrations.serve._protocol import TimedProtocol
     rules = options.guard()
     with _bound(options) as listener:
         address = _Address(options.host, listener.getsockname()[1], rules.access)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from deep import __version__, datasets, evaluate
 from deep.exceptions import needs_extra
-from deep.integrations.serve.check import _answers
-from deep.integrations.serve.check._checker import Checker, PairText, read_pairs
-from deep.integrations.serve.check._mcp import AgentDoor
-from deep.integrations.serve.web import WebError, add_call, add_text, install_errors, json_bytes, read_json
+from deep.integrations.serve import _answers
+from deep.integrations.serve._checker import Checker, PairText, is_vote, read_pairs
+from deep.integrations.serve._exchange import WebError, add_call, add_text, install_errors, json_bytes, read_json
+from deep.integrations.serve._mcp import AgentDoor
 from deep.model import Model
-from deep.records import ABSTAIN, Example, VoteMatrix
+from deep.records import ABSTAIN, VoteMatrix
 from deep.report import page_asset
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def install_page(app: "FastAPI", model: Model, prior: float | None) -> None:
 
 
 def _own(name: str) -> str:
-    return (files("deep.integrations.serve.check") / "templates" / name).read_text(encoding="utf-8")
+    return (files("deep.integrations.serve") / "templates" / name).read_text(encoding="utf-8")
 
 
 def pairs_of_file(body: object) -> _answers.JsonReply:
@@ -67,7 +67,7 @@ def pairs_of_file(body: object) -> _answers.JsonReply:
 
     Examples
     --------
-    >>> from deep.integrations.serve.check._app import pairs_of_file
+    >>> from deep.integrations.serve._app import pairs_of_file
     >>> pairs_of_file({"name": "new.csv", "text": "source,claim\nIt rained.,It was wet.\n"})
     {'pairs': [{'source': 'It rained.', 'claim': 'It was wet.', 'id': '1'}]}
     """
@@ -76,12 +76,11 @@ def pairs_of_file(body: object) -> _answers.JsonReply:
     name, text = _plain_csv(body["name"], body["text"])
     examples = datasets.examples_from_text(text.encode("utf-8", "surrogatepass"), name)
     examples.check(strict=True)
-    return {"pairs": list(map(_pair_of, examples))}
-
-
-def _pair_of(example: Example) -> _answers.JsonReply:
-    pair: _answers.JsonReply = {"source": example.source, "claim": example.claim, "id": example.example_id[:200]}
-    return pair if example.question is None else {**pair, "question": example.question}
+    pairs = [{"source": one.source, "claim": one.claim, "id": one.example_id[:200]} for one in examples]
+    for pair, example in zip(pairs, examples, strict=True):
+        if example.question is not None:
+            pair["question"] = example.question
+    return {"pairs": pairs}
 
 
 SEPARATED = (".csv", ".tsv", ".txt")
@@ -138,9 +137,6 @@ def watch(model: Model, body: object, prior: float | None = None) -> _answers.Js
     return told | _scored(model, matrix, prior, drift.moved)
 
 
-SCORES = ("p_consistent", "p_low", "p_high", "decision", "sure", "threshold")
-
-
 def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequence[str]) -> _answers.JsonReply:
     """Return the scores of the items of one dataset, and the verdict on them in the words of all pages."""
     found = model.scores_of(matrix, prior=prior)
@@ -161,21 +157,18 @@ def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequen
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
     then = "Next: look at the lowest P, and label 30 of these claims."
     return {
-        "scores": [{name: row[name] for name in SCORES} for row in found.records()],
+        "scores": found.records(),
         "verdict": [evaluate.suspect_words(counts), evaluate.share_words(share), trust, then],
     }
 
 
 def _rows(body: object, n_voters: int) -> list[list[int]]:
     votes = body.get("votes") if isinstance(body, Mapping) else None
-    if not isinstance(votes, list) or not votes or not all(_is_row(row, n_voters) for row in votes):
+    rows = votes if isinstance(votes, list) else []
+    fits = all(isinstance(row, list) and len(row) == n_voters and all(map(is_vote, row)) for row in rows)
+    if not rows or not fits:
         raise WebError(422, "invalid", f"`votes` must be a list of lists of {n_voters} votes: 1, 0 or null.")
-    return [[ABSTAIN if vote is None else vote for vote in row] for row in votes]
-
-
-def _is_row(row: object, n_voters: int) -> bool:
-    votes = row if isinstance(row, list) else ()
-    return len(votes) == n_voters and all(vote is None or (type(vote) is int and vote in (0, 1)) for vote in votes)
+    return [[ABSTAIN if vote is None else vote for vote in row] for row in rows]
 
 
 JSON = "application/json"
@@ -189,7 +182,7 @@ OTHER_FILE = "The model file was changed or removed since it was read: start aga
 def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "FastAPI":
     """Return the application that serves a model: ``POST /v1/check``, ``GET /v1/model``, ``/healthz``, OpenAPI.
 
-    At ``/`` is a page for people. The application is to be run behind a :class:`deep.integrations.serve.web.Guard`, as
+    At ``/`` is a page for people. The application is to be run behind a :class:`deep.integrations.serve.Guard`, as
     :func:`deep.integrations.serve.run_server` does.
 
     Parameters

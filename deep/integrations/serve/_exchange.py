@@ -33,7 +33,7 @@ class WebError(Exception):
 
     Examples
     --------
-    >>> from deep.integrations.serve.web import WebError, error_body
+    >>> from deep.integrations.serve import WebError, error_body
     >>> error_body(WebError(413, "too_large", "The body must have at most 10 bytes."))
     b'{"error":{"code":"too_large","message":"The body must have at most 10 bytes."}}'
     """
@@ -69,28 +69,18 @@ def install_errors(app: "FastAPI") -> None:
     from starlette.exceptions import HTTPException
     from starlette.responses import Response
 
-    def respond(error: WebError) -> "Response":
+    async def answer(_: "Request", error: Exception) -> "Response":
+        if isinstance(error, HTTPException):
+            code = CODES.get(error.status_code, "refused")
+            error = WebError(error.status_code, code, str(error.detail), headers=error.headers)
+        elif isinstance(error, DeepError):
+            error = WebError(422, "invalid", str(error))
+        elif not isinstance(error, WebError):
+            error = WebError(500, "broken", BROKEN)
         return Response(error_body(error), error.status, error.headers, media_type="application/json")
 
-    async def web(_: "Request", error: Exception) -> "Response":
-        assert isinstance(error, WebError)
-        return respond(error)
-
-    async def routed(_: "Request", error: Exception) -> "Response":
-        assert isinstance(error, HTTPException)
-        code = CODES.get(error.status_code, "refused")
-        return respond(WebError(error.status_code, code, str(error.detail), headers=error.headers))
-
-    async def ours(_: "Request", error: Exception) -> "Response":
-        return respond(WebError(422, "invalid", str(error)))
-
-    async def broken(_: "Request", __: Exception) -> "Response":
-        return respond(WebError(500, "broken", BROKEN))
-
-    app.add_exception_handler(Exception, broken)
-    app.add_exception_handler(WebError, web)
-    app.add_exception_handler(HTTPException, routed)
-    app.add_exception_handler(DeepError, ours)
+    for kind in (Exception, WebError, HTTPException, DeepError):
+        app.add_exception_handler(kind, answer)
 
 
 TYPES = {".css": "text/css", ".js": "text/javascript"}
@@ -296,12 +286,12 @@ def read_json(body: bytes) -> object:
 
     Examples
     --------
-    >>> from deep.integrations.serve.web import read_json
+    >>> from deep.integrations.serve import read_json
     >>> read_json(b'{"source": "It rained.", "claim": "It was wet."}')
     {'source': 'It rained.', 'claim': 'It was wet.'}
     >>> read_json(b"[NaN]")
     Traceback (most recent call last):
-    deep.integrations.serve.web._exchange.WebError: The body must be JSON. Got NaN, which is no number of JSON.
+    deep.integrations.serve._exchange.WebError: The body must be JSON. Got NaN, which is no number of JSON.
     """
     try:
         text = body.decode()

@@ -7,7 +7,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from deep.integrations.serve.web._exchange import WebError, error_body
+from deep.integrations.serve._exchange import WebError, error_body
 
 RECEIVING = (h11.IDLE, h11.SEND_BODY)
 """States of a client that has not sent the whole of its request."""

@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from deep import llm
-from deep.asking._options import AskOptions
-from deep.asking._plan import Plan
-from deep.asking._replay import Replay, read_answer
-from deep.asking._run import may_repair, repair_requests
-from deep.asking._vote_files import chunks
+from deep.asking import AskOptions, Plan, Replay, chunks, may_repair, read_answer, repair_requests
 from deep.exceptions import InputError
 from deep.records import Example
 
@@ -91,7 +87,7 @@ class LiveAsker:
         if self._work is not None:
             work, self._work = self._work, None
             with suppress(llm.LedgerError):  # one that is broken is closed all the same
-                await work.end()
+                await work.closing.aclose()
 
 
 @dataclass(eq=False)
@@ -126,10 +122,6 @@ class _Work:
             caller = llm.Caller(ledger, client, read_answer, terms, gate, llm.Tally(None))
             return cls(plan, options, client, ledger, history, terms, caller, stack.pop_all())
 
-    async def end(self) -> None:
-        """Close the ledger and all connections."""
-        await self.closing.aclose()
-
     async def ask(self, example: Example) -> bool:
         """Ask everything that can be asked at once, and again the questions to which the answers lead programs."""
         options, plan = self.options, self.plan
@@ -150,12 +142,6 @@ class _Work:
             replay.n_open = 0
             await turn.run(replay.requests)
         return turn.within_budget
-
-    def renew(self) -> None:
-        """Let the endpoint be tried again after it has refused everything."""
-        before = self.caller
-        gate = llm.ModelGate(before.gate.quirks(self.plan.endpoint))
-        self.caller = llm.Caller(self.ledger, self.client, read_answer, self.terms, gate, llm.Tally(None))
 
 
 @dataclass(eq=False)
@@ -201,8 +187,9 @@ class _Turn:
                     await asyncio.sleep(LOOK_SECONDS)
                     await work.ledger.recover()
         except llm.EndpointError:
-            if work.caller is caller:
-                work.renew()
+            if work.caller is caller:  # the endpoint has refused everything; the next question tries it again
+                gate = llm.ModelGate(caller.gate.quirks(work.plan.endpoint))
+                work.caller = llm.Caller(work.ledger, work.client, read_answer, work.terms, gate, llm.Tally(None))
             raise
         except llm.LedgerError:
             work.broken = True

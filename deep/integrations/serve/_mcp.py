@@ -6,7 +6,7 @@ Needs ``deep-judges[mcp]``. Every call is one POST with one answer; nothing is k
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,13 @@ import numpy as np
 
 from deep import __version__, model
 from deep.exceptions import DeepError, needs_extra
-from deep.integrations.serve.check._answers import PAIR, JsonReply, JsonSchema
-from deep.integrations.serve.check._checker import LONGEST_ID, Checker, read_pairs, refused
-from deep.integrations.serve.web import WebError, read_json
+from deep.integrations.serve._answers import PAIR, JsonReply, JsonSchema
+from deep.integrations.serve._checker import LONGEST_ID, Checker, is_vote, read_pairs, refused
+from deep.integrations.serve._exchange import WebError, read_json
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult, Tool
+    from mcp_types import CallToolResult
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -106,16 +106,14 @@ class AgentDoor:
         return _only({"items": listed}, "items")
 
     async def _list(self, _: object, __: object) -> Any:
-        from mcp_types import ListToolsResult, ToolAnnotations
+        from mcp_types import ListToolsResult, Tool, ToolAnnotations
 
         hints = ToolAnnotations(read_only_hint=True, open_world_hint=self._checker.scorer.asks)
-        return ListToolsResult(tools=[self._tool(name, hints) for name in self._tools])
-
-    def _tool(self, name: str, hints: Any) -> "Tool":
-        from mcp_types import Tool
-
-        purpose, schema, _ = self._tools[name]
-        return Tool(name=name, description=purpose, input_schema=schema, annotations=hints)
+        tools = [
+            Tool(name=name, description=purpose, input_schema=schema, annotations=hints)
+            for name, (purpose, schema, _) in self._tools.items()
+        ]
+        return ListToolsResult(tools=tools)
 
     async def _call(self, _: object, params: Any) -> "CallToolResult":
         """Return the answer of a tool, or the one error in its place."""
@@ -157,11 +155,14 @@ class AgentDoor:
 
         votes, prior = self._matrix(given), self._checker.options.score.prior
         found = await asyncio.to_thread(verdict, self._model, votes, prior=prior)
+        tally = found.tally.as_dict()
+        lowest: Any = tally["lowest"]  # NaN, where there is no interval, is null in JSON
         return {
             "says": list(found.lines()),
             "share": None if found.share is None else dict(zip(("estimate", "low", "high"), found.share, strict=True)),
             "tests": [{"name": badge.name, "level": badge.level, "says": badge.says} for badge in found.badges],
-            **_plain(found.tally.as_dict()),
+            **tally,
+            "lowest": [{key: None if value != value else value for key, value in item.items()} for item in lowest],
         }
 
     def _matrix(self, given: JsonReply) -> VoteMatrix:
@@ -191,12 +192,6 @@ def _item(item: object, names: tuple[str, ...], where: str) -> list[int]:
     if name is not None and (not isinstance(name, str) or not name.strip() or len(name) > LONGEST_ID):
         raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got another{where}.")
     found = [*(votes.get(judge) for judge in names), item.get("label")]
-    if not all(vote is None or (type(vote) is int and vote in (0, 1)) for vote in found):
+    if not all(map(is_vote, found)):
         raise refused(f"A vote and a label must be 1, 0 or null. Got another{where}.")
     return [ABSTAIN if vote is None else vote for vote in found]
-
-
-def _plain(values: Mapping[str, Any]) -> JsonReply:
-    """Return JSON values: null for an interval that there is not."""
-    lowest = [{key: None if value != value else value for key, value in item.items()} for item in values["lowest"]]
-    return {**values, "lowest": lowest}

@@ -300,17 +300,25 @@ function cell(value) {
   return /[",\r\n;]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
+// The table of all claims: of each the columns that the server describes, and the votes.
 function csvOf(pairs, results) {
+  const columns = Object.keys(about.columns);
   const judges = results[0].judges.map((judge) => judge.judge);
   const asked = pairs.some((pair) => pair.question);
-  const head = ["example_id", ...(asked ? ["question"] : []), "claim", "p_consistent", "p_low", "p_high", "decision", "sure", "threshold", "n_votes", ...judges];
+  const head = ["example_id", ...(asked ? ["question"] : []), "claim", ...columns, ...judges];
   const rows = results.map((result, i) => [
-    idOf(i), ...(asked ? [pairs[i].question] : []), pairs[i].claim, result.p_consistent, result.p_low, result.p_high, result.decision, result.sure, result.threshold, result.n_votes, ...votesOf(result),
+    idOf(i), ...(asked ? [pairs[i].question] : []), pairs[i].claim, ...columns.map((name) => result[name]), ...votesOf(result),
   ]);
   return [head, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
-function download() {
+async function download() {
+  try {
+    about ??= await askPatiently("v1/model");
+  } catch (error) {
+    get("file-error").textContent = error.message;
+    return;
+  }
   const address = URL.createObjectURL(new Blob(["\ufeff", csvOf(file.pairs, file.results)], { type: "text/csv" }));
   const link = make("a", { href: address, download: `${file.name.replace(/\.\w+$/, "")}.scored.csv` });
   link.click();

@@ -10,29 +10,17 @@ from typing import Any
 
 from deep import __version__
 from deep._util.files import LARGEST_MODEL, packaged, read_bytes
-from deep.asking import AskOptions, Finder, Places, Plan, PlannedVoter, Scored, located, prior_of_texts
+from deep.asking import AskOptions, Finder, Places, Plan, Scored, located, prior_of_texts
 from deep.datasets import Passage
 from deep.exceptions import InputError
-from deep.integrations.serve.web import json_bytes
-from deep.model import Model, ScoreOptions
+from deep.integrations.serve._exchange import json_bytes
+from deep.model import SCORE_COLUMNS, ItemColumn, Model, ScoreOptions, exported_columns
 from deep.records import ABSTAIN, Judgment, Reason
 
 JsonReply = dict[str, object]
 
 _values = attrgetter(*Passage.__slots__)
 """The fields of a passage, which `asdict` takes several times as long to read."""
-
-NUMBERS = (
-    "p_consistent",
-    "p_low",
-    "p_high",
-    "decision",
-    "sure",
-    "threshold",
-    "p_uniform",
-    "p_uncalibrated",
-    "n_votes",
-)
 
 
 class Answers:
@@ -54,7 +42,7 @@ class Answers:
         """Yield P, its interval, the decision, each judge's judgment and the cost of each pair."""
         for one in scored:
             columns, places = one.columns, Places(one.example)
-            head = json_bytes({name: columns[name] for name in NUMBERS})
+            head = json_bytes({name: columns[name] for name in SCORE_COLUMNS})
             judges = b",".join(self._judge(name, judgment, places) for name, judgment in one.judgments.items())
             cost = json_bytes(_cost(one.judgments, self._free))
             yield b'%b,"judges":[%b],"cost":%b}' % (head[:-1], judges, cost)
@@ -101,14 +89,19 @@ def _judge(name: str, judgment: Judgment, evidence: Sequence[JsonReply], *, free
 def model_answer(model: Model, plan: Plan, options: ScoreOptions) -> JsonReply:
     """Return the judges of a model, how it was fitted and on what, its prior and its threshold."""
     report, threshold = model.report, model.threshold(options.prior)
+    left_out = report["left_out_scores"]
     return {
         "method": model.method,
-        "judges": [_voter(column) for column in plan.columns],
+        "judges": [
+            {"judge": column.name, "kind": column.judge.details.get("kind"), "llm": column.llm or None}
+            for column in plan.columns
+        ],
         "training_datasets": report["training_datasets"],
-        "left_out": _mean_left_out(report["left_out_scores"]),
+        "left_out": left_out.get("mean") if isinstance(left_out, dict) else None,  # null where nothing was left out
         "target": model.target,
         "prior": prior_of_texts(model, options),
         "decision": {"threshold": threshold, "rule": model.rule.sentence(threshold), **model.rule.values()},
+        "columns": {name: column.meaning for name, column in exported_columns().items()},
         "created": report["created"],
         "notes": report["notes"],
         "versions": {"deep": __version__, "fitted_with": report["versions"]},
@@ -146,15 +139,6 @@ class ServedFile:
         except (InputError, OSError, RecursionError, ValueError):
             return False
         return isinstance(found, dict) and found.get("checksum") == self._checksum
-
-
-def _mean_left_out(scores: object) -> object:
-    """Return the mean scores on data that the fit did not see; None where nothing was left out."""
-    return scores.get("mean") if isinstance(scores, dict) else None
-
-
-def _voter(column: PlannedVoter) -> JsonReply:
-    return {"judge": column.name, "kind": column.judge.details.get("kind"), "llm": column.llm or None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,13 +198,25 @@ class CheckOptions:
 
 JsonSchema = dict[str, Any]
 
+
+def _of_column(column: ItemColumn) -> JsonSchema:
+    """Return the schema of a value of a column."""
+    kind: JsonSchema = {"type": "number" if column.type == "double" else "integer"}
+    if column.type == "int8":
+        kind = {"enum": [0, 1]}
+    elif column.high is not None:
+        kind |= {"minimum": 0, "maximum": column.high}
+    return {**({"anyOf": [kind, {"type": "null"}]} if column.nullable else kind), "description": column.meaning}
+
+
 _CONTRACT = packaged(__package__, "templates/contract.json")
-PAIR, RESULT, ERROR, ASKED, ANSWERED = (_CONTRACT[name] for name in ("pair", "result", "error", "asked", "answered"))
-RESULTS = {
-    "type": "object",
-    "properties": {"results": {"type": "array", "items": RESULT}},
-    "required": ["results"],
-}
+PAIR, ERROR, ASKED, PARTS, ANSWERED = (_CONTRACT[name] for name in ("pair", "error", "asked", "result", "answered"))
+# The columns of scores stand between the id of a pair, which keeps its place, and the rest.
+PARTS = {"id": PARTS["id"], **{name: _of_column(column) for name, column in SCORE_COLUMNS.items()}, **PARTS}
+ANSWERED = {"id": ANSWERED["id"], **{name: column.example for name, column in SCORE_COLUMNS.items()}, **ANSWERED}
+RESULT = {"type": "object", "properties": PARTS, "required": list(PARTS)}
+LIST = {"type": "array", "items": RESULT}
+RESULTS = {"type": "object", "properties": {"results": LIST}, "required": ["results"]}
 
 
 def _json(schema: JsonSchema, **examples: object) -> JsonSchema:
@@ -228,13 +224,12 @@ def _json(schema: JsonSchema, **examples: object) -> JsonSchema:
     return {"application/json": {"schema": schema, **({"examples": shown} if shown else {})}}
 
 
-def _refusals(**said: str) -> dict[int | str, JsonSchema]:
-    return {int(code[1:]): {"description": text, "content": _json(ERROR)} for code, text in said.items()}
+def _refusals(route: str) -> dict[int | str, JsonSchema]:
+    said = _CONTRACT["refusals"][route]
+    return {int(code): {"description": text, "content": _json(ERROR)} for code, text in said.items()}
 
 
-EVERYWHERE = _refusals(
-    _401="no token", _403="asked by a page of another site", _421="another Host", _429="too often", _503="too busy"
-)
+EVERYWHERE = _refusals("everywhere")
 
 CHECK: JsonSchema = {
     "summary": "P(consistent) of one pair, or of a list of them",
@@ -249,8 +244,7 @@ CHECK: JsonSchema = {
             "description": "one result, or a list of them in `results`",
             "content": _json({"anyOf": [RESULT, RESULTS]}, one=ANSWERED, several={"results": [ANSWERED]}),
         },
-        **_refusals(_400="no JSON", _402="the budget is reached; `results` holds what there is", _408="too slow"),
-        **_refusals(_413="too large", _415="no application/json", _422="no pair"),
+        **_refusals("check"),
         **EVERYWHERE,
     },
 }

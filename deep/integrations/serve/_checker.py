@@ -11,10 +11,11 @@ from hashlib import blake2b
 from threading import Thread
 from typing import Any
 
-from deep.asking import LiveAsker, Scored, TextScorer
+from deep.asking import TextScorer
 from deep.exceptions import InputError
-from deep.integrations.serve.check._answers import Answers, CheckOptions
-from deep.integrations.serve.web import WebError
+from deep.integrations.serve._answers import Answers, CheckOptions
+from deep.integrations.serve._exchange import WebError
+from deep.integrations.serve._live import LiveAsker
 from deep.llm import EndpointError, History, LedgerError
 from deep.model import Model
 from deep.records import Example
@@ -213,8 +214,10 @@ class Checker:
         if self.options.on_scored is not None:
             for one in scored:
                 self.options.on_scored(one)
-        told = zip(scored, self._told.tell(scored), strict=True)
-        return {bytes.fromhex(one.example.example_id): (body, _lasts(one)) for one, body in told}
+        # The same pair would be answered the same only where no judge has failed.
+        lasts = [all(judgment.reason != "failed" for judgment in one.judgments.values()) for one in scored]
+        told = zip(scored, self._told.tell(scored), lasts, strict=True)
+        return {bytes.fromhex(one.example.example_id): (body, lasting) for one, body, lasting in told}
 
     def _example(self, pair: PairText) -> Example:
         named = pair.key.hex()
@@ -252,11 +255,6 @@ def _portions(pairs: Sequence[PairText]) -> Iterator[list[PairText]]:
         weight += pair.weight
     if some:
         yield some
-
-
-def _lasts(scored: Scored) -> bool:
-    """Return whether the same pair would be answered the same: no judge has failed."""
-    return all(judgment.reason != "failed" for judgment in scored.judgments.values())
 
 
 class _AskingThread:
@@ -319,7 +317,7 @@ def read_pairs(value: object, most: int) -> tuple[list[tuple[str | None, PairTex
 
     Examples
     --------
-    >>> from deep.integrations.serve.check._checker import read_pairs
+    >>> from deep.integrations.serve._checker import read_pairs
     >>> read_pairs({"source": "It rained.", "claim": "It was wet."}, 10)
     ([(None, PairText(source='It rained.', claim='It was wet.', question=None))], False)
     """
@@ -337,10 +335,13 @@ def _pair(value: object, where: str) -> tuple[str | None, PairText]:
         raise refused(f"A pair must be an object with source and claim. Got {_kind(value)}{where}.")
     if not value.keys() <= FIELDS:
         raise refused(f"A pair must have the keys source, claim and, if wanted, id and question. Got another{where}.")
-    asked = value.get("question")
+    name, asked = value.get("id"), value.get("question")
     left = isinstance(asked, str) and not asked.strip()  # a field of a form that was left empty
     question = None if asked is None or left else _text(value, "question", where)
-    return _id(value.get("id"), where), PairText(_text(value, "source", where), _text(value, "claim", where), question)
+    if name is not None and (not isinstance(name, str) or len(name) > LONGEST_ID):
+        got = "a longer one" if isinstance(name, str) else _kind(name)
+        raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")
+    return name, PairText(_text(value, "source", where), _text(value, "claim", where), question)
 
 
 def _text(pair: dict[str, Any], name: str, where: str) -> str:
@@ -352,11 +353,9 @@ def _text(pair: dict[str, Any], name: str, where: str) -> str:
     return text
 
 
-def _id(value: object, where: str) -> str | None:
-    if value is not None and (not isinstance(value, str) or len(value) > LONGEST_ID):
-        got = "a longer one" if isinstance(value, str) else _kind(value)
-        raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")
-    return value
+def is_vote(value: object) -> bool:
+    """Return whether a JSON value is 1, 0 or null, as votes and labels are; true and 1.0 are none of them."""
+    return value is None or (type(value) is int and value in (0, 1))
 
 
 def refused(message: str) -> WebError:

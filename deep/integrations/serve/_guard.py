@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from deep._util.files import read_bytes
 from deep.exceptions import DeepError, InputError
-from deep.integrations.serve.web._exchange import (
+from deep.integrations.serve._exchange import (
     BROKEN,
     ASGIApp,
     GuardedResponse,
@@ -59,7 +59,7 @@ class Access:
 
     Examples
     --------
-    >>> from deep.integrations.serve.web import Access
+    >>> from deep.integrations.serve import Access
     >>> access = Access("0123456789abcdef")
     >>> access.allows({"authorization": "Bearer 0123456789abcdef"}), access.allows({"authorization": "Bearer 1"})
     (True, False)
@@ -267,16 +267,14 @@ class Guard:
     def _check_origin(self, scope: Scope, headers: Mapping[str, str]) -> None:
         """Raise where a request came by a name that is not ours, or was made by another site's page."""
         host = headers.get("host", "")
-        if not self._is_ours(_host_of(host)):
+        name = _host_of(host)
+        if name not in self._hosts and not (ANY_ADDRESS in self._options.hosts and _address_of(name) is not None):
             raise WebError(421, "wrong_host", "The server must be called by its own name or address. Got another Host.")
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         if site not in ("none", "same-origin") and not _is_visit(scope, headers):
             raise WebError(403, "cross_site", "Only the server's own pages and programs may ask. Got another site's.")
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             raise WebError(403, "cross_site", "Only the server's own pages and programs may ask. Got another Origin.")
-
-    def _is_ours(self, host: str) -> bool:
-        return host in self._hosts or (ANY_ADDRESS in self._options.hosts and _address_of(host) is not None)
 
     def _check_access(self, scope: Scope, headers: Mapping[str, str]) -> None:
         if not self._access.allows(headers):

@@ -1,0 +1,244 @@
+"""P in tables of others: Arrow batches scored row by row, as any engine hands them over, and every pattern of votes."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
+
+import numpy.typing as npt
+
+from deep._util.files import whole_file
+from deep._util.names import check_name
+from deep._util.plain_cells import plain_cell
+from deep.datasets import BatchColumns
+from deep.exceptions import InputError
+from deep.integrations.engines._moments import matched_names, quoted
+from deep.model import MAX_TABLE_VOTERS, SCORE_COLUMNS, Model, exported_columns, file, pattern_grid, schema_of
+from deep.records import ABSTAIN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    BatchLike = TypeVar("BatchLike", pa.RecordBatch, pa.Table)
+
+
+@dataclass(frozen=True)
+class BatchScorer:
+    """Scores an Arrow batch, row by row: P of a row does not depend on the rows beside it.
+
+    It can be pickled, and so sent to workers: DuckDB ``create_function(type="arrow")``, Polars ``map_batches``, Spark
+    ``mapInArrow``, Ray Data ``map_batches(batch_format="pyarrow")``.
+
+    Parameters
+    ----------
+    model : Model
+        Adapted to the dataset of the rows (``deep adapt``).
+    streamed : bool, default=False
+        Take a model for any dataset, and score rows as of one like the mean of those that were trained on.
+    allow_mismatch, allow_missing : bool, default=False
+        As in :meth:`Model.score`.
+
+    Raises
+    ------
+    InputError
+        The model is not that of a dataset, and `streamed` is not given.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.integrations.engines import BatchScorer
+    >>> from deep.model import fit
+    >>> model = fit(simulate_votes(0), sizes=[1], ensembler="LogisticRegression", calibrator="platt")
+    >>> score = BatchScorer(model, streamed=True)
+    >>> batch = pa.record_batch({"id": ["a", "b"], model.voter_names[0]: pa.array([1, None], pa.int8())})
+    >>> found = score(batch)
+    >>> found.schema.names[:2], found["n_votes"].to_pylist()
+    (['id', 'p_consistent'], [1, 0])
+    """
+
+    model: Model
+    streamed: bool = False
+    allow_mismatch: bool = False
+    allow_missing: bool = False
+
+    def __post_init__(self) -> None:
+        if self.model.target is None and not self.streamed:
+            raise InputError(
+                "`model` must be adapted to the dataset of the rows. Got one for any dataset. Run `deep adapt`, or "
+                "give `streamed` to score each row as one of a dataset like the training mean."
+            )
+
+    def __call__(self, batch: "BatchLike") -> "BatchLike":
+        """Return the columns of a batch that are no votes or scores of the model, and after them those of scores.
+
+        Raises
+        ------
+        InputError
+            A column is missing or holds something else.
+        """
+        arrays = [*(batch.column(name) for name in self._kept(batch.schema.names)), *self._scores(batch)]
+        return type(batch).from_arrays(arrays, schema=self.schema(batch.schema))
+
+    def schema(self, schema: "pa.Schema") -> "pa.Schema":
+        """Return the columns of the scores of batches with the columns `schema`, for engines that ask beforehand."""
+        import pyarrow as pa
+
+        fields = [schema.field(name) for name in self._kept(schema.names)]
+        return pa.schema([*fields, *schema_of(SCORE_COLUMNS)])
+
+    def _kept(self, names: list[str]) -> list[str]:
+        read = {*self._voters(names), *self.model.score_names}
+        kept = [name for name in names if name not in read]
+        clash = next((name for name in SCORE_COLUMNS if name in kept), None)
+        if clash is not None:
+            raise InputError(f"`batch` must not have a column named {clash!r}, which scores have. Got one. Rename it.")
+        return kept
+
+    def _voters(self, names: list[str]) -> list[str | None]:
+        return matched_names(self.model, names, allow_mismatch=self.allow_mismatch, allow_missing=self.allow_missing)
+
+    def _scores(self, batch: "pa.RecordBatch | pa.Table") -> "list[pa.Array]":
+        import pyarrow as pa
+
+        columns = BatchColumns(batch)
+        votes = columns.votes(self._voters(batch.schema.names))
+        if not len(votes):
+            return [pa.array([], field.type) for field in schema_of(SCORE_COLUMNS)]
+        if self._table is None:
+            soft = columns.scores(self.model.score_names) if self.model.score_names else None
+            found = self.model.scores_of(votes, scores=soft, streamed=True).columns()
+            return [SCORE_COLUMNS[name].array(values) for name, values in found.items()]
+        codes = file.pattern_codes(votes)
+        return [SCORE_COLUMNS[name].array(values[codes]) for name, values in self._table.items()]
+
+    @cached_property
+    def _table(self) -> dict[str, npt.NDArray[Any]] | None:
+        """Return the scores of every pattern of votes; None where there are too many or soft scores beside them."""
+        model = self.model
+        return model.scores_at(model.contexts, evidence=model.every_pattern).columns() if model.has_table else None
+
+    def __reduce__(self) -> tuple[type["BatchScorer"], tuple[object, ...]]:
+        """Return the parts that a worker makes the scorer of: no table that it can make itself."""
+        return BatchScorer, (self.model, self.streamed, self.allow_mismatch, self.allow_missing)
+
+
+SQL_TYPES = {"double": "DOUBLE PRECISION", "int8": "SMALLINT", "int64": "BIGINT"}
+"""By the type in Arrow."""
+
+ROWS_A_STATEMENT = 500
+
+
+def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], *, name: str = "deep_model") -> int:
+    """Write every pattern of votes with its probability, to be joined wherever votes are kept.
+
+    Parameters
+    ----------
+    model : Model
+        Of at most 10 voters.
+    out : Path
+    to : {'csv', 'parquet', 'sql'}
+        SQL is CREATE TABLE and INSERT statements that any database with doubles reads, and an example of the join.
+    name : str, default='deep_model'
+        Of the table in SQL.
+
+    Returns
+    -------
+    int
+        The number of patterns.
+
+    Raises
+    ------
+    InputError
+        The model has too many voters or names that cannot be columns, or `name` is no name. Nothing is written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.integrations.engines import export_table
+    >>> from deep.model import fit
+    >>> model = fit(simulate_votes(0), sizes=[2], ensembler="LogisticRegression", calibrator="platt")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_table(model, Path(folder, "model.sql"), "sql")
+    9
+    """
+    for voter in model.voter_names:
+        check_name(voter, "model")
+    check_name(name, "table")
+    table = _every_pattern(model)
+    with whole_file(out) as scratch:
+        if to == "sql":
+            _check_names(model)
+            with scratch.open("w", encoding="utf-8", newline="\n") as file:
+                _write_sql(model, quoted(name), table, file)
+        elif to == "parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(table, scratch)
+        else:
+            from pyarrow import csv
+
+            csv.write_csv(table.rename_columns([plain_cell(name) for name in table.column_names]), scratch)
+    return len(table)
+
+
+def _every_pattern(model: Model) -> "pa.Table":
+    """Return every pattern, nulls for no vote, beside the columns of its scores."""
+    import pyarrow as pa
+
+    if not model.has_table:
+        raise InputError(
+            f"`model` must have at most {MAX_TABLE_VOTERS} voters to be a table. Got {len(model.voters)}. "
+            "Fit one with smaller --sizes."
+        )
+    # How many votes there are, a pattern tells itself.
+    exported = [name for name in exported_columns() if name != "n_votes"]
+    clash = next((name for name in exported if name in (voter.lower() for voter in model.voter_names)), None)
+    if clash is not None:
+        raise InputError(f"`model` must not have a voter named {clash!r}, which is a column of the table. Got one.")
+    votes = [pa.array(column, mask=column == ABSTAIN) for column in pattern_grid(len(model.voters)).T]
+    scores = model.scores_at(model.contexts, evidence=model.every_pattern).columns(exported)
+    columns = [*votes, *(SCORE_COLUMNS[name].array(cells) for name, cells in scores.items())]
+    return pa.table(columns, names=[*model.voter_names, *exported])
+
+
+def _write_sql(model: Model, name: str, table: "pa.Table", file: TextIO) -> None:
+    voters = [quoted(voter) for voter in model.voter_names]
+    same = "\n  AND ".join(f"v.{voter} IS NOT DISTINCT FROM m.{voter}" for voter in voters)
+    example = f"  SELECT v.*, m.p_consistent, m.decision FROM votes AS v JOIN {name} AS m\n  ON {same};"
+    scores = (
+        f"{column} {SQL_TYPES[SCORE_COLUMNS[column].type]}{'' if table[column].null_count else ' NOT NULL'}"
+        for column in table.column_names[len(voters) :]
+    )
+    columns = ",\n  ".join([*(f"{voter} SMALLINT" for voter in voters), *scores])
+    file.write(
+        "-- P(consistent) of every pattern of votes: 1 consistent, 0 inconsistent, NULL no vote.\n"
+        f"-- {model.rule.sentence(model.threshold())}.\n"
+        "-- To score a table of votes with these columns (SQLite before 3.39: IS in place of IS NOT DISTINCT FROM):\n"
+        + "".join(f"-- {line}\n" for line in example.splitlines())
+        + f"CREATE TABLE {name} (\n  {columns}\n);\n"
+    )
+    for batch in table.to_batches(ROWS_A_STATEMENT):
+        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        values = ",\n".join(f"({', '.join(map(_literal, row))})" for row in rows)
+        file.write(f"INSERT INTO {name} VALUES\n{values};\n")
+
+
+def _check_names(model: Model) -> None:
+    seen: dict[str, str] = {}
+    for voter in model.voter_names:
+        before = seen.setdefault(voter.lower(), voter)
+        if before != voter:
+            raise InputError(
+                f"`model` must have voters whose names differ in more than case, which SQL ignores. Got {before!r} and "
+                f"{voter!r}. Export CSV or Parquet."
+            )
+
+
+def _literal(value: float | int | None) -> str:
+    """Return a value in SQL; the exponent makes it a double at once, without one DuckDB takes it for a decimal."""
+    if value is None or isinstance(value, int):
+        return "NULL" if value is None else str(value)
+    return repr(value) if "e" in repr(value) else f"{value!r}e0"

@@ -1,0 +1,481 @@
+"""What deep says of items: P and its interval, the rule that makes P a decision, and the one table of its columns."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from deep._util.checks import Floats, Mask, check_kind
+from deep._util.odds import P_MIN, expit, logit
+from deep.exceptions import InputError
+from deep.model.adaptation import Correction, LeftOut, Misfit, PriorEstimate
+from deep.records import ABSTAIN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TIE = 1e-9
+"""Log-odds this close to the threshold are at it: rounding must not decide."""
+
+LOWEST = float(np.nextafter(P_MIN, 1.0))
+"""The lowest threshold: P that is held at `P_MIN` is below every threshold."""
+
+BY_LABELS = ("precision", "recall")
+
+FORMS = "accuracy, balanced, cost=FP:FN, precision=SHARE or recall=SHARE"
+
+N_DRAWS = 2000
+"""Resamples of the datasets and of their labels, for the interval of what a threshold keeps."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The share of labels that a threshold keeps.
+
+    Parameters
+    ----------
+    share, low, high : float
+        The precision or recall and its 90 % interval.
+    n_labels : int
+    of : str
+        Whose labels they are, in words.
+    """
+
+    share: float
+    low: float
+    high: float
+    n_labels: int
+    of: str
+
+
+@dataclass(frozen=True)
+class DecisionRule:
+    """The rule that makes P(consistent) a decision.
+
+    Parameters
+    ----------
+    decide : str
+        'accuracy': most decisions right. 'balanced': both kinds of error weigh the same. 'cost=FP:FN': the price of
+        calling an inconsistent item consistent, and of the reverse. 'precision=SHARE', 'recall=SHARE': by labels.
+    log_odds : float or None
+        Of P, from which on an item is called consistent; None: those of the dataset's share of consistent items.
+    kept : Kept, optional
+        Where labels gave the threshold.
+
+    Examples
+    --------
+    >>> from deep.model import DecisionRule
+    >>> rule = DecisionRule.parse("cost=3:1")
+    >>> round(rule.threshold(0.4), 6), round(DecisionRule.parse("balanced").threshold(0.4), 6)
+    (0.75, 0.4)
+    """
+
+    decide: str = "balanced"
+    log_odds: float | None = None
+    kept: Kept | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the rule of a text; one by labels has no threshold before :meth:`learn`.
+
+        Raises
+        ------
+        InputError
+            The text is no rule.
+        """
+        check_kind(text, str, "decide", FORMS)
+        name, _, value = text.partition("=")
+        try:
+            if text == "balanced":
+                return cls()
+            if text == "accuracy":
+                return cls(text, 0.0)
+            numbers = [float(part) for part in value.split(":")]
+            if name == "cost" and len(numbers) == 2 and all(isfinite(n) and n > 0 for n in numbers):
+                return cls(text, float(np.log(numbers[0] / numbers[1])))
+            if name in BY_LABELS and len(numbers) == 1 and 0 < numbers[0] < 1:
+                return cls(text)
+        except ValueError:
+            pass
+        raise InputError(
+            f"`decide` must be {FORMS}, costs above 0 and shares between 0 and 1. Got {text!r}. "
+            "For instance: cost=5:1, precision=0.95."
+        )
+
+    @property
+    def by_labels(self) -> bool:
+        """Return whether labels give the threshold."""
+        return self.decide.partition("=")[0] in BY_LABELS
+
+    def threshold(self, share: float) -> float:
+        """Return the P from which on an item is called consistent, at a dataset's share of consistent items."""
+        return self.at(float(logit(share)))
+
+    def at(self, balanced: float) -> float:
+        """Return the same, where the log-odds of the balanced rule are known."""
+        found = balanced if self.log_odds is None else self.log_odds
+        # P is at the share itself where nothing tells items apart: then it is consistent only if most items are.
+        tie = TIE if self.log_odds is None and found < 0 else -TIE
+        return min(max(float(expit(found + tie)), LOWEST), 1 - P_MIN)
+
+    def learn(self, labeled: Mapping[str, LeftOut], of: str) -> Self:
+        """Return the rule with the threshold that keeps the wanted share on labels.
+
+        That of a precision is the lowest that keeps it, that of a recall the highest. Datasets weigh the same; the
+        interval resamples them, and their labels.
+
+        Parameters
+        ----------
+        labeled : mapping of str to LeftOut
+            By dataset, log-odds of P beside the number of labels of each kind.
+        of : str
+            Whose labels they are, in words.
+
+        Raises
+        ------
+        InputError
+            No threshold keeps that share, or there is no label.
+        """
+        name, _, value = self.decide.partition("=")
+        wanted, points = float(value), list(labeled.values())
+        if not points:
+            raise InputError(
+                f"`decide` must be accuracy, balanced or cost=FP:FN for a model of no labeled datasets. "
+                f"Got {self.decide!r}. Give labels to `deep fit` or `deep adapt`, and this rule with them."
+            )
+        z, shares = _kept(points, precision=name == "precision")
+        fits = np.flatnonzero(shares >= wanted - TIE)
+        if not len(fits):
+            raise InputError(
+                f"`decide` must be a share that some threshold keeps. Got {self.decide!r}, and at most "
+                f"{name}={shares.max():.3f} on {of}."
+            )
+        at = fits[-1] if name == "precision" else fits[0]
+        hits, misses, weight = _counts(points, float(z[at]), precision=name == "precision")
+        low, high = _interval(hits, misses, weight)
+        n = round(float(sum(one.ones.sum() + one.zeros.sum() for one in points)))
+        return replace(self, log_odds=float(z[at]), kept=Kept(float(shares[at]), low, high, n, of))
+
+    def sentence(self, threshold: float | None = None) -> str:
+        """Return the rule in words, for people; None: each dataset has a threshold of its own."""
+        fixed = None if self.log_odds is None else self.at(self.log_odds)
+        found = threshold if fixed is None else fixed
+        at = "the threshold of its dataset" if found is None else f"{found:.3f}"
+        bound = "above" if fixed is None and found is not None and found < 0.5 else "at least"
+        return f"rule: consistent where P is {bound} {at}, {self._why()}; sure where the interval of P excludes it"
+
+    def _why(self) -> str:
+        name, _, value = self.decide.partition("=")
+        if name == "balanced":
+            return "so that both kinds of error weigh the same"
+        if name == "accuracy":
+            return "so that most decisions are right"
+        if name == "cost":
+            wrong, missed = value.split(":")
+            return f"since a wrong 'consistent' costs {wrong} and a wrong 'inconsistent' {missed}"
+        kept = self.kept
+        assert kept is not None  # of a model, which has learned it
+        found = f"{100 * kept.share:.1f} %, 90 % interval {100 * kept.low:.1f} to {100 * kept.high:.1f}"
+        return f"which keeps a {name} of {value} on {kept.n_labels} labels of {kept.of} ({found})"
+
+    def values(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self)
+
+
+BALANCED = DecisionRule()
+
+
+def _kept(points: list[LeftOut], *, precision: bool) -> tuple[Floats, Floats]:
+    """Return each threshold, the highest first, with the precision or recall there."""
+    z = np.concatenate([one.score for one in points])
+    ones, zeros = (
+        np.concatenate([getattr(one, name) / (one.ones.sum() + one.zeros.sum()) for one in points])
+        for name in ("ones", "zeros")
+    )
+    order = np.argsort(-z, kind="stable")
+    hits, misses = np.cumsum(ones[order]), np.cumsum(zeros[order])
+    last = np.append(z[order][1:] != z[order][:-1], True)
+    shares = hits / (hits + misses) if precision else hits / hits[-1]
+    return z[order][last], shares[last]
+
+
+def _counts(points: list[LeftOut], at: float, *, precision: bool) -> tuple[Floats, Floats, Floats]:
+    """Return by dataset the labels that count as kept, those that do not, and what a label weighs."""
+    called = [one.score >= at for one in points]
+    hits = np.array([one.ones[on].sum() for one, on in zip(points, called, strict=True)])
+    misses = np.array(
+        [one.zeros[on].sum() if precision else one.ones[~on].sum() for one, on in zip(points, called, strict=True)]
+    )
+    return hits, misses, np.array([1 / (one.ones.sum() + one.zeros.sum()) for one in points])
+
+
+def _interval(hits: Floats, misses: Floats, weight: Floats) -> tuple[float, float]:
+    """Return the 90 % interval of a share of labels in datasets (Jeffreys), with these drawn again where several."""
+    rng = np.random.default_rng(0)
+    rates = rng.beta(hits + 0.5, misses + 0.5, (N_DRAWS, len(hits)))
+    drawn = rng.integers(len(hits), size=rates.shape)
+    mass = ((hits + misses) * weight)[drawn]
+    kept = np.maximum(mass.sum(axis=1), np.finfo(float).tiny)
+    values = (np.take_along_axis(rates, drawn, axis=1) * mass).sum(axis=1) / kept
+    low, high = np.quantile(values[mass.sum(axis=1) > 0], [0.05, 0.95])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """P(consistent) of the rows of one dataset, with its prior and misfit.
+
+    Parameters
+    ----------
+    log_odds : ndarray of float, shape (n_examples,)
+        Of P(consistent) as if both classes were equally frequent.
+    prior : PriorEstimate
+        The dataset's share of consistent items.
+    misfit : Misfit
+        How far P may be off, as the training datasets tell.
+    correction : Correction, optional
+        What labels of the dataset say of P.
+    rule : DecisionRule, optional
+        From which P on an item is called consistent.
+    n_votes : ndarray of int, shape (n_examples,), optional
+        How many judges voted; needed for :meth:`columns`.
+    own : ndarray of float, shape (n_examples,), optional
+        P of a chain before calibration.
+    """
+
+    log_odds: Floats
+    prior: PriorEstimate
+    misfit: Misfit
+    correction: Correction | None = None
+    rule: DecisionRule = BALANCED
+    n_votes: npt.NDArray[np.integer] | None = None
+    own: Floats | None = None
+
+    @cached_property
+    def p_uniform(self) -> Floats:
+        """Return P(consistent) if both classes were equally frequent."""
+        return np.clip(expit(self.log_odds), P_MIN, 1 - P_MIN)
+
+    @cached_property
+    def p_consistent(self) -> Floats:
+        """Return P(consistent) at the estimated prior, corrected by labels where there are some."""
+        if self.correction is not None:
+            return self.correction.apply(self.p_uniform)
+        return np.clip(expit(self.prior.line(self.log_odds)), P_MIN, 1 - P_MIN)
+
+    @property
+    def decisions(self) -> Mask:
+        """Return which rows are called consistent: those whose `p_consistent` is at least the threshold."""
+        return np.asarray(self.p_consistent >= self.threshold)
+
+    @property
+    def threshold(self) -> float:
+        """Return the P(consistent) from which on an item is called consistent."""
+        correction = self.correction
+        return self.rule.at((self.prior if correction is None else correction).threshold)
+
+    @property
+    def sure(self) -> Mask:
+        """Return of which rows the interval of P excludes the threshold."""
+        low, high = self.bounds
+        return np.asarray((low >= self.threshold) | (high < self.threshold))
+
+    @property
+    def voted(self) -> Mask:
+        """Return on which rows a judge voted; the others have no decision in :meth:`columns`."""
+        assert self.n_votes is not None  # of what a model scores
+        return np.asarray(self.n_votes > 0)
+
+    @property
+    def p_uncalibrated(self) -> Floats:
+        """Return P before calibration: a chain's own, else `p_uniform`."""
+        return self.p_uniform if self.own is None else self.own
+
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Return the bounds of `p_consistent` at level 0.9, as :meth:`interval` without counts."""
+        return self.interval()
+
+    def interval(self, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Return the bounds of `p_consistent` at level 0.9.
+
+        Parameters
+        ----------
+        counts : array-like of shape (n_examples,), optional
+            The bounds are those of the rate observed in so many rows; default: of the true rate.
+        """
+        if self.correction is not None:
+            return self.correction.interval(self.p_uniform, counts)
+        return self.misfit.interval(self.prior.line(self.log_odds), counts)
+
+    def columns(self, names: Iterable[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of scores of these names, or all; a decision is -1 where no judge voted."""
+        return {name: SCORE_COLUMNS[name].cells(self) for name in names or SCORE_COLUMNS}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the columns of scores of each row; a decision is None where no judge voted."""
+        return records_of(SCORE_COLUMNS, self)
+
+
+@dataclass(frozen=True)
+class ItemColumn:
+    """A column of a table about items.
+
+    Parameters
+    ----------
+    name : str
+    type : str
+        In Arrow and in numpy.
+    meaning : str
+        For people. Neighbours of one meaning are told of together.
+    example : object
+    of : callable, optional
+        From :class:`Scores`, or what has the same attributes, to the cells; default: the attribute of that name. Where
+        there is no value a cell is NaN, in a column of whole numbers -1.
+    high : float or None, default=1
+        The largest value; the least is 0.
+    nullable : bool, default=False
+        Whether a cell may have no value.
+    program : str, optional
+        How a Python program of the standard library has it from `p`, `low`, `high`, `n_votes` and `THRESHOLD`. A column
+        without stands in deep's own files and answers alone, and in nothing that is exported for use elsewhere.
+    since : str
+        The version of deep that brought it.
+    """
+
+    name: str
+    type: str
+    meaning: str
+    example: object = None
+    of: Callable[[Any], npt.NDArray[Any]] | None = None
+    high: float | None = 1
+    nullable: bool = False
+    program: str | None = None
+    since: str = "0.1.0"
+
+    def cells(self, scores: object) -> npt.NDArray[Any]:
+        """Return the cells of rows with these scores."""
+        return np.asarray(getattr(scores, self.name) if self.of is None else self.of(scores))
+
+    def missing(self, cells: npt.NDArray[Any]) -> Mask:
+        """Return in which cells there is no value."""
+        if not self.nullable:
+            return np.zeros(len(cells), dtype=bool)
+        return np.asarray(np.isnan(cells) if self.type == "double" else cells == ABSTAIN)
+
+    def array(self, cells: npt.NDArray[Any]) -> "pa.Array":
+        """Return cells as Arrow has them."""
+        import pyarrow as pa
+
+        missing = self.missing(cells)
+        return pa.array(cells, mask=missing if missing.any() else None)
+
+    def values(self, cells: npt.NDArray[Any]) -> list[Any]:
+        """Return cells as JSON has them."""
+        return [None if no else cell for cell, no in zip(cells.tolist(), self.missing(cells).tolist(), strict=True)]
+
+
+def columns_by_name(*columns: ItemColumn) -> dict[str, ItemColumn]:
+    """Return a table of columns."""
+    return {column.name: column for column in columns}
+
+
+ITEM_COLUMNS = columns_by_name(
+    ItemColumn("dataset", "string", "the dataset of the item", "weather"),
+    ItemColumn("item_id", "string", "its name there", "a1"),
+    ItemColumn("label", "int8", "1 consistent, 0 inconsistent, null where it is not known", 1, nullable=True),
+)
+"""The columns that name an item and say what is known of it."""
+
+SCORE_COLUMNS = columns_by_name(
+    ItemColumn("p_consistent", "double", "P(consistent)", 0.21, program="p"),
+    # A model's whole panel always has an interval; P that rests on a part of the judges has none.
+    ItemColumn(
+        "p_low", "double", "its 90 % interval", 0.08, lambda scores: scores.bounds[0], nullable=True, program="low"
+    ),
+    ItemColumn(
+        "p_high", "double", "its 90 % interval", 0.44, lambda scores: scores.bounds[1], nullable=True, program="high"
+    ),
+    ItemColumn(
+        "decision",
+        "int8",
+        "1 where P is at least the threshold, 0 below it, null without a vote",
+        0,
+        lambda scores: np.where(scores.voted, scores.decisions, ABSTAIN).astype(np.int8),
+        nullable=True,
+        program="int(p >= THRESHOLD) if n_votes else None",
+    ),
+    ItemColumn(
+        "sure",
+        "int8",
+        "1 where the interval excludes the threshold, else 0",
+        1,
+        lambda scores: (scores.voted & scores.sure).astype(np.int8),
+        program="int(n_votes > 0 and (low >= THRESHOLD or high < THRESHOLD))",
+    ),
+    ItemColumn(
+        "threshold",
+        "double",
+        "the P from which on an item is called consistent",
+        0.52,
+        lambda scores: np.full(len(scores.p_consistent), scores.threshold),
+        program="THRESHOLD",
+    ),
+    ItemColumn("p_uniform", "double", "P as if both classes were equally frequent", 0.19),
+    ItemColumn("p_uncalibrated", "double", "of a chain P of its ensembler before the calibrator, else p_uniform", 0.19),
+    ItemColumn("n_votes", "int64", "votes of 1 or 0", 1, high=None, program="n_votes"),
+)
+"""What deep says of an item. Whoever shows it takes the columns from here: a new one is an entry, and no other edit."""
+
+TEXT_COLUMNS = columns_by_name(
+    ItemColumn("claim", "string", "the claim", "The river rose by 41 cm.", nullable=True),
+    ItemColumn("source", "string", "the source that it is held against", "The river rose by 14 cm.", nullable=True),
+    ItemColumn("question", "string", "the question that the claim answers", "How far did it rise?", nullable=True),
+)
+"""The texts of an item, where they are wanted."""
+
+
+def exported_columns() -> dict[str, ItemColumn]:
+    """Return the columns of scores that stand in what is exported for use elsewhere.
+
+    Examples
+    --------
+    >>> from deep.model import SCORE_COLUMNS, exported_columns
+    >>> [name for name in SCORE_COLUMNS if name not in exported_columns()]
+    ['p_uniform', 'p_uncalibrated']
+    """
+    return {name: column for name, column in SCORE_COLUMNS.items() if column.program is not None}
+
+
+def schema_of(*tables: Mapping[str, ItemColumn]) -> "pa.Schema":
+    """Return the columns of tables as Arrow has them."""
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.type_for_alias(one.type)) for table in tables for name, one in table.items()])
+
+
+def records_of(table: Mapping[str, ItemColumn], scores: object) -> list[dict[str, Any]]:
+    """Return the cells of a table of scores as JSON values, by row."""
+    values = {name: column.values(column.cells(scores)) for name, column in table.items()}
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def column_lines(columns: Iterable[ItemColumn]) -> Iterator[str]:
+    """Yield a line for people on each column, and one on neighbours that mean the same.
+
+    Examples
+    --------
+    >>> from deep.model import SCORE_COLUMNS, column_lines
+    >>> list(column_lines(SCORE_COLUMNS.values()))[1]
+    'p_low, p_high    its 90 % interval'
+    """
+    groups = groupby(columns, key=lambda column: column.meaning)
+    lines = [(", ".join(column.name for column in group), meaning) for meaning, group in groups]
+    width = max(len(names) for names, _ in lines) + 3
+    yield from (f"{names:<{width}}{meaning}" for names, meaning in lines)
