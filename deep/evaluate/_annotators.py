@@ -1,7 +1,6 @@
 """How far human annotators agree, with and without the items that they call ambiguous (arXiv:2508.00889, section 2)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -15,24 +14,6 @@ from deep.model import Clusters, standardised
 
 MOST_PAIRED = 12
 """Raters of whom every pair is compared: 66 pairs; of more, only measures of all together are taken."""
-
-
-@dataclass(frozen=True)
-class _Interval:
-    n_boot: int
-    random_state: int
-    documents: npt.ArrayLike | None
-
-    def measured(self, name: str, measure: Callable[[npt.ArrayLike], float], ratings: Ratings) -> dict[str, object]:
-        """Return one measure with its interval; NaN becomes None."""
-        given = (ratings >= 0).sum(axis=1)
-        # Only Krippendorff's alpha can use an item that some annotators left out.
-        used = given > 1 if measure is krippendorff_alpha else given == ratings.shape[1]
-        options = {"n_boot": self.n_boot, "random_state": self.random_state}
-        low, high = agreement_interval(measure, ratings, documents=self.documents, **options)
-        values = {"value": measure(ratings), "low": low, "high": high}
-        known = {key: None if np.isnan(value) else value for key, value in values.items()}
-        return {"name": name, "items": int(used.sum()), **known}
 
 
 def agreement_measures(
@@ -63,15 +44,25 @@ def agreement_measures(
     """
     if not len(ratings):
         return []
-    interval = _Interval(n_boot, random_state, documents)
-    measures = [
-        interval.measured(f"Cohen's kappa, {names[i]} and {names[j]}", cohen_kappa, ratings[:, [i, j]])
-        for i, j in combinations(range(len(names)), 2)
-        if len(names) <= MOST_PAIRED
+    raters = range(len(names)) if len(names) <= MOST_PAIRED else ()
+    measures: list[tuple[str, Callable[[npt.ArrayLike], float], Ratings]] = [
+        *(
+            (f"Cohen's kappa, {names[i]} and {names[j]}", cohen_kappa, ratings[:, [i, j]])
+            for i, j in combinations(raters, 2)
+        ),
+        ("Fleiss' kappa", fleiss_kappa, ratings),
+        ("Krippendorff's alpha", krippendorff_alpha, ratings),
     ]
-    measures.append(interval.measured("Fleiss' kappa", fleiss_kappa, ratings))
-    measures.append(interval.measured("Krippendorff's alpha", krippendorff_alpha, ratings))
-    return measures
+    found: list[dict[str, object]] = []
+    for name, measure, of in measures:
+        given = (of >= 0).sum(axis=1)
+        # Only Krippendorff's alpha can use an item that some annotators left out.
+        used = given > 1 if measure is krippendorff_alpha else given == of.shape[1]
+        low, high = agreement_interval(measure, of, documents=documents, n_boot=n_boot, random_state=random_state)
+        values = {"value": measure(of), "low": low, "high": high}
+        known = {key: None if np.isnan(value) else value for key, value in values.items()}
+        found.append({"name": name, "items": int(used.sum()), **known})
+    return found
 
 
 def t_reach(sd: float, n: int, level: float) -> float:

@@ -1,7 +1,7 @@
 """The worth of a panel of judges: the gain by each judge, and whether one would do."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from deep._util.odds import DECISION, P_MIN, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
 from deep.evaluate._annotators import mean_interval
+from deep.evaluate._figures import Measured, Row, json_value
 from deep.evaluate._holdout import hold_out
 from deep.exceptions import InputError
 from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, training_set
@@ -34,7 +35,7 @@ SLOPE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class PanelStep:
+class PanelStep(Measured):
     """One panel on the way from all judges to one, the least useful judge leaving first.
 
     Parameters
@@ -58,9 +59,14 @@ class PanelStep:
     loss_increase: float
     increase_ci: tuple[float, float]
 
+    def row(self) -> Row:
+        """Return the row of a table: how many judges stay, in place of their names."""
+        row = asdict(self)
+        return row | {"n_judges": len(row.pop("judges"))}
+
 
 @dataclass(frozen=True, eq=False)
-class PanelReport:
+class PanelReport(Measured):
     """The worth of a panel of judges, together and one by one.
 
     Parameters
@@ -92,6 +98,10 @@ class PanelReport:
     drop: tuple[str, ...]
     one_judge: bool
     outer: "OuterWorth | None" = None
+
+    def as_dict(self) -> Row:
+        """Return JSON values; of the panel of each step how many judges stay."""
+        return super().as_dict() | {"steps": [json_value(step.row()) for step in self.steps]}
 
 
 def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: None) -> PanelReport:
@@ -247,7 +257,7 @@ def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class OuterWorth:
+class OuterWorth(Measured):
     """A panel and its kept judges by the model that `fit` makes, on data that neither saw.
 
     Parameters

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep import calibration
-from deep._util.checks import Floats, Labels, Mask, check_both_classes, check_choice, check_some_votes, numbered
+from deep._util.checks import Floats, Mask, check_both_classes, check_choice, check_some_votes, numbered
 from deep._util.names import listed
 from deep.evaluate._figures import Row, null_if_nan
 from deep.exceptions import InputError
@@ -178,11 +178,11 @@ def _without_shared_documents(
     return kept, dropped, [f"{dropped} training rows were dropped: their documents are in the held-out dataset."]
 
 
+DECISION_METRICS = ("balanced_accuracy", "balanced_accuracy_ci", "precision", "recall")
+"""Those that decisions have without a P."""
+
 METRICS = (
-    "balanced_accuracy",
-    "balanced_accuracy_ci",
-    "precision",
-    "recall",
+    *DECISION_METRICS,
     "auroc",
     "log_loss",
     "brier",
@@ -195,31 +195,42 @@ METRICS = (
 )
 
 
-def decision_metrics(labels: Labels, p: Floats, decisions: Mask, *, n_bins: int, n_boot: int, random_state: int) -> Row:
+def decision_metrics(
+    labels: npt.NDArray[np.integer],
+    p: Floats | None,
+    decisions: Mask,
+    *,
+    n_bins: int = calibration.DEFAULT_BINS,
+    n_boot: int,
+    random_state: int,
+    counts: npt.NDArray[np.int64] | None = None,
+) -> Row:
     """Return every metric of P(consistent), and of decisions that need not be P >= 0.5; null where none is defined.
 
     Parameters
     ----------
-    labels : ndarray of int8, shape (n_examples,)
+    labels : ndarray of int, shape (n_examples,)
         -1 where unknown; such rows are left out.
-    p : ndarray of float, shape (n_examples,)
+    p : ndarray of float, shape (n_examples,), optional
+        Without it there are the metrics of decisions alone.
     decisions : ndarray of bool, shape (n_examples,)
         Balanced accuracy, precision and recall are theirs.
     n_bins, n_boot, random_state : int
+    counts : ndarray of int, shape (n_examples,), optional
+        How often each row counts; default 1 each.
     """
-    labeled = labels >= 0
+    names, labeled = DECISION_METRICS if p is None else METRICS, labels >= 0
     if not labeled.any():
-        return dict.fromkeys(METRICS)
-    y, decided = labels[labeled], decisions[labeled]
-    interval = calibration.bootstrap_balanced_accuracy(y, decided, n_boot=n_boot, random_state=random_state)
-    values: Row = {
-        **calibration.evaluate(y, p[labeled], n_bins=n_bins, random_state=random_state),
-        "balanced_accuracy": calibration.balanced_accuracy(y, decided),
-        "balanced_accuracy_ci": list(interval),
-        "precision": calibration.precision(y, decided),
-        "recall": calibration.recall(y, decided),
-    }
-    return {name: null_if_nan(values[name]) for name in METRICS}
+        return dict.fromkeys(names)
+    y, decided, weight = labels[labeled], decisions[labeled], None if counts is None else counts[labeled]
+    prob = np.full(len(y), 0.5) if p is None else p[labeled]  # whose own metrics are left out where there is none
+    values: Row = calibration.evaluate(
+        y, prob, y_decision=decided, sample_weight=weight, n_bins=n_bins, random_state=random_state
+    )
+    values["balanced_accuracy_ci"] = calibration.bootstrap_balanced_accuracy(
+        y, decided, sample_weight=weight, n_boot=n_boot, random_state=random_state
+    )
+    return {name: null_if_nan(values[name]) for name in names}
 
 
 def row_weights(train: VoteMatrix, weighting: Weighting = "dataset-class") -> Floats:

@@ -297,6 +297,8 @@ def share_report(
         of=of,
         level=level,
     )
+    labeled = model.correction is not None or model.method == "own-labels"
+    how = adaptation.SHARE_METHODS | ({"model": TOLD} if labeled else {})
     return {
         "dataset": target.name,
         "n": len(votes.labels),
@@ -305,13 +307,8 @@ def share_report(
         "level": level,
         "note": TWICE if twice else None,
         "prior": asdict(found.prior),
-        "shares": [{**asdict(share), "how": _how(model, share.method)} for share in shares],
+        "shares": [{**asdict(share), "how": how[share.method]} for share in shares],
     }
-
-
-def _how(model: Model, method: str) -> str:
-    labeled = model.correction is not None or model.method == "own-labels"
-    return TOLD if labeled and method == "model" else adaptation.SHARE_METHODS[method]
 
 
 ENOUGH = 50
@@ -369,7 +366,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
         "prior": asdict(found.prior),
         "labels_needed": {str(power): size for power, size in needed.items()},
         "enough": test.n_labels >= ENOUGH,
-        "advice": [*_warned(model, target.name), *_advice(model, test, needed, flagged=test.p_value < alpha)],
+        "advice": list(_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),
     }
 
 
@@ -435,16 +432,12 @@ def labels_seen(model: Model) -> set[str]:
     return seen | corrected
 
 
-def _warned(model: Model, name: str) -> Iterator[str]:
-    """Yield a warning where the labels may be those that the model has learned from."""
+def _advice(
+    model: Model, name: str, test: adaptation.Canary, needed: Mapping[float, int | None], *, flagged: bool
+) -> Iterator[str]:
+    """Yield advice in sentences, first of all a warning of labels that the model has learned from."""
     if name in labels_seen(model):
         yield "The model has learned from labels of this dataset: only labels that it has not seen can test it."
-
-
-def _advice(
-    model: Model, test: adaptation.Canary, needed: Mapping[float, int | None], *, flagged: bool
-) -> Iterator[str]:
-    """Yield advice in sentences."""
     n = test.n_labels
     adapt = "`deep adapt`" if model.target is None else "`deep adapt` of the model that this one was made of"
     if flagged:

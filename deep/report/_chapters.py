@@ -9,11 +9,11 @@ from deep._util.checks import Floats, Labels
 from deep._util.files import JsonObject
 from deep._util.odds import expit
 from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliability
-from deep.evaluate import DriftReport, IntervalRow, SystemComparison, draw_intervals, fit_report, in_percent
-from deep.model import SIGNIFICANCE, STATISTICS, Canary, LearnedPrior, Model, PriorEstimate
-from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
+from deep.evaluate import DataTable, MeasuredMethod, in_percent, shown
+from deep.model import SIGNIFICANCE, STATISTICS, Canary, LearnedPrior, Model
+from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
 from deep.report._sources import BY_GIVEN, ReportMaterial, ScoredVotes, ece_by_dataset, few_values
-from deep.report._verdict import MeasuredMethod, Watch, ours
+from deep.report._verdict import Watch, ours
 
 SIMULATED = (
     "These votes are SIMULATED from the operating points that the DEEP paper publishes; no LLM was called. They show "
@@ -27,7 +27,11 @@ def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]
     elsewhere = material.is_elsewhere
     figures = [] if method is None or elsewhere else list(_figures(method))
     says = [*([SIMULATED] if material.simulated else []), *_rests_on(material)]
-    remarks = list(_remarks(material.runs)) if len(material.runs) > 1 else []
+    remarks = [
+        {"dataset": run["test"], "remark": sentence}
+        for run in (material.runs if len(material.runs) > 1 else ())
+        for sentence in [*run["warnings"], *run["notes"]]
+    ]
     tables = [
         DataTable("By training dataset, left out" if elsewhere else "By dataset", list(_by_dataset(material, method))),
         DataTable("Remarks on single datasets", remarks, folded=True),
@@ -41,12 +45,12 @@ def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
     n = len(method.by_dataset)
     over = f"mean over {n} datasets" if n > 1 else f"on {next(iter(method.by_dataset))}"
     interval = "" if method.interval is None else f", 95 % interval {between(method.interval)}"
-    yield f"{in_percent(method.mean('balanced_accuracy'))} %", f"balanced accuracy, {over}{interval}"
+    yield f"{in_percent(method.accuracy)} %", f"balanced accuracy, {over}{interval}"
     ece, floor = method.mean("ece"), method.mean("ece_floor")
     if ece is not None:
         yield f"{in_percent(ece)} %", f"calibration error (ECE); a perfect P would show {in_percent(floor)} % by chance"
     if (loss := method.mean("log_loss")) is not None:
-        yield decimal(loss), "log loss; 0.693 is that of a coin"
+        yield f"{loss:.3f}", "log loss; 0.693 is that of a coin"
 
 
 def _rests_on(material: ReportMaterial) -> Iterator[str]:
@@ -90,18 +94,12 @@ def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
         yield from [*first["warnings"], *first["notes"]]
 
 
-def _remarks(runs: Sequence[JsonObject]) -> Iterator[dict[str, str]]:
-    for run in runs:
-        for sentence in [*run["warnings"], *run["notes"]]:
-            yield {"dataset": run["test"], "remark": sentence}
-
-
 def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert material.model is not None  # the caller's branch
-    found = fit_report(material.model)
+    found = evaluate.fit_report(material.model)
     yield f"The model is {found['what']}: {found['why']}."
     notes, said, members = found["notes"], found["said"], found["members"]
-    assert isinstance(notes, list)  # as fit_report builds them
+    assert isinstance(notes, list)  # as evaluate.fit_report builds them
     assert isinstance(said, list)
     assert isinstance(members, list)
     yield f"It holds: {'; '.join(member.strip() for member in members)}."
@@ -120,15 +118,7 @@ def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iter
         sizes = {name: row["n"] for name, row in training.items()}
     for name, n in sizes.items():
         row = {} if method is None else method.by_dataset.get(name, {})
-        yield {
-            "dataset": name,
-            "items": f"{n:,}",
-            "balanced accuracy, %": in_percent(row.get("balanced_accuracy")),
-            "95 % interval": between(row.get("balanced_accuracy_ci")),
-            "ECE, %": in_percent(row.get("ece")),
-            "noise floor, %": in_percent(row.get("ece_floor")),
-            "log loss": decimal(row.get("log_loss")),
-        }
+        yield {"dataset": name, "items": f"{n:,}", **measured_cells(row)}
 
 
 LEARNED = (
@@ -156,16 +146,34 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
     says = [_how(material)]
     parts: list[DataTable | Picture] = []
     if material.model is not None:
-        says += list(_prior_of_model(material.model))
+        prior = material.model.prior
+        of = "a dataset not known" if material.model.target is None else material.model.target
+        interval = between([prior.low, prior.high])
+        says.append(f"Expected of {of}: {in_percent(prior.estimate)} % consistent (90 % interval {interval}).")
         rows = list(_training(material.model))
         parts += [DataTable("The training datasets, each by what the others tell", rows)] if rows else []
     if not priors:
         return Chapter("prior", PRIOR_TITLE, ["This run kept no share."] if material.runs else says, parts)
-    shares = _labeled_shares(material)
-    table = DataTable(PRIOR_CAPTION, list(_rows(priors, shares)))
-    shown = list(priors.items())[:MOST_DRAWN][::-1]
-    lines = [IntervalRow(name[:LONGEST], prior.estimate, [prior.low, prior.high]) for name, prior in shown]
-    figure = draw_intervals(lines, xlabel="share of consistent items, 90 % interval")
+    assert material.scored is not None  # its priors are there
+    votes = material.scored.votes
+    labels = {name: votes.labels[rows] for name, rows in evaluate.dataset_rows(votes)}
+    shares = {name: float(y[y >= 0].mean()) for name, y in labels.items() if (y >= 0).any()}
+    table = DataTable(
+        PRIOR_CAPTION,
+        [
+            {
+                "dataset": name,
+                "estimated, %": in_percent(prior.estimate),
+                "90 % interval": between([prior.low, prior.high]),
+                "of the labeled items, %": in_percent(shares.get(name)),
+                "remark": prior.warning or "",
+            }
+            for name, prior in priors.items()
+        ],
+    )
+    drawn = list(priors.items())[:MOST_DRAWN][::-1]
+    lines = [evaluate.IntervalRow(name[:LONGEST], prior.estimate, [prior.low, prior.high]) for name, prior in drawn]
+    figure = evaluate.draw_intervals(lines, xlabel="share of consistent items, 90 % interval")
     return Chapter(
         "prior",
         PRIOR_TITLE,
@@ -187,15 +195,6 @@ def _how(material: ReportMaterial) -> str:
     return LEARNED if isinstance(material.model.prior_rule, LearnedPrior) else FIXED
 
 
-def _prior_of_model(model: Model) -> Iterator[str]:
-    prior = model.prior
-    of = "a dataset not known" if model.target is None else model.target
-    yield (
-        f"Expected of {of}: {in_percent(prior.estimate)} % consistent "
-        f"(90 % interval {between([prior.low, prior.high])})."
-    )
-
-
 def _training(model: Model) -> Iterator[dict[str, str]]:
     if isinstance(model.prior_rule, LearnedPrior):
         for name, one in model.left_out.items():
@@ -203,28 +202,10 @@ def _training(model: Model) -> Iterator[dict[str, str]]:
             yield {"dataset": name, "consistent, %": in_percent(one.prior), "told without it, %": in_percent(told)}
 
 
-def _labeled_shares(material: ReportMaterial) -> dict[str, float]:
-    assert material.scored is not None  # the caller's branch
-    votes = material.scored.votes
-    known = {name: votes.labels[rows] for name, rows in evaluate.dataset_rows(votes)}
-    return {name: float((y == 1).sum() / (y >= 0).sum()) for name, y in known.items() if (y >= 0).any()}
-
-
-def _rows(priors: dict[str, PriorEstimate], shares: dict[str, float]) -> Iterator[dict[str, str]]:
-    for name, prior in priors.items():
-        yield {
-            "dataset": name,
-            "estimated, %": in_percent(prior.estimate),
-            "90 % interval": between([prior.low, prior.high]),
-            "of the labeled items, %": in_percent(shares.get(name)),
-            "remark": prior.warning or "",
-        }
-
-
 COMPARED = "Differences of the shares of consistent items, by pair of systems"
 
 
-def compare_chapter(found: SystemComparison) -> Chapter:
+def compare_chapter(found: evaluate.SystemComparison) -> Chapter:
     """Return the chapter on systems that are compared."""
     interval = f"{100 * found.level:g} % interval"
     systems = [
@@ -246,8 +227,8 @@ def compare_chapter(found: SystemComparison) -> Chapter:
             "pair": f"{one.first} - {one.second}",
             "difference, points": in_percent(one.difference),
             interval: between([one.low, one.high]),
-            "p": decimal(one.p_value),
-            "p of all (Holm)": decimal(one.p_holm),
+            "p": shown(one.p_value, ".3f"),
+            "p of all (Holm)": shown(one.p_holm, ".3f"),
             needed: "no number does" if one.labels_to_tell is None else f"{one.labels_to_tell:,}",
         }
         for one in found.pairs
@@ -334,15 +315,15 @@ def watch_chapter(watch: Watch) -> Chapter:
     return Chapter("watch", TRUST_TITLE, says, parts)
 
 
-def _drift(found: DriftReport) -> Iterator[DataTable]:
+def _drift(found: evaluate.DriftReport) -> Iterator[DataTable]:
     """Yield the statistics that moved, and on demand all others."""
     for moved, caption in ((True, "Moved beyond chance"), (False, "Not moved beyond chance")):
         rows = [
             {
                 "judge": row.judge,
                 "statistic": STATISTICS[row.statistic],
-                "now": decimal(None if np.isnan(row.now) else row.now),
-                "expected": f"{row.low:.3f} to {row.high:.3f}",
+                "now": shown(row.now, ".3f"),
+                "expected": shown([row.low, row.high], ".3f"),
                 "p": f"{row.p:.2g}",
             }
             for row in found.statistics

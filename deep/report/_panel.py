@@ -9,11 +9,11 @@ import numpy.typing as npt
 from deep import evaluate
 from deep._util.names import short_names, shortened
 from deep.datasets import read_usage
-from deep.evaluate import in_percent
+from deep.evaluate import DataTable, in_percent, shown
 from deep.exceptions import InputError
 from deep.model import RECIPES, training_set
 from deep.records import VoteMatrix
-from deep.report._page import Chapter, DataTable, Picture, inline_svg
+from deep.report._page import Chapter, Picture, inline_svg
 from deep.report._sources import ReportMaterial
 
 TITLE = "The panel"
@@ -96,52 +96,50 @@ def _people(card: evaluate.PanelCard) -> Iterator[str]:
 
 
 def _tables(card: evaluate.PanelCard) -> Parts:
-    tables = [
-        DataTable("People among themselves", list(_agreement(card))),
-        DataTable("Each judge, the best first (accuracy: balanced; adds: to the log loss)", evaluate.judge_rows(card)),
-        *(DataTable(title, rows, folded=True) for title, rows in evaluate.card_tables(card)),
-        DataTable("Kappa of each judge with each person", list(_by_person(card)), folded=True),
-        DataTable("Disagreements of each judge with people, the worst first", list(_worst(card)), folded=True),
-        DataTable("Labels that most judges are against", list(_doubtful(card)), folded=True),
-    ]
-    return [table for table in tables if table.rows]
-
-
-def _agreement(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
-    for row in card.people_agreement:
-        yield {
+    agreement = [
+        {
             "measure": row["name"],
             "items": f"{row['items']:,}",
-            "value": evaluate.shown_number(row["value"]),
-            "95 % interval": evaluate.shown_ends((row["low"], row["high"])),
+            "value": shown(row["value"]),
+            "95 % interval": shown([row["low"], row["high"]]),
         }
-
-
-def _by_person(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
-    for each in card.judges:
-        if each.by_person:
-            yield {
-                "judge": each.judge,
-                **{name: evaluate.shown_number(kappa) for name, kappa in each.by_person.items()},
-            }
-
-
-def _worst(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
-    for each in card.judges:
-        for row in each.disagreements:
-            item = {"item": row["item_id"], "dataset": row["dataset"]}
-            votes = {
-                "vote": str(row["vote"]),
-                "label": str(row["label"]),
-                "severity": evaluate.shown_number(row["severity"]),
-            }
-            yield {"judge": each.judge, **item, **votes}
-
-
-def _doubtful(card: evaluate.PanelCard) -> Iterator[dict[str, str]]:
-    for row in card.doubtful_labels:
-        against = f"{row['against']} of {row['votes']}"
-        yield {"item": row["item_id"], "dataset": row["dataset"], "label": str(row["label"]), "votes against": against}
+        for row in card.people_agreement
+    ]
+    by_person = [
+        {"judge": each.judge, **{name: shown(kappa) for name, kappa in each.by_person.items()}}
+        for each in card.judges
+        if each.by_person
+    ]
+    worst = [
+        {
+            "judge": each.judge,
+            "item": row["item_id"],
+            "dataset": row["dataset"],
+            "vote": str(row["vote"]),
+            "label": str(row["label"]),
+            "severity": shown(row["severity"]),
+        }
+        for each in card.judges
+        for row in each.disagreements
+    ]
+    doubtful = [
+        {
+            "item": row["item_id"],
+            "dataset": row["dataset"],
+            "label": str(row["label"]),
+            "votes against": f"{row['against']} of {row['votes']}",
+        }
+        for row in card.doubtful_labels
+    ]
+    tables = [
+        DataTable("People among themselves", agreement),
+        DataTable("Each judge, the best first (accuracy: balanced; adds: to the log loss)", evaluate.judge_rows(card)),
+        *evaluate.card_tables(card),
+        DataTable("Kappa of each judge with each person", by_person, folded=True),
+        DataTable("Disagreements of each judge with people, the worst first", worst, folded=True),
+        DataTable("Labels that most judges are against", doubtful, folded=True),
+    ]
+    return [table for table in tables if table.rows]
 
 
 def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
@@ -149,8 +147,7 @@ def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Part
     if card.worth is None:
         return _values_alone(card, votes)
     found = card.worth
-    low, high = (f"{100 * end:+.1f}" for end in found.gain_ci)
-    gain = f"{100 * found.gain:+.1f} points (90 % interval {low} to {high})"
+    gain = f"{in_percent(found.gain, '+')} points (90 % interval {in_percent(found.gain_ci, '+')})"
     best = short_names(each.judge for each in card.judges)[found.best_judge]
     says = [f"{HELD_OUT}: {gain}. The best on all parts is {best}."]
     if found.one_judge:
@@ -175,7 +172,7 @@ def _values_alone(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str
 
 def _values(value: dict[str, tuple[float, float, float]]) -> Iterator[dict[str, str]]:
     for name, (rise, low, high) in sorted(value.items(), key=lambda item: -item[1][0]):
-        yield {"judge": name, "log loss without it": f"{rise:+.4f}", "90 % interval": f"{low:+.4f} to {high:+.4f}"}
+        yield {"judge": name, "log loss without it": f"{rise:+.4f}", "90 % interval": shown([low, high], "+.4f")}
 
 
 def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
@@ -196,16 +193,16 @@ def _correlation(
     names: Sequence[str], values: npt.ArrayLike, joint: npt.ArrayLike | None = None
 ) -> DataTable | Picture:
     """Return the correlations of errors by pair, the most alike first; of two judges that seldom err together none."""
-    shown, short = np.array(values, dtype=np.float64), list(short_names(names).values())
+    known, short = np.array(values, dtype=np.float64), list(short_names(names).values())
     counts = None if joint is None else np.asarray(joint)
     if counts is not None:
-        shown[(counts < evaluate.FEWEST_JOINT_ERRORS) & ~np.eye(len(shown), dtype=bool)] = np.nan
+        known[(counts < evaluate.FEWEST_JOINT_ERRORS) & ~np.eye(len(known), dtype=bool)] = np.nan
     first, second = np.tril_indices(len(names), -1)
-    order = np.argsort(-np.nan_to_num(shown[first, second], nan=-2.0), kind="stable")[:MOST_PAIRS]
+    order = np.argsort(-np.nan_to_num(known[first, second], nan=-2.0), kind="stable")[:MOST_PAIRS]
     rows = [
         {
             "judges": f"{short[i]} and {short[j]}",
-            "correlation": evaluate.shown_number(shown[i, j]),
+            "correlation": shown(known[i, j]),
             "joint errors": "" if counts is None else f"{counts[i, j]:,}",
         }
         for i, j in zip(second[order], first[order], strict=True)
@@ -213,5 +210,5 @@ def _correlation(
     table = DataTable(ERRORS, rows, folded=True)
     if len(names) > MOST_DRAWN:
         return table
-    figure = evaluate.draw_error_correlation([shortened(name, LONGEST) for name in short], shown)
+    figure = evaluate.draw_error_correlation([shortened(name, LONGEST) for name in short], known)
     return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])

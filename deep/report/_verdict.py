@@ -1,24 +1,21 @@
 """The methods that a report compares, and its verdict: suspect claims, whether P holds here, and what to do next."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from shlex import quote
 
 import numpy as np
 
 from deep import evaluate
-from deep._util.checks import Labels, Mask, Texts
 from deep._util.files import JsonObject
 from deep._util.names import short_names, shortened
-from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
-from deep.evaluate import in_percent
+from deep.evaluate import DataTable, MeasuredMethod, in_percent
 from deep.exceptions import InputError
 from deep.model import SIGNIFICANCE, Canary, Model, canary
 from deep.records import ABSTAIN
-from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
+from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
 from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vote_share
 
-LEVEL = 0.95
 N_BOOT = 2000
 MOST_METHODS = 20
 """Methods that a picture holds, so that it fits on a sheet: the best of them, and the two that are always wanted."""
@@ -26,39 +23,6 @@ MAJORITY = "majority vote"
 
 LONGEST = 48
 """Characters of a name in a picture."""
-
-
-@dataclass(frozen=True)
-class MeasuredMethod:
-    """One way to decide, measured on labeled datasets.
-
-    Parameters
-    ----------
-    name : str
-    kind : str
-        A key of :data:`deep.evaluate.COLORS`: `ours` for P(consistent).
-    by_dataset : mapping of str to dict
-        Metrics, of them `balanced_accuracy` always known.
-    """
-
-    name: str
-    kind: str
-    by_dataset: Mapping[str, JsonObject]
-
-    def mean(self, metric: str) -> float | None:
-        """Return the mean of a metric over datasets; None where one lacks it."""
-        every = [row.get(metric) for row in self.by_dataset.values()]
-        known = [float(value) for value in every if value is not None]
-        return float(np.mean(known)) if known and len(known) == len(every) else None
-
-    @property
-    def interval(self) -> list[float] | None:
-        """Return the 95 % interval of balanced accuracy: by t over datasets, of a single one its own."""
-        rows = list(self.by_dataset.values())
-        if len(rows) == 1:
-            return rows[0].get("balanced_accuracy_ci")
-        _, low, high = evaluate.mean_interval([row["balanced_accuracy"] for row in rows], LEVEL)
-        return [max(low, 0.0), min(high, 1.0)]
 
 
 def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
@@ -70,7 +34,7 @@ def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
         found = _of_items(measured, material.n_bins)
     else:
         found = [] if material.model is None else _of_model(material.model)
-    return sorted(found, key=lambda method: -(method.mean("balanced_accuracy") or 0.0))
+    return sorted(found, key=lambda method: -method.accuracy)
 
 
 def ours(methods: Sequence[MeasuredMethod]) -> MeasuredMethod | None:
@@ -107,29 +71,16 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
         for name, (decided, p, kind) in decisions.items():
             # A judge is measured on what it votes on, as the table of judges ranks it.
             at = rows[votes.votes[rows, votes.voter_names.index(name)] != ABSTAIN] if kind == "train" else rows
-            labels, called = votes.labels[at], decided[at]
-            if len(np.unique(labels[labels != ABSTAIN])) < 2:
+            labels, called, known = votes.labels[at], decided[at], votes.labels[at] != ABSTAIN
+            if len(np.unique(labels[known])) < 2:
                 continue
-            if p is None:
-                row = _decision_alone(labels, called)
-            else:
-                row = evaluate.decision_metrics(labels, p[at], called, n_bins=n_bins, n_boot=N_BOOT, random_state=0)
+            own = None if p is None else p[at]
+            row = evaluate.decision_metrics(labels, own, called, n_bins=n_bins, n_boot=N_BOOT, random_state=0)
             if votes.document_ids is not None:
-                row["balanced_accuracy_ci"] = _by_document(labels, called, votes.document_ids[at])
+                of = labels[known], called[known], votes.document_ids[at][known]
+                row["balanced_accuracy_ci"] = list(evaluate.clustered_balanced_accuracy(*of, n_boot=N_BOOT))
             found[name][dataset] = row
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
-
-
-def _by_document(labels: Labels, decided: Mask, documents: Texts) -> list[float]:
-    known = labels != ABSTAIN
-    return list(evaluate.clustered_balanced_accuracy(labels[known], decided[known], documents[known], n_boot=N_BOOT))
-
-
-def _decision_alone(labels: Labels, decided: Mask) -> JsonObject:
-    """Return balanced accuracy, and its interval, of decisions without a P."""
-    y, decisions = labels[labels != ABSTAIN], decided[labels != ABSTAIN]
-    interval = bootstrap_balanced_accuracy(y, decisions, n_boot=N_BOOT, random_state=0)
-    return {"balanced_accuracy": balanced_accuracy(y, decisions), "balanced_accuracy_ci": list(interval)}
 
 
 def _of_model(model: Model) -> list[MeasuredMethod]:
@@ -147,36 +98,18 @@ def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = Fals
     wanted = [i < MOST_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
     shown = [method for method, is_wanted in zip(methods, wanted, strict=True) if is_wanted][::-1]
     rows = [
-        evaluate.IntervalRow(
-            shortened(m.name, LONGEST), m.mean("balanced_accuracy") or 0.0, m.interval, evaluate.COLORS[m.kind]
-        )
-        for m in shown
+        evaluate.IntervalRow(shortened(m.name, LONGEST), m.accuracy, m.interval, evaluate.COLORS[m.kind]) for m in shown
     ]
-    over = _over(methods[0])
+    names = list(methods[0].by_dataset)
+    over = f"mean over {len(names)} datasets" if len(names) > 1 else f"on {names[0]}"
     caption = f"Balanced accuracy with its 95 % interval, {over}"
     figure = evaluate.draw_intervals(rows, xlabel="balanced accuracy, 95 % interval")
-    table = DataTable(caption, [_row(method) for method in methods])
+    table = DataTable(caption, [{"method": method.name, **measured_cells(method.row())} for method in methods])
     says = ["Red: what this report is about. A judge is measured on the items that it votes on."]
     if len(methods) > len(shown):
         says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
     parts = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
-
-
-def _over(method: MeasuredMethod) -> str:
-    names = list(method.by_dataset)
-    return f"mean over {len(names)} datasets" if len(names) > 1 else f"on {names[0]}"
-
-
-def _row(method: MeasuredMethod) -> dict[str, str]:
-    return {
-        "method": method.name,
-        "balanced accuracy, %": in_percent(method.mean("balanced_accuracy")),
-        "95 % interval": between(method.interval),
-        "ECE, %": in_percent(method.mean("ece")),
-        "noise floor, %": in_percent(method.mean("ece_floor")),
-        "log loss": decimal(method.mean("log_loss")),
-    }
 
 
 N_BARS = 20
@@ -285,27 +218,16 @@ def _badges(
         yield evaluate.canary_badge(worst.n_labels, worst.p_value, alpha)
     method = ours(methods)
     if n_labels and method is not None:
-        yield from evaluate.badges_of(_measured(material, method, methods))
+        judges = set(() if material.scored is None else material.scored.votes.voter_names)
+        single = [other for other in methods if other.kind == "judge" or other.name in judges]
+        best = max(single, key=lambda other: other.accuracy, default=None)
+        if best is not None:
+            best = replace(best, name=short_names(other.name for other in single)[best.name])
+        yield from evaluate.badges_of(method, best, _ece_before(material))
     if isinstance(watch.drift, evaluate.DriftReport) and not watch.drift.is_training:
         yield evaluate.drift_badge(watch.drift.moved, watch.drift.not_tested())
     if material.simulated:
         yield evaluate.SIMULATED_BADGE
-
-
-def _measured(material: ReportMaterial, method: MeasuredMethod, methods: Sequence[MeasuredMethod]) -> evaluate.Measured:
-    judges = set(() if material.scored is None else material.scored.votes.voter_names)
-    single = [other for other in methods if other.kind == "judge" or other.name in judges]
-    best = max(single, key=lambda other: other.mean("balanced_accuracy") or 0.0, default=None)
-    return evaluate.Measured(
-        method.mean("balanced_accuracy") or 0.0,
-        method.mean("log_loss"),
-        method.mean("ece"),
-        method.mean("ece_floor_95"),
-        _ece_before(material),
-        None if best is None else short_names([other.name for other in single])[best.name],
-        None if best is None else best.mean("balanced_accuracy"),
-        method.interval,
-    )
 
 
 def _share(scored: ScoredVotes) -> tuple[float, float, float] | None:
@@ -326,9 +248,9 @@ def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[
     parts = "each" if n > 1 else "parts of it"
     yield (
         f"On {n} {known} dataset{'s' * (n > 1)}, with labels, {parts} left out in turn: balanced accuracy "
-        f"{in_percent(method.mean('balanced_accuracy'))} %"
+        f"{in_percent(method.accuracy)} %"
         + (f" (95 % interval {interval})" if interval else "")
-        + ("" if loss is None else f", log loss {decimal(loss)} (a coin's is 0.693)")
+        + ("" if loss is None else f", log loss {loss:.3f} (a coin's is 0.693)")
         + ("." if learned else ". None of this was measured on these claims.")
     )
 

@@ -5,6 +5,8 @@ from itertools import chain
 from shutil import get_terminal_size
 from textwrap import wrap
 
+import numpy as np
+
 from deep._util.names import listed, table
 from deep.console import SIMULATED
 from deep.evaluate import CONTEXT, Row, Run, in_percent, mean_interval
@@ -142,7 +144,13 @@ def mean_of_runs(runs: Sequence[Run]) -> Row:
         rows = [row for run in runs for row in run["baselines"] if row["kind"] == kind]
         names = AVERAGED if kind == CONTEXT else ("balanced_accuracy",)
         means[kind] = _averaged(rows, names)
-    means["encoders"] = {origin: _mean_by_encoder(runs, origin) for origin in ("test", "center", "train")}
+    encoders: dict[str, dict[str, list[Row]]] = {origin: {} for origin in ("test", "center", "train")}
+    for row in (row for run in runs for row in run["baselines"] if row["kind"] == "encoder"):
+        encoders[row["threshold_from"]].setdefault(row["name"], []).append(row)
+    means["encoders"] = {
+        origin: {name: mean_of(rows, "balanced_accuracy") for name, rows in by_name.items()}
+        for origin, by_name in encoders.items()
+    }
     return means
 
 
@@ -154,23 +162,10 @@ def _averaged(rows: Sequence[Row], names: Sequence[str]) -> Row | None:
     return {name: mean_of(rows, name) for name in names} | {"balanced_accuracy_ci": interval} if rows else None
 
 
-def _mean_by_encoder(runs: Sequence[Run], origin: str) -> dict[str, float | None]:
-    by_name: dict[str, list[float | None]] = {}
-    for run in runs:
-        for row in run["baselines"]:
-            if row["kind"] == "encoder" and row["threshold_from"] == origin:
-                by_name.setdefault(row["name"], []).append(row["balanced_accuracy"])
-    return {name: _mean(values) for name, values in by_name.items()}
-
-
 def mean_of(rows: Sequence[Row], name: str) -> float | None:
     """Return the mean of a figure over the rows that have it."""
-    return _mean([row.get(name) for row in rows])
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    known = [value for row in rows if (value := row.get(name)) is not None and value == value]
+    return float(np.mean(known)) if known else None
 
 
 def mean_summary(means: Row, source: str) -> Iterator[str]:
