@@ -470,7 +470,12 @@ def drift_report(
     rows = adaptation.compare_votes(model.cells, matrix[new] if new.any() else matrix, predict, alpha=alpha)
     rows = rows if new.any() else [replace(row, moved=False) for row in rows]
     fresh = votes.rows(new)
-    failing = _failing(model, present, [one for one in failures if one.dataset not in own], alpha)
+    # Failures, where they have risen beyond chance since the fit.
+    worst, before = worst_failures([one for one in failures if one.dataset not in own]), _provenance(model, "failures")
+    tested = {name: worst[now] for name, now in present.items() if now in worst}
+    rates = [_rate_before(before.get(name)) for name in tested]
+    p_values = adaptation.rate_rises(rates, [(one.rate, one.n_items) for one in tested.values()])
+    failing = {one.voter: one.rate for one, p in zip(tested.values(), p_values, strict=True) if p <= alpha}
     unknown = missing_without_reason(fresh if new.any() else votes, failures)
     moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
     return DriftReport(
@@ -492,15 +497,6 @@ def _provenance(model: Model, name: str) -> Mapping[str, object]:
     provenance = model.report["provenance"]
     found = provenance.get(name) if isinstance(provenance, Mapping) else None
     return found if isinstance(found, Mapping) else {}
-
-
-def _failing(model: Model, present: Mapping[str, str], failures: Sequence[Failures], alpha: float) -> dict[str, float]:
-    """Return the voters that fail more often than when the model was fitted, with their share of failures."""
-    worst, known = worst_failures(failures), _provenance(model, "failures")
-    tested = {name: worst[now] for name, now in present.items() if now in worst}
-    before = [_rate_before(known.get(name)) for name in tested]
-    p = adaptation.rate_rises(before, [(one.rate, one.n_items) for one in tested.values()])
-    return {one.voter: one.rate for one, p_value in zip(tested.values(), p, strict=True) if p_value <= alpha}
 
 
 def _rate_before(known: object) -> tuple[float, float]:

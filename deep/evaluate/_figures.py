@@ -114,7 +114,14 @@ class Measured:
 
 
 def json_value(value: object) -> object:
-    """Return a value as JSON holds it: an object for a dataclass, a list for an array, null for what is NaN."""
+    """Return a value as JSON holds it: an object for a dataclass, a list for an array, null for what is NaN.
+
+    Examples
+    --------
+    >>> from deep.evaluate import json_value
+    >>> json_value({"gain": float("nan"), "interval": (0.1, float("nan")), "losses": [0.5, float("nan")]})
+    {'gain': None, 'interval': None, 'losses': [0.5, None]}
+    """
     if isinstance(value, Measured):
         return value.as_dict()
     if is_dataclass(value):
@@ -307,7 +314,12 @@ def method_rows(run: Run) -> list[tuple[str, Row, str]]:
 
     The ensemblers are uncalibrated, each at the size that the training data prefer.
     """
-    rows = [(f"{row['ensembler']} ({row['n_prompts']})", row, "train") for row in _best_sizes(run)]
+    best: dict[tuple[str, str], Row] = {}
+    for row in run["rows"]:
+        key = row["recipe"], row["ensembler"]
+        if row["calibrator"] is None and (key not in best or row["inner_log_loss"] < best[key]["inner_log_loss"]):
+            best[key] = row
+    rows = [(f"{row['ensembler']} ({row['n_prompts']})", row, "train") for row in best.values()]
     rows += [(row["name"], row, "test") for row in run["baselines"] if row["kind"] in ("majority", "prompt")]
     rows += [
         (f"{row['name']} ({'printed' if row['kind'] == 'published' else 'encoder'})", row, "center")
@@ -412,13 +424,3 @@ def _most_alike_first(correlation: npt.NDArray[np.float64]) -> list[int]:
     np.fill_diagonal(apart, 0.0)
     tree = linkage(squareform(apart, checks=False), "average", optimal_ordering=True)
     return [int(at) for at in leaves_list(tree)]
-
-
-def _best_sizes(run: Run) -> list[Row]:
-    """Return each ensembler's uncalibrated row at the size that the training data prefer."""
-    best: dict[tuple[str, str], Row] = {}
-    for row in run["rows"]:
-        key = row["recipe"], row["ensembler"]
-        if row["calibrator"] is None and (key not in best or row["inner_log_loss"] < best[key]["inner_log_loss"]):
-            best[key] = row
-    return list(best.values())

@@ -112,12 +112,8 @@ def targets_of(model: Model, every: VoteMatrix, labels: Sequence[str] = (), scor
             raise InputError(f"`labels` must be of one dataset. Got {', '.join(names)}. Give the labels of one.")
     else:
         names, every = list(every.dataset_names), replace(every, labels=np.full(len(every.labels), -1))
-    return [_target(every, soft, name) for name in names]
-
-
-def _target(votes: VoteMatrix, scores: Floats | None, name: str) -> Target:
-    rows = votes.datasets == name
-    return Target(votes.rows(rows), None if scores is None else scores[rows])
+    rows = [every.datasets == name for name in names]
+    return [Target(every.rows(own), None if soft is None else soft[own]) for own in rows]
 
 
 def label_proposal(

@@ -8,7 +8,6 @@ import numpy as np
 
 from deep._util.checks import Floats, Mask, Texts
 from deep._util.names import short_names
-from deep.evaluate._annotators import mean_interval
 from deep.evaluate._figures import Row, in_percent
 
 if TYPE_CHECKING:
@@ -130,7 +129,11 @@ class DecisionCounts:
         self.unvoted += int((~items.voted).sum())
         rows = np.flatnonzero(items.voted)
         first = rows[np.argsort(items.p[rows], kind="stable")[: self.most]].tolist()
-        self.lowest = sorted([*self.lowest, *_items(items, first)], key=lambda item: item.p)[: self.most]
+        for row in first:
+            p, low, high = (float(values[row]) for values in (items.p, items.low, items.high))
+            state = STATES[not items.decided[row]] if items.sure[row] else STATES[2]
+            self.lowest.append(LowestItem(str(items.datasets[row]), str(items.ids[row]), p, low, high, state))
+        self.lowest = sorted(self.lowest, key=lambda item: item.p)[: self.most]
 
     def add_table(self, scores: "pa.Table") -> None:
         """Count the rows of a table of scores, as :func:`deep.model.score_schema` names its columns."""
@@ -160,13 +163,6 @@ class DecisionCounts:
         for item in self.lowest:
             interval = "" if np.isnan(item.low) else f" ({chance(item.low)} to {chance(item.high)})"
             yield f"  {chance(item.p):>5}{interval}  {item.state:<12}  {item.item_id} of {item.dataset}"
-
-
-def _items(items: DecidedItems, rows: Sequence[int]) -> Iterator[LowestItem]:
-    for row in rows:
-        p, low, high = (float(values[row]) for values in (items.p, items.low, items.high))
-        state = STATES[not items.decided[row]] if items.sure[row] else STATES[2]
-        yield LowestItem(str(items.datasets[row]), str(items.ids[row]), p, low, high, state)
 
 
 @dataclass(frozen=True)
@@ -223,6 +219,8 @@ class MeasuredMethod:
         rows = list(self.by_dataset.values())
         if len(rows) == 1:
             return rows[0].get("balanced_accuracy_ci")
+        from deep.evaluate._holdout import mean_interval  # with SciPy, which the help of `deep serve` does without
+
         _, low, high = mean_interval([row["balanced_accuracy"] for row in rows], 0.95)
         return [max(low, 0.0), min(high, 1.0)]
 

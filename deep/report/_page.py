@@ -112,14 +112,10 @@ def page_html(page: Page) -> bytes:
     script = page_asset("parts.js") + page_asset("report.js")
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
     template, style = _environment().get_template("report.html.jinja"), page_asset("report.css")
-    text = template.render(page=page, style=style, script=script, digest=digest, data=_data(page.items))
+    data = json.dumps(page.items, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    data = data.replace("<", "\\u003c")  # nothing in it can end a script element
+    text = template.render(page=page, style=style, script=script, digest=digest, data=data)
     return text.encode("utf-8", "replace")
-
-
-def _data(items: Mapping[str, object]) -> str:
-    """Return JSON in which nothing can end a script element."""
-    text = json.dumps(items, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
 
 
 def page_asset(name: str) -> str:
@@ -311,8 +307,13 @@ def _picture(path: Path) -> Picture:
     caption = caption[:1].upper() + caption[1:]
     image = f'<picture>{narrow}<img src="{_embedded(path)}" alt="{escape(caption)}"></picture>'
     table = path.with_suffix(".csv")
-    tables = [_table(table)] if table.is_file() else []
-    return Picture(image, caption, tables)
+    if not table.is_file():
+        return Picture(image, caption)
+    import pandas as pd
+
+    frame = pd.read_csv(table, dtype=str, keep_default_na=False, nrows=MOST_ROWS)
+    cells = [{str(name): _rounded(str(value)) for name, value in row.items()} for row in frame.to_dict("records")]
+    return Picture(image, caption, [DataTable(table.stem, [read_row(row) for row in cells])])
 
 
 def _embedded(path: Path) -> str:
@@ -323,11 +324,3 @@ def _rounded(cell: str) -> str:
     """Return a cell with numbers that a person reads; two in brackets are an interval."""
     short = DIGITS.sub(lambda found: f"{float(found[0]):.4g}", cell)
     return re.sub(r"^\[([^,\]]+), ([^,\]]+)\]$", r"\1 to \2", short)
-
-
-def _table(path: Path) -> DataTable:
-    import pandas as pd
-
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=MOST_ROWS)
-    cells = [{str(name): _rounded(str(value)) for name, value in row.items()} for row in frame.to_dict("records")]
-    return DataTable(path.stem, [read_row(row) for row in cells])

@@ -33,7 +33,10 @@ def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
     elif measured is not None and measured.labeled.any():
         found = _of_items(measured, material.n_bins)
     else:
-        found = [] if material.model is None else _of_model(material.model)
+        left_out = {} if material.model is None else material.model.report["left_out_scores"]
+        assert isinstance(left_out, dict)  # as every fit writes it
+        by = left_out.get("datasets")
+        found = [MeasuredMethod("the model, each dataset left out", "ours", by)] if by else []
     return sorted(found, key=lambda method: -method.accuracy)
 
 
@@ -81,13 +84,6 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
                 row["balanced_accuracy_ci"] = list(evaluate.clustered_balanced_accuracy(*of, n_boot=N_BOOT))
             found[name][dataset] = row
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
-
-
-def _of_model(model: Model) -> list[MeasuredMethod]:
-    left_out = model.report["left_out_scores"]
-    assert isinstance(left_out, dict)  # as every fit writes it
-    by_dataset = left_out["datasets"]
-    return [MeasuredMethod("the model, each dataset left out", "ours", by_dataset)] if by_dataset else []
 
 
 def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = False) -> Chapter:
@@ -172,14 +168,19 @@ def verdict_of(
     then, command = _next(material, badges, n_labels)
     learned = bool(scored.labeled.any())  # where no label counts, but there are some, the model has seen them
     elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned))
+    n, k, sets = len(scored.p), votes.shape[1], len(votes.dataset_names)
+    by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
+    labels = f"{int(scored.labeled.sum()):,} labels" if learned else "NO LABELS here"
     says = (
-        _judged(material, scored),
+        f"{n:,} claims of {sets} dataset{'s' * (sets > 1)}{by}; {labels}.",
         evaluate.suspect_words(tally, labeled=learned),
         evaluate.trust_words(badges, n_labels, learned=learned),
         then,
         command,
     )
-    return evaluate.DatasetVerdict(*says, badges, _share(scored), elsewhere, tally)
+    priors = list(scored.priors.values())
+    share = (priors[0].estimate, priors[0].low, priors[0].high) if len(priors) == 1 else None
+    return evaluate.DatasetVerdict(*says, badges, share, elsewhere, tally)
 
 
 SPREAD = "How the P of these claims lie, by what they are called"
@@ -196,14 +197,6 @@ def spread_picture(scored: ScoredVotes) -> Picture:
         for at in range(N_BARS)
     ]
     return Picture(inline_svg(evaluate.draw_spread(counts), "spread", SPREAD), SPREAD, [DataTable(SPREAD, rows)])
-
-
-def _judged(material: ReportMaterial, scored: ScoredVotes) -> str:
-    n, k, labels = len(scored.p), scored.votes.shape[1], int(scored.labeled.sum())
-    sets = len(scored.votes.dataset_names)
-    by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
-    known = f"{labels:,} labels" if labels else "NO LABELS here"
-    return f"{n:,} claims of {sets} dataset{'s' * (sets > 1)}{by}; {known}."
 
 
 def _badges(
@@ -223,19 +216,14 @@ def _badges(
         best = max(single, key=lambda other: other.accuracy, default=None)
         if best is not None:
             best = replace(best, name=short_names(other.name for other in single)[best.name])
-        yield from evaluate.badges_of(method, best, _ece_before(material))
+        ece_before, measured = None, material.measured
+        if measured is not None and (material.model is not None or material.runs):  # else P is no calibrated score
+            ece_before = float(np.mean([before for _, _, before, _ in ece_by_dataset(measured, material.n_bins)]))
+        yield from evaluate.badges_of(method, best, ece_before)
     if isinstance(watch.drift, evaluate.DriftReport) and not watch.drift.is_training:
         yield evaluate.drift_badge(watch.drift.moved, watch.drift.not_tested())
     if material.simulated:
         yield evaluate.SIMULATED_BADGE
-
-
-def _share(scored: ScoredVotes) -> tuple[float, float, float] | None:
-    """Return the share of consistent items with its bounds, of one dataset."""
-    if len(scored.priors) != 1:
-        return None
-    (prior,) = scored.priors.values()
-    return prior.estimate, prior.low, prior.high
 
 
 def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[str]:
@@ -253,14 +241,6 @@ def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[
         + ("" if loss is None else f", log loss {loss:.3f} (a coin's is 0.693)")
         + ("." if learned else ". None of this was measured on these claims.")
     )
-
-
-def _ece_before(material: ReportMaterial) -> float | None:
-    """Return the mean ECE over datasets before calibration; None where P is no calibrated score."""
-    scored = material.measured
-    if scored is None or (material.model is None and not material.runs):
-        return None
-    return float(np.mean([before for _, _, before, _ in ece_by_dataset(scored, material.n_bins)]))
 
 
 def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: int) -> tuple[str, str]:

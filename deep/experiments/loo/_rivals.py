@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from deep import calibration, model
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes, check_choice, numbered
@@ -130,6 +129,79 @@ def context_baseline(
     return Baseline(name, CONTEXT, found.decisions, p=found.p_consistent)
 
 
+def best_threshold(scores: Floats, y: Labels, w: Floats, *, share: float = 0.5) -> float:
+    """Return the threshold t for which ``score >= t`` has the best weighted balanced accuracy.
+
+    Parameters
+    ----------
+    scores : ndarray of float, shape (n_examples,)
+        NaN where there is no score; such rows are left out.
+    y, w : ndarray, shape (n_examples,)
+    share : float, default=0.5
+        What the consistent rows weigh in all: the best accuracy where such a share of them is consistent.
+
+    Returns
+    -------
+    float
+        Halfway between two neighbouring scores; the middle one of equally good thresholds. NaN where a
+        class has no score.
+
+    Examples
+    --------
+    >>> best_threshold(np.array([0.1, 0.2, 0.8]), np.array([0, 0, 1], dtype=np.int8), np.ones(3))
+    0.5
+    """
+    known = ~np.isnan(scores)
+    scores, y, w = scores[known], y[known], w[known]
+    if len(np.unique(y)) < 2:
+        return float("nan")
+    values, position = np.unique(scores, return_inverse=True)
+    rates = [np.bincount(position[y == c], w[y == c], len(values)) / w[y == c].sum() for c in (0, 1)]
+    # gain[i]: accuracy (up to a constant) of calling everything from values[i] on consistent.
+    gain = np.append(np.cumsum((2 * share * rates[1] - 2 * (1 - share) * rates[0])[::-1])[::-1], 0.0)
+    best = np.flatnonzero(gain >= gain.max() - 1e-12)
+    i = int(best[len(best) // 2])
+    if i in (0, len(values)):
+        return float(values[0] if i == 0 else np.nextafter(values[-1], np.inf))
+    return float((values[i - 1] + values[i]) / 2)
+
+
+def encoder_baselines(
+    split: HoldOut, scores: ScoreTable | None, weighting: model.Weighting = "dataset-class"
+) -> list[Baseline]:
+    """Return every encoder with its threshold from the test set, the centre of its range and the training sets.
+
+    The range is the one that `scores` knows, else that of the training scores; `weighting` says what weighs the same
+    where a threshold is learned on the training sets.
+    """
+    if scores is None:
+        return []
+    weights = row_weights(split.train, weighting)
+    found: list[Baseline] = []
+    for column, name in enumerate(scores.score_names):
+        train, test = scores.scores[split.train_rows, column], scores.scores[split.test_rows, column]
+        for origin, threshold in _thresholds(split, train, test, weights, scores.ranges.get(name)):
+            decisions = ~(test < threshold)  # a missing score decides as a missing vote does
+            found.append(Baseline(name, "encoder", decisions, origin, threshold))
+    return found
+
+
+def _thresholds(
+    split: HoldOut, train: Floats, test: Floats, weights: Floats, limits: tuple[float, float] | None
+) -> Iterator[tuple[str, float]]:
+    labeled = split.test.labels >= 0
+    if np.isnan(train).all() or np.isnan(test).all():
+        return
+    optimistic = best_threshold(test[labeled], split.test.labels[labeled], np.ones(int(labeled.sum())))
+    if not np.isnan(optimistic):
+        yield "test", optimistic
+    low, high = limits or (float(np.nanmin(train)), float(np.nanmax(train)))
+    yield "center", (low + high) / 2
+    realistic = best_threshold(train, split.train.labels, weights)
+    if not np.isnan(realistic):
+        yield "train", realistic
+
+
 CONSTANT = "training prior"
 """The mean prior of the training datasets for every row, which decides nothing."""
 
@@ -198,8 +270,13 @@ def fit_and_score(
     """
     train = None if scores is None else scores.scores[split.train_rows]
     fitted = model.fit(split.train, scores=train, ensembler=ensembler, random_state=random_state)
-    held = scores.scores[split.test_rows] if scores is not None and fitted.score_names else None
-    return fitted, fitted.scores_of(split.test, scores=held)
+    return fitted, score_held_out(fitted, split, scores)
+
+
+def score_held_out(fitted: model.Model, split: HoldOut, scores: ScoreTable | None) -> model.Scores:
+    """Score the rows of a held-out dataset."""
+    soft = scores.scores[split.test_rows] if scores is not None and fitted.score_names else None
+    return fitted.scores_of(split.test, scores=soft)
 
 
 def paper_chains(
@@ -392,14 +469,10 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
     for name in votes.dataset_names:
         rows = np.flatnonzero((votes.datasets == name) & (votes.votes != ABSTAIN).any(axis=1))
         for column, ensembler in enumerate(chosen if len(rows) else ()):
-            decided[rows, column] = _decide(ensembler, votes.votes[rows])
+            cast = votes.votes[rows][:, (votes.votes[rows] != ABSTAIN).any(axis=0)]
+            p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
+            decided[rows, column] = np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5)
     return votes.with_columns(votes=decided, voter_names=tuple(f"{name} of {k}" for name in chosen))
-
-
-def _decide(ensembler: str, votes: Votes) -> Votes:
-    cast = votes[:, (votes != ABSTAIN).any(axis=0)]
-    p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
-    return np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5).astype(np.int8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,21 +564,6 @@ def published_baselines() -> tuple[PublishedBaseline, ...]:
         for row in stored["rows"]
         for dataset in published_datasets()
     )
-
-
-def simulated_scores(votes: VoteMatrix, random_state: int) -> ScoreTable:
-    """Simulate scores of Table 3's encoders, as accurate as printed: normal in each class, one threshold for all.
-
-    Marked in their names. A threshold that is learned on some datasets fits the others, unlike those of real encoders.
-    """
-    rng, half = np.random.default_rng(random_state), ndtri([c.balanced_accuracy for c in published_baselines()])
-    encoders = [(cell, z) for cell, z in zip(published_baselines(), half, strict=True) if cell.kind == "encoder"]
-    names = tuple(dict.fromkeys(f"{cell.method} (simulated)" for cell, _ in encoders))
-    latent = rng.standard_normal((len(votes.labels), len(names)))
-    for cell, z in encoders:
-        rows = votes.datasets == cell.dataset
-        latent[rows, names.index(f"{cell.method} (simulated)")] += np.where(votes.labels[rows] == 1, z, -z)
-    return ScoreTable(ndtr(latent), votes.example_ids, names, votes.datasets, votes.labels)
 
 
 def published_rows(test: str) -> list[Row]:
