@@ -381,16 +381,16 @@ class PanelCard(Measured):
 
     def as_dict(self) -> Row:
         """Return JSON values; those of `worth` stand beside the others, null for NaN."""
-        own = super().as_dict() | {"agreement": json_value(self.agreement)}
-        first = ("datasets", "judges", "n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
-        figures = ("cost_per_1000", "drop_first", "sample_twice", "agreement", "effective_votes")
-        last = ("effective_votes_a_dollar", "people", "people_agreement", "cards", "between", "error_correlation")
-        own |= {"cards": own["judges"], "judges": [card.judge for card in self.judges]}
-        own["worth_missing"] = self.worth_missing or None
+        values = super().as_dict()
+        values |= {"cards": values["judges"], "judges": [card.judge for card in self.judges]}
+        values |= {"agreement": json_value(self.agreement), "worth_missing": self.worth_missing or None}
+        counts = ("datasets", "judges", "n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
+        panel = ("cost_per_1000", "drop_first", "sample_twice", "agreement", "effective_votes")
+        parts = ("effective_votes_a_dollar", "people", "people_agreement", "cards", "between", "error_correlation")
         return {
-            **{name: own[name] for name in (*first, *figures, *last, "joint_errors", "worth_missing")},
+            **{name: values[name] for name in (*counts, *panel, *parts, "joint_errors", "worth_missing")},
             **({} if self.worth is None else self.worth.as_dict()),
-            "doubtful_labels": own["doubtful_labels"],
+            "doubtful_labels": values["doubtful_labels"],
         }
 
     def frame(self, part: str = "judges") -> "pd.DataFrame":

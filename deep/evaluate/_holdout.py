@@ -226,8 +226,9 @@ def decision_metrics(
         return dict.fromkeys(names)
     y, decided, weight = labels[labeled], decisions[labeled], None if counts is None else counts[labeled]
     prob = np.full(len(y), 0.5) if p is None else p[labeled]  # whose own metrics are left out where there is none
+    draws = {"n_draws": 0} if p is None else {}
     values: Row = calibration.evaluate(
-        y, prob, y_decision=decided, sample_weight=weight, n_bins=n_bins, random_state=random_state
+        y, prob, y_decision=decided, sample_weight=weight, n_bins=n_bins, random_state=random_state, **draws
     )
     values["balanced_accuracy_ci"] = calibration.bootstrap_balanced_accuracy(
         y, decided, sample_weight=weight, n_boot=n_boot, random_state=random_state

@@ -51,7 +51,7 @@ def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
     n = len(method.by_dataset)
     over = f"mean over {n} datasets" if n > 1 else f"on {next(iter(method.by_dataset))}"
     interval = "" if method.interval is None else f", 95 % interval {between(method.interval)}"
-    yield f"{in_percent(method.accuracy)} %", f"balanced accuracy, {over}{interval}"
+    yield f"{in_percent(method.mean('balanced_accuracy'))} %", f"balanced accuracy, {over}{interval}"
     ece, floor = method.mean("ece"), method.mean("ece_floor")
     if ece is not None:
         yield f"{in_percent(ece)} %", f"calibration error (ECE); a perfect P would show {in_percent(floor)} % by chance"

@@ -236,7 +236,7 @@ def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[
     parts = "each" if n > 1 else "parts of it"
     yield (
         f"On {n} {known} dataset{'s' * (n > 1)}, with labels, {parts} left out in turn: balanced accuracy "
-        f"{in_percent(method.accuracy)} %"
+        f"{in_percent(method.mean('balanced_accuracy'))} %"
         + (f" (95 % interval {interval})" if interval else "")
         + ("" if loss is None else f", log loss {loss:.3f} (a coin's is 0.693)")
         + ("." if learned else ". None of this was measured on these claims.")
