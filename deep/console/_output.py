@@ -349,7 +349,7 @@ def _people(card: "evaluate.PanelCard") -> Iterator[str]:
     yield f"{card.n:,} items of {datasets} ({documents}), {card.n_labeled:,} with a label"
     yield evaluate.people_words(card)
     for row in card.people_agreement:
-        ends = evaluate.shown([row["low"], row["high"]])
+        ends = evaluate.shown([row["low"], row["high"]], ".2f")
         value = evaluate.shown(row["value"]) or "undefined"
         yield f"  {row['name']}: {value}{f' ({ends})' if ends else ''} on {row['items']:,} items"
     if card.n_replaced:

@@ -65,7 +65,7 @@ class AgainstPeople(Measured):
     base_rate: Annotated[float, TableCell("base rate, %", ".1%")]
     agreement: float
     kappa: Annotated[float, TableCell("kappa")]
-    kappa_ci: Annotated[Interval, TableCell("kappa, 95 %")]
+    kappa_ci: Annotated[Interval, TableCell("kappa, 95 %", ".2f")]
     alpha: Annotated[float, TableCell("alpha")]
     tpr: Annotated[float, TableCell("TPR, %", ".1%")]
     tpr_ci: Annotated[Interval, TableCell("TPR, 95 %", ".1%")]
@@ -149,7 +149,7 @@ class AgainstOthers(Measured):
 
     error_correlation: Annotated[float, TableCell("error correlation")]
     adds: Annotated[float, TableCell("adds", "+z.4f")]
-    adds_ci: Annotated[Interval, TableCell("adds, 90 %", "+z.4f")]
+    adds_ci: Annotated[Interval, TableCell("adds, 90 %", "+.4f")]
     kept: bool | None
     votes_without: Annotated[float, TableCell("votes without it")]
     second_sample: Annotated[float, TableCell("2nd sample", "+z.2f")]

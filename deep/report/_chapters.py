@@ -432,7 +432,7 @@ def _tables(card: evaluate.PanelCard) -> Parts:
             "measure": row["name"],
             "items": f"{row['items']:,}",
             "value": shown(row["value"]),
-            "95 % interval": shown([row["low"], row["high"]]),
+            "95 % interval": shown([row["low"], row["high"]], ".2f"),
         }
         for row in card.people_agreement
     ]
