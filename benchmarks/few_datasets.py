@@ -22,11 +22,12 @@ import numpy as np
 from thirty_lines import thirty_lines
 
 from deep._util.odds import expit, logit
-from deep.calibration import balanced_accuracy, expected_calibration_error, log_loss
 from deep.console import parallel_map, progress_bars
 from deep.datasets import read_votes
 from deep.evaluate import hold_out
-from deep.experiments.loo._few_datasets import ALL, Draw, StudyPanel, draws_of, fit_and_score, measurable
+from deep.experiments.loo._few_datasets import ALL, Draw, StudyPanel, draws_of, measurable
+from deep.experiments.loo._few_datasets import transfer_metrics as measures
+from deep.experiments.loo._rivals import Baseline, fit_and_score
 from deep.model import LabeledRows, LearnedPrior, fit_best_judge
 from deep.model.adaptation import AcrossPanels
 from deep.model.linear import fit_average
@@ -60,33 +61,27 @@ RIVALS = ("before", "logistic regression + Platt", "best judge + Platt", "traini
 Found = dict[str, Any]
 
 
-def measures(y: np.ndarray, p: np.ndarray, decided: np.ndarray) -> dict[str, float]:
-    """Return ECE, log loss and balanced accuracy."""
-    held = np.clip(p, 1e-6, 1 - 1e-6)
-    found = expected_calibration_error(y, held, n_bins=8), log_loss(y, held), balanced_accuracy(y, decided)
-    return dict(zip(MEASURES, found, strict=True))
-
-
 def signed(votes: VoteMatrix) -> np.ndarray:
     """Return votes as 1, -1, and 0 for none."""
     return (votes.votes == 1).astype(float) - (votes.votes == 0)
 
 
-def rivals(train: VoteMatrix, test: VoteMatrix) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield each rival's P and decisions."""
+def rivals(train: VoteMatrix, test: VoteMatrix) -> Iterator[Baseline]:
+    """Yield the rivals of this page alone, beside those of `deep loo --few`: what thirty lines of scikit-learn do."""
     from sklearn.linear_model import LogisticRegression
 
     X, new, y = signed(train), signed(test), train.labels
     p = thirty_lines(X, y, train.datasets, new)
     balanced = LogisticRegression(class_weight="balanced", max_iter=500).fit(X, y)
-    yield "logistic regression + Platt", p, balanced.decision_function(new) >= 0
+    yield Baseline("logistic regression + Platt", "other", balanced.decision_function(new) >= 0, p=p)
     judge = int(np.argmax(np.abs(fit_best_judge(LabeledRows.of(train)).ones)))
     platt = LogisticRegression(C=1e6).fit(X[:, [judge]], y)
-    yield "best judge + Platt", platt.predict_proba(new[:, [judge]])[:, 1], new[:, judge] >= 0
+    p = platt.predict_proba(new[:, [judge]])[:, 1]
+    yield Baseline("best judge + Platt", "other", new[:, judge] >= 0, p=p)
     shares = [train.labels[train.datasets == name].mean() for name in train.dataset_names]
     z = fit_average(LabeledRows.of(train)).log_odds(test.votes)
-    yield "training prior", expit(z + logit(shares, clip=0.01).mean()), z >= 0
-    yield "constant", np.full(len(z), np.mean(shares)), np.ones(len(z), dtype=bool)
+    yield Baseline("training prior", "other", z >= 0, p=expit(z + logit(shares, clip=0.01).mean()))
+    yield Baseline("constant", "other", np.ones(len(z), dtype=bool), p=np.full(len(z), np.mean(shares)))
 
 
 def measure(panels: Sequence[StudyPanel], draw: Draw) -> Found:
@@ -96,7 +91,7 @@ def measure(panels: Sequence[StudyPanel], draw: Draw) -> Found:
     split = hold_out(votes, draw.target)
     y = split.test.labels
     model, scored = fit_and_score(split, None, random_state=0)
-    found = {name: measures(y, p, decided) for name, p, decided in rivals(split.train, split.test)}
+    found = {rival.name: measures(y, rival.p, rival.decisions) for rival in rivals(split.train, split.test)}
     raw = model.blend.raw(model.rows(model.select(split.test)))
     contexts = model.blend.contexts(raw, np.ones(len(y)))
     values, cell = np.unique(np.round(scored.log_odds, 9), return_inverse=True)

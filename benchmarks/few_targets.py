@@ -26,7 +26,8 @@ from deep._util.odds import expit
 from deep.console import parallel_map, progress_bars
 from deep.datasets import join_scores, read_scores, read_votes
 from deep.evaluate import hold_out
-from deep.experiments.loo._few_datasets import StudyPanel, fit_and_score, measurable
+from deep.experiments.loo._few_datasets import StudyPanel, measurable
+from deep.experiments.loo._rivals import fit_and_score
 from deep.model import FewLabels
 from deep.model.adaptation._misfit import newton_logistic
 
@@ -93,7 +94,7 @@ def labels_study(panels: Sequence[StudyPanel], draws: int, jobs: int) -> Found:
 def of_scores(votes: Any, scores: Any, target: str) -> list[float]:
     """Return measures on one dataset of a fit on all others, with scores."""
     split = hold_out(votes, target)
-    _, scored = fit_and_score(split, scores.scores, random_state=0)
+    _, scored = fit_and_score(split, scores, random_state=0)
     found = measures(split.test.labels, scored.p_consistent, scored.decisions)
     return [found[m] for m in MEASURES]
 

@@ -98,8 +98,11 @@ def studies(folder: Path) -> dict[str, str]:
         "paper": ["paper", *chains, "--no-netcal", *SMALL],
         "fect": ["fect", *fect],
     }
-    few = "deep.experiments.loo._few_datasets"
-    with patch(f"{few}.PAPER_ENSEMBLERS", ("LogisticRegression",)), patch(f"{few}.LABEL_DRAWS", 3):
+    loo = "deep.experiments.loo"
+    with (
+        patch(f"{loo}._rivals.PAPER_ENSEMBLERS", ("LogisticRegression",)),
+        patch(f"{loo}._few_datasets.LABEL_DRAWS", 3),
+    ):
         said = {name: deep(*words, "--out", folder / name) for name, words in alone.items()}
     said["probe"] = asked(test_probe_measures.script, "probe", "eval", *probe, "--out", folder / "probe")
     tiers = ["--data", folder / "turns", "--llm", "tiny", "--threshold", "2", "3", "--out", folder / "cognibench"]

@@ -9,17 +9,11 @@ from deep._util.checks import Floats, Labels
 from deep.calibration import balanced_accuracy, ece_noise_floor, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.evaluate import HoldOut, Row, hold_out, row_weights
-from deep.experiments.loo import TestCells, balanced_accuracies, best_threshold, vote_baselines
-from deep.experiments.loo._few_datasets import (
-    PAPER_ENSEMBLERS,
-    PAPER_SIZES,
-    fit_and_score,
-    judge_in_context,
-    paper_chains,
-)
-from deep.experiments.loo._few_labels import errors_after, few_labels
+from deep.experiments.loo import TestCells, balanced_accuracies, best_threshold, context_baseline, vote_baselines
+from deep.experiments.loo._few_datasets import errors_after, few_labels
+from deep.experiments.loo._rivals import PAPER_ENSEMBLERS, PAPER_SIZES, fit_and_score, paper_chains
 from deep.features import distinct_patterns
-from deep.model import STRATEGIES, Candidate, Model, Scores, propose_labels, recommend
+from deep.model import STRATEGIES, Candidate, Model, Scores, propose_labels, recommend, training_groups
 from deep.records import VoteMatrix
 
 MIN_CELL = 30
@@ -76,8 +70,7 @@ def transfer_to(
     settings = settings or TransferSettings()
     split = hold_out(votes, test)
     y = split.test.labels
-    soft = None if scores is None else scores.scores
-    fitted, found = fit_and_score(split, soft, random_state=settings.random_state)
+    fitted, found = fit_and_score(split, scores, random_state=settings.random_state)
     methods = {
         "deep": _metrics(y, found.p_consistent, found.decisions, settings),
         "paper": _paper(split, settings),
@@ -164,9 +157,10 @@ def _single_judges(split: HoldOut, scores: ScoreTable | None, settings: Transfer
     """Return the best judge chosen on training data: its vote, its context beside it, a threshold of its score."""
     best = next(rival for rival in vote_baselines(split) if rival.kind == "best_prompt")
     found = {"best_judge": _judged(split, best.name, best.decisions)}
-    context = judge_in_context(split, None if scores is None else scores.scores, random_state=settings.random_state)
+    context = context_baseline(split, scores, groups=training_groups(split.train), random_state=settings.random_state)
     if context is not None:
-        found["best_judge_context"] = _metrics(split.test.labels, context.p_consistent, context.decisions, settings)
+        assert context.p is not None  # as that of every judge with its context
+        found["best_judge_context"] = _metrics(split.test.labels, context.p, context.decisions, settings)
     if scores is not None:
         found["best_judge_learned_threshold"] = _best_threshold(split, scores)
     return found

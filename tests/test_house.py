@@ -230,17 +230,17 @@ CEILINGS = {
     "_util": 1_560,
     "asking": 2_530,
     "calibration": 880,
-    "commands": 790,
-    "console": 1_230,
+    "commands": 780,
+    "console": 1_190,
     "datasets": 2_930,
     "ensembles": 830,
-    "evaluate": 2_390,
-    "experiments/loo": 2_190,
+    "evaluate": 2_340,
+    "experiments/loo": 2_020,
     "features": 1_180,
     "llm": 2_960,
     "model": 5_200,
     "prompt_pool": 2_250,
-    "report": 1_650,
+    "report": 1_530,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 

@@ -10,8 +10,7 @@ import pytest
 from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points, simulate_votes
-from deep.experiments.loo._few_datasets import StudyPanel, draws_of
-from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
+from deep.experiments.loo._few_datasets import StudyPanel, draws_of, few_labels, labeled_lines, summarize_labeled
 from deep.model.adaptation import LeftOutRows, PriorEstimate, learn_misfit
 from deep.model.score import Scores
 
@@ -26,7 +25,7 @@ from transfer_worlds import PATTERNS, WORLDS, simulate_world, transfer_in, true_
 def quick(monkeypatch):
     """Leave the slow ensemblers out of the paper's recipe."""
     monkeypatch.setattr("transfer_target.PAPER_ENSEMBLERS", ("LogisticRegression",))
-    monkeypatch.setattr("deep.experiments.loo._few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",))
+    monkeypatch.setattr("deep.experiments.loo._rivals.PAPER_ENSEMBLERS", ("LogisticRegression",))
 
 
 def write_votes(path, *, n=200, n_datasets=5, seed=0):

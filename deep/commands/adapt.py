@@ -82,14 +82,14 @@ def _lines(found: console.Results) -> Iterator[str]:
     yield f"{found['dataset']}: {found['n']} items, {share} consistent ({low} to {high}){warning}"
     yield (
         f"mean P: {console.percent(mean['streamed'])} as texts one by one, {console.percent(mean['adapted'])} adapted; "
-        f"P moves by {console.points(found['p_change'])} points on average"
+        f"P moves by {evaluate.in_percent(found['p_change'])} points on average"
     )
     correction = found["correction"]
     if correction is None:
         yield "no labels: the context and the prior of the dataset are kept, and P is corrected by nothing else"
     else:
         yield from _corrected(correction, found["labels"])
-        before, after = console.points(width["before"]), console.points(width["after"])
+        before, after = evaluate.in_percent(width["before"]), evaluate.in_percent(width["after"])
         yield f"mean width of the 90 % interval: {before} points, {after} with labels"
     if found["table"]:
         yield f"every pattern of votes has its P now: `deep export {found['out']}` writes them as a table"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deep.asking import AskOptions, Calls, Entry, Finder, ProgramId, Sampling
     from deep.judges import Judge
     from deep.model import Model
-    from deep.prompt_pool import Chunking, FewShot
+    from deep.prompt_pool import FewShot
 
 
 UNCALIBRATED = "none"
@@ -274,13 +274,6 @@ def add_few_shot_options(parser: argparse.ArgumentParser) -> None:
     add("--shots", type=int, metavar="N", help="how many of them, half of each label (default 4)")
 
 
-def add_material_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a prompt's material: labeled examples, and windows of long sources."""
-    add_few_shot_options(parser)
-    windows = "cut sources of more than SIZE characters into windows that overlap; about four are a token"
-    parser.add_argument("--chunk", metavar="SIZE:OVERLAP", help=windows)
-
-
 def few_shot_of(args: argparse.Namespace, examples: str | None = None) -> "FewShot | None":
     """Return the labeled examples of ``--few-shot`` and ``--shots``; None where there are none."""
     from deep.asking import read_few_shot
@@ -290,13 +283,6 @@ def few_shot_of(args: argparse.Namespace, examples: str | None = None) -> "FewSh
             raise InputError(f"`shots` must be given with `few_shot`. Got {args.shots} without.")
         return None
     return read_few_shot(args.few_shot, 4 if args.shots is None else args.shots, examples=examples)
-
-
-def chunk_of(args: argparse.Namespace) -> "Chunking | None":
-    """Return the windows of ``--chunk``; None where sources stay whole."""
-    from deep.prompt_pool import Chunking
-
-    return None if args.chunk is None else Chunking.parse(args.chunk)
 
 
 def shots_for(args: argparse.Namespace, source: str, claim: str) -> "Sequence[Example]":
@@ -373,7 +359,9 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         help="how an answer at once is held to the labels: by a JSON schema (default), by structured_outputs of vLLM "
         "0.12 or later, or not at all",
     )
-    add_material_options(parser)
+    add_few_shot_options(parser)
+    windows = "cut sources of more than SIZE characters into windows that overlap; about four are a token"
+    parser.add_argument("--chunk", metavar="SIZE:OVERLAP", help=windows)
 
 
 def add_own_judges(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
@@ -441,10 +429,12 @@ def sampling_of(args: argparse.Namespace, examples: str | None = None) -> "Sampl
         Where the texts of labeled examples are, if ``--few-shot`` is a table of votes that does not remember them.
     """
     from deep.asking import Sampling
+    from deep.prompt_pool import Chunking
 
     given = {name: getattr(args, name, None) for name in Sampling._fields}
     given["repair"] = args.repair is not False
-    given |= {"few_shot": few_shot_of(args, examples), "chunk": chunk_of(args)}
+    given["few_shot"] = few_shot_of(args, examples)
+    given["chunk"] = None if args.chunk is None else Chunking.parse(args.chunk)
     return Sampling(**{name: value for name, value in given.items() if value is not None})
 
 

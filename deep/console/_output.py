@@ -1,24 +1,27 @@
-"""Progress bars on a terminal, a line now and then in a pipe; results, and what is sent beside them."""
+"""Progress bars on a terminal, a line now and then in a pipe; results and what is sent beside them; cards of panels."""
 
 import argparse
+import math
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
+from deep import evaluate
 from deep._util.entry_points import load_part
 from deep._util.files import MARKER, to_json
+from deep._util.names import dollars, short_names, table
 from deep.exceptions import InputError, printable
 
 if TYPE_CHECKING:
     from deep.asking import AskProgress, ProgressCallback, Scored
-    from deep.evaluate import DatasetVerdict
     from deep.records import Example, Judgment
 
 
@@ -149,17 +152,6 @@ def level(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-def points(share: float, sign: str = "") -> str:
-    """Return a difference of shares in percentage points; `sign` is '+' to show that of a positive one too.
-
-    Examples
-    --------
-    >>> points(0.0951), points(0.012, "+")
-    ('9.5', '+1.2')
-    """
-    return f"{100 * share:{sign}.1f}"
-
-
 class Events(Protocol):
     """Sends an event for each score, and for each judgment of an example."""
 
@@ -239,7 +231,7 @@ CELL = re.compile(r"(?<!\\)\|")
 """What ends a cell of a Markdown table."""
 
 
-def study_lines(verdict: "DatasetVerdict", text: str) -> Iterator[str]:
+def study_lines(verdict: "evaluate.DatasetVerdict", text: str) -> Iterator[str]:
     """Yield the answer of a study, and then its Markdown as `plain_tables` shows it."""
     yield from plain_tables("\n".join([*verdict.lines(), "", text]))
 
@@ -279,8 +271,201 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         end = start + 1
         while end < len(sizes) and first + sum(size + 2 for size in sizes[start : end + 1]) <= width:
             end += 1
-        for row in rows:
-            names = [row[i].ljust(sizes[i]) for i in range(named)]
-            yield "  ".join([*names, *(row[i].rjust(sizes[i]) for i in range(start, end))]).rstrip()
+        yield from table([[*row[:named], *row[start:end]] for row in rows], right=end - start).split("\n")
         yield from [""] if end < len(sizes) else []
         start = end
+
+
+WORST = 3
+"""Disagreements of each judge that a terminal shows; all that are kept are in the JSON."""
+
+LONGEST_NAME = 40
+"""Characters of a judge's name."""
+
+Claims = Mapping[tuple[str, str], str]
+
+
+def card_lines(
+    card: "evaluate.PanelCard", claims: Claims, notes: Sequence[str] = (), *, full: bool = False
+) -> Iterator[str]:
+    """Yield the card of a panel: the people, each judge, the panel.
+
+    Parameters
+    ----------
+    card : PanelCard
+    claims : mapping of (dataset, item_id) to str
+        Shown beside ids, where they are known.
+    notes : sequence of str
+        Why texts are not.
+    full : bool, default=False
+        Every figure of every judge, in place of one line each that fits the terminal.
+    """
+    yield from _people(card)
+    if not full:
+        yield from _matrix(card, get_terminal_size().columns)
+        yield from _panel(card)
+        yield "Every figure with its interval, judges dropped one after the other, disagreements: --full."
+        return
+    for part in evaluate.card_tables(card):
+        yield ""
+        yield from replace(part, rows=[{**row, "judge": _name(row["judge"])} for row in part.rows]).lines()
+    yield from _panel(card)
+    if card.worth is not None:
+        yield from _steps(card.worth)
+    yield from _disagreements(card, claims, notes)
+
+
+MOST_JUDGES = 15
+"""Lines of judges, the best first; `full` has all."""
+
+
+def _matrix(card: "evaluate.PanelCard", width: int) -> Iterator[str]:
+    """Yield a line a judge, best first; columns that do not fit the width are left out, the last ones first."""
+    rows = [{**row, "judge": _name(row["judge"])} for row in evaluate.judge_rows(card)]
+    first = [{name.removesuffix(", %"): cell for name, cell in row.items()} for row in rows[:MOST_JUDGES]]
+    title = (
+        "Each judge, in percent (accuracy: balanced; adds: log loss of the panel without it, less that of the whole)"
+    )
+    yield ""
+    yield from evaluate.DataTable(title, first).lines(width)
+    if len(rows) > len(first):
+        yield f"  ... and {len(rows) - len(first)} more; all of them, with intervals: --full, or --json"
+
+
+def shown_items(card: "evaluate.PanelCard") -> set[tuple[str, str]]:
+    """Return the items that the lines of a card name."""
+    worst = [row for each in card.judges for row in each.disagreements[:WORST]]
+    return {(row["dataset"], row["item_id"]) for row in [*worst, *card.doubtful_labels[:WORST]]}
+
+
+def _name(judge: str) -> str:
+    name = printable(judge)
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+
+
+def _people(card: "evaluate.PanelCard") -> Iterator[str]:
+    documents = "no documents are named" if card.n_documents is None else f"{card.n_documents:,} documents"
+    datasets = f"{len(card.datasets)} dataset{'s' if len(card.datasets) > 1 else ''}"
+    yield f"{card.n:,} items of {datasets} ({documents}), {card.n_labeled:,} with a label"
+    yield evaluate.people_words(card)
+    for row in card.people_agreement:
+        ends = evaluate.shown([row["low"], row["high"]], ".2f")
+        value = evaluate.shown(row["value"]) or "undefined"
+        yield f"  {row['name']}: {value}{f' ({ends})' if ends else ''} on {row['items']:,} items"
+    if card.n_replaced:
+        yield f"{card.n_replaced:,} labels beside the votes differ from those given, which are used."
+    if card.n_unmatched:
+        yield f"{card.n_unmatched:,} labels are of items without votes, and are left out."
+
+
+def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
+    yield ""
+    if not math.isnan(card.agreement):
+        yield f"Two judges agree by a kappa of {card.agreement:.2f}, mean over pairs."
+    if len(card.judges) > 1 and not math.isnan(card.effective_votes):
+        yield evaluate.effective_words(len(card.judges), card.effective_votes)
+        yield f"Most alike in their errors: {_alike(card) or 'no two judges err together often enough to tell'}."
+    yield from map(printable, evaluate.cost_words(card))
+    if all(math.isnan(each.others.second_sample) for each in card.judges):
+        yield "Which judge to sample twice cannot be told: none was, on labeled items (`deep votes --samples 2`)."
+    elif card.sample_twice is None:
+        yield "A second sample of no judge adds effective votes."
+    if card.worth is None:
+        yield f"Whether the panel earns its cost cannot be measured. {card.worth_missing}"
+    else:
+        yield from _worth(card, card.worth)
+
+
+def _alike(card: "evaluate.PanelCard") -> str:
+    """Return the pairs of judges whose errors are most correlated, of those that err together often enough to tell."""
+    if card.error_correlation is None or card.joint_errors is None:
+        return ""
+    pairs = [
+        (card.error_correlation[i, j], i, j)
+        for i in range(len(card.judges))
+        for j in range(i)
+        if card.joint_errors[i, j] >= evaluate.FEWEST_JOINT_ERRORS
+    ]
+    short = list(short_names(each.judge for each in card.judges).values())
+    return ", ".join(
+        f"{printable(short[i])} and {printable(short[j])} ({value:.2f}, {card.joint_errors[i, j]:,} joint errors)"
+        for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:WORST]
+    )
+
+
+def _steps(found: "evaluate.PanelReport") -> Iterator[str]:
+    yield ""
+    yield "Dropped one after the other, the least useful first; log loss and balanced accuracy on datasets left out:"
+    yield f"  {'judges':>6}  log loss  increase (90 % interval)     accuracy  dropped"
+    for step in found.steps:
+        increase = f"{step.loss_increase:+.4f} ({evaluate.shown(step.increase_ci, '+.4f')})"
+        accuracy, dropped = evaluate.in_percent(step.balanced_accuracy), printable(step.dropped or "")
+        yield f"  {len(step.judges):>6}  {step.log_loss:>8.4f}  {increase}  {accuracy:>8}  {dropped}"
+
+
+def _worth(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> Iterator[str]:
+    short = short_names(each.judge for each in card.judges)
+    best = printable(short[found.best_judge])
+    coverage = next(each.itself.coverage for each in card.judges if each.judge == found.best_judge)
+    taken = f"; on the {percent(coverage)} of the items that it votes on" if coverage < 1 else ""
+    yield (
+        f"Panel minus best judge ({best}{taken}): {evaluate.in_percent(found.gain, '+')} points of balanced "
+        f"accuracy (90 % interval {evaluate.in_percent(found.gain_ci, '+')}){_for_dollars(card, found)}."
+    )
+    if found.outer is not None:
+        yield from _outer(card, found, found.outer)
+    yield f"Keep {printable(', '.join(short[name] for name in found.keep))}."
+    if found.one_judge:
+        yield (
+            f"For decisions alone one judge, {best}, would do. As a probability the best single judge differs from the "
+            f"panel by {found.steps[-1].loss_increase:+.4f} of log loss."
+        )
+
+
+def _outer(card: "evaluate.PanelCard", found: "evaluate.PanelReport", outer: "evaluate.OuterWorth") -> Iterator[str]:
+    """Yield lines on the whole panel and on the judges kept, on data that had no part in the choice."""
+    yield (
+        f"All {len(card.judges)}, by the model of `deep fit`, each of {outer.parts} parts held out: balanced accuracy "
+        f"{evaluate.in_percent(outer.balanced_accuracy)}, log loss {outer.log_loss:.3f}."
+    )
+    prices = [each.others.cost_per_1000 for each in card.judges if each.judge in found.drop]
+    known = [price for price in prices if price is not None]
+    saved = f"saves ${sum(known):.2f} per 1,000 items, " if found.drop and len(known) == len(prices) else ""
+    change, interval = (evaluate.in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
+    yield (
+        f"Keep these {len(found.keep)} of {len(card.judges)}: {saved}log loss {outer.loss_increase:+.3f} (90 % "
+        f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}); on "
+        "each part those chosen without it."
+    )
+
+
+def _for_dollars(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> str:
+    """Return the price of the panel beyond that of its best judge, as words."""
+    best = next(each.others.cost_per_1000 for each in card.judges if each.judge == found.best_judge)
+    if card.cost_per_1000 is None or best is None:
+        return ""
+    return f" for {dollars(card.cost_per_1000 - best)} more per 1,000 items" if card.cost_per_1000 else ""
+
+
+def _disagreements(card: "evaluate.PanelCard", claims: Claims, notes: Sequence[str]) -> Iterator[str]:
+    if card.n_labeled:
+        yield ""
+        yield f"Disagreements with people, at most {WORST} of each judge, the worst first"
+        for each in card.judges:
+            n = 0 if each.people is None else each.people.n
+            wrong = f"{each.n_disagreements:,} of {n:,} votes, {percent(each.n_disagreements, n)}" if n else ""
+            yield f"  {_name(each.judge)}: {wrong or 'no vote on a labeled item'}"
+            for row in each.disagreements[:WORST]:
+                yield f"    voted {row['vote']}, label {row['label']}: {_item(row, claims)}"
+        yield "Labels that most judges are against: wrong labels, or items that all misread"
+        yield from (
+            f"    label {row['label']}, {row['against']} of {row['votes']} judges: {_item(row, claims)}"
+            for row in card.doubtful_labels[:WORST]
+        )
+    yield from notes
+
+
+def _item(row: Mapping[str, object], claims: Claims) -> str:
+    claim = " ".join(claims.get((str(row["dataset"]), str(row["item_id"])), "").split())
+    named = printable(f"{row['item_id']} of {row['dataset']}")
+    return f"{named}. {printable(claim[:100])}" if claim else named

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,9 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
 from deep._util.names import dollars, short_names
 from deep.datasets import VoterUsage
-from deep.evaluate._annotators import clustered_kappa, clustered_share
 from deep.evaluate._contribution import PanelReport
-from deep.evaluate._figures import Row, null_if_nan, shown_ends, shown_number
+from deep.evaluate._figures import DataTable, Measured, Row, TableCell, in_percent, json_value, shown
+from deep.evaluate._holdout import clustered_kappa, clustered_share
 from deep.features import cohen_kappa, krippendorff_alpha
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
@@ -27,16 +27,7 @@ FEWEST_JOINT_ERRORS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Measures:
-    """One part of the card of a judge."""
-
-    def as_dict(self) -> Row:
-        """Return JSON values, null for NaN."""
-        return json_values(asdict(self))
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgainstPeople(_Measures):
+class AgainstPeople(Measured):
     """The votes of one judge beside the labels of people, on the items that have both.
 
     Parameters
@@ -67,25 +58,25 @@ class AgainstPeople(_Measures):
 
     n: int
     n_without_vote: int
-    true_positive: int
-    false_negative: int
-    false_positive: int
-    true_negative: int
-    base_rate: float
+    true_positive: Annotated[int, TableCell("1 as 1", ",")]
+    false_negative: Annotated[int, TableCell("1 as 0", ",")]
+    false_positive: Annotated[int, TableCell("0 as 1", ",")]
+    true_negative: Annotated[int, TableCell("0 as 0", ",")]
+    base_rate: Annotated[float, TableCell("base rate, %", ".1%")]
     agreement: float
-    kappa: float
-    kappa_ci: Interval
-    alpha: float
-    tpr: float
-    tpr_ci: Interval
-    tnr: float
-    tnr_ci: Interval
+    kappa: Annotated[float, TableCell("kappa")]
+    kappa_ci: Annotated[Interval, TableCell("kappa, 95 %", ".2f")]
+    alpha: Annotated[float, TableCell("alpha")]
+    tpr: Annotated[float, TableCell("TPR, %", ".1%")]
+    tpr_ci: Annotated[Interval, TableCell("TPR, 95 %", ".1%")]
+    tnr: Annotated[float, TableCell("TNR, %", ".1%")]
+    tnr_ci: Annotated[Interval, TableCell("TNR, 95 %", ".1%")]
     balanced_accuracy: float
-    leniency: float
+    leniency: Annotated[float, TableCell("leniency, points", "+.1%")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgainstItself(_Measures):
+class AgainstItself(Measured):
     """The voting of one judge alone, without a label.
 
     Parameters
@@ -115,20 +106,27 @@ class AgainstItself(_Measures):
     """
 
     n: int
-    coverage: float
-    polarity: float
+    coverage: Annotated[float, TableCell("coverage, %", ".1%")]
+    polarity: Annotated[float, TableCell("says 1, %", ".1%")]
     reasons: Mapping[str, int]
-    failure_rate: float
+    failure_rate: Annotated[float, TableCell("fails, %", ".1%")]
     n_repaired: int
-    n_sampled: int
-    consistency: float
+    n_sampled: Annotated[int, TableCell("sampled twice", ",")]
+    consistency: Annotated[float, TableCell("consistency, %", ".1%")]
     consistency_alpha: float
     unanimous: float
-    ties: int
+    ties: Annotated[int, TableCell("ties", ",")]
+
+    def cells(self) -> dict[str, str]:
+        """Return the row of a table, at its end why there is no vote."""
+        why = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items()) or "none"
+        return super().cells() | {
+            "without a vote": why + (f"; {self.n_repaired} repaired" if self.n_repaired else ""),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgainstOthers(_Measures):
+class AgainstOthers(Measured):
     """The worth and the cost of one judge beside the others of its panel.
 
     Parameters
@@ -149,19 +147,19 @@ class AgainstOthers(_Measures):
     seconds_per_1000, tokens_per_1000 : float or None
     """
 
-    error_correlation: float
-    adds: float
-    adds_ci: Interval
+    error_correlation: Annotated[float, TableCell("error correlation")]
+    adds: Annotated[float, TableCell("adds", "+z.4f")]
+    adds_ci: Annotated[Interval, TableCell("adds, 90 %", "+.4f")]
     kept: bool | None
-    votes_without: float
-    second_sample: float
-    cost_per_1000: float | None
-    seconds_per_1000: float | None
-    tokens_per_1000: float | None
+    votes_without: Annotated[float, TableCell("votes without it")]
+    second_sample: Annotated[float, TableCell("2nd sample", "+z.2f")]
+    cost_per_1000: Annotated[float | None, TableCell("$ per 1,000", dollars)]
+    seconds_per_1000: Annotated[float | None, TableCell("seconds per 1,000", ",.1f")]
+    tokens_per_1000: Annotated[float | None, TableCell("tokens per 1,000", ",.0f")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeCard:
+class JudgeCard(Measured):
     """The card of one judge.
 
     Parameters
@@ -192,42 +190,22 @@ class JudgeCard:
     n_disagreements: int
     disagreements: tuple[Row, ...]
 
-    def as_dict(self) -> Row:
-        """Return JSON values, null for NaN."""
-        return {
-            "judge": self.judge,
-            "people": None if self.people is None else self.people.as_dict(),
-            "itself": self.itself.as_dict(),
-            "others": self.others.as_dict(),
-            "by_dataset": {name: found.as_dict() for name, found in self.by_dataset.items()},
-            "by_person": json_values(self.by_person),
-            "n_disagreements": self.n_disagreements,
-            "disagreements": list(self.disagreements),
-        }
 
-
-def json_values(values: Mapping[str, object]) -> Row:
-    """Return values as JSON holds them: null for NaN, a list for a tuple."""
-    numbers = {name: null_if_nan(value) for name, value in values.items() if isinstance(value, float | tuple)}
-    return {**values, **numbers}
-
-
-def against_people(
-    votes: Labels, labels: Labels, documents: npt.ArrayLike | None, *, n_boot: int, random_state: int
-) -> AgainstPeople | None:
+def against_people(votes: VoteMatrix, column: int, *, n_boot: int, random_state: int) -> AgainstPeople | None:
     """Compare the votes of one judge with labels; None where no item has both."""
-    both = (votes >= 0) & (labels >= 0)
+    own, labels = votes.votes[:, column], votes.labels
+    both = (own >= 0) & (labels >= 0)
     if not both.any():
         return None
-    vote, label = votes[both], labels[both]
-    groups = None if documents is None else np.asarray(documents)[both]
+    vote, label = own[both], labels[both]
+    groups = None if votes.document_ids is None else votes.document_ids[both]
     tn, fp, fn, tp = (int(n) for n in np.bincount(2 * label.astype(int) + vote, minlength=4))
     ratings = np.column_stack([vote, label])
     one, zero = label == 1, label == 0
     tpr, tnr = _share(tp, tp + fn), _share(tn, tn + fp)
     return AgainstPeople(
         n=len(vote),
-        n_without_vote=int(((votes < 0) & (labels >= 0)).sum()),
+        n_without_vote=int(((own < 0) & (labels >= 0)).sum()),
         true_positive=tp,
         false_negative=fn,
         false_positive=fp,
@@ -318,7 +296,7 @@ def _margin(ratings: Votes) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PanelCard:
+class PanelCard(Measured):
     """Everything that votes, labels and the files beside them say of a panel of judges.
 
     Made by :func:`panel_card` and :func:`read_panel_card`; read by ``deep panel``, and by the report as a chapter.
@@ -403,23 +381,16 @@ class PanelCard:
 
     def as_dict(self) -> Row:
         """Return JSON values; those of `worth` stand beside the others, null for NaN."""
-        counts = ("n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
-        plain = (*counts, "cost_per_1000", "drop_first", "sample_twice")
-        measured = {name: getattr(self, name) for name in ("agreement", "effective_votes", "effective_votes_a_dollar")}
+        values = super().as_dict()
+        values |= {"cards": values["judges"], "judges": [card.judge for card in self.judges]}
+        values |= {"agreement": json_value(self.agreement), "worth_missing": self.worth_missing or None}
+        counts = ("datasets", "judges", "n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
+        panel = ("cost_per_1000", "drop_first", "sample_twice", "agreement", "effective_votes")
+        parts = ("effective_votes_a_dollar", "people", "people_agreement", "cards", "between", "error_correlation")
         return {
-            "datasets": list(self.datasets),
-            "judges": [card.judge for card in self.judges],
-            **{name: getattr(self, name) for name in plain},
-            **json_values(measured),
-            "people": list(self.people),
-            "people_agreement": list(self.people_agreement),
-            "cards": [card.as_dict() for card in self.judges],
-            "between": _matrix(self.between),
-            "error_correlation": None if self.error_correlation is None else _matrix(self.error_correlation),
-            "joint_errors": None if self.joint_errors is None else self.joint_errors.tolist(),
-            "worth_missing": self.worth_missing or None,
-            **({} if self.worth is None else _worth_values(self.worth)),
-            "doubtful_labels": list(self.doubtful_labels),
+            **{name: values[name] for name in (*counts, *panel, *parts, "joint_errors", "worth_missing")},
+            **({} if self.worth is None else self.worth.as_dict()),
+            "doubtful_labels": values["doubtful_labels"],
         }
 
     def frame(self, part: str = "judges") -> "pd.DataFrame":
@@ -441,17 +412,6 @@ class PanelCard:
 
         check_choice(part, sorted(PARTS), "part")
         return pd.DataFrame(PARTS[part](self))
-
-
-def _matrix(values: Floats) -> list[list[object]]:
-    return [[null_if_nan(value) for value in row] for row in values]
-
-
-def _worth_values(worth: PanelReport) -> Row:
-    found = asdict(worth) | {name: null_if_nan(getattr(worth, name)) for name in ("gain", "gain_ci")}
-    for step in found["steps"]:
-        step["n_judges"] = len(step.pop("judges"))
-    return found
 
 
 def _judge_rows(card: PanelCard) -> list[Row]:
@@ -495,12 +455,8 @@ PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
         for each in card.judges
         for reason, count in each.itself.reasons.items()
     ],
-    "steps": lambda card: [] if card.worth is None else _worth_values(card.worth)["steps"],
+    "steps": lambda card: [] if card.worth is None else [step.row() for step in card.worth.steps],
 }
-
-
-def _in_percent(share: float) -> str:
-    return shown_number(100 * share, ".1f")
 
 
 def judge_rows(card: "PanelCard") -> list[dict[str, str]]:
@@ -516,77 +472,31 @@ def ranked(judges: Sequence[JudgeCard]) -> list[JudgeCard]:
 
 
 def _judge_row(each: JudgeCard) -> dict[str, str]:
-    found, own, other = each.people, each.itself, each.others
-    rates = {} if found is None else {"TPR, %": _in_percent(found.tpr), "TNR, %": _in_percent(found.tnr)}
+    found, other = each.people, each.others
+    rates = {} if found is None else {"TPR, %": in_percent(found.tpr), "TNR, %": in_percent(found.tnr)}
     return {
-        "accuracy, %": "" if found is None else _in_percent(found.balanced_accuracy),
-        "votes on, %": _in_percent(own.coverage),
-        "says 1, %": _in_percent(own.polarity),
+        "accuracy, %": "" if found is None else in_percent(found.balanced_accuracy),
+        "votes on, %": in_percent(each.itself.coverage),
+        "says 1, %": in_percent(each.itself.polarity),
         **rates,
-        "adds": shown_number(other.adds, "+z.4f"),
+        "adds": shown(other.adds, "+z.4f"),
         "keep": {None: "", True: "keep", False: "drop"}[other.kept],
-        "errors alike": shown_number(other.error_correlation),
-        "$ per 1,000": dollars(other.cost_per_1000) if other.cost_per_1000 else "",
+        "errors alike": shown(other.error_correlation),
+        "$ per 1,000": shown(other.cost_per_1000 or None, dollars),
     }
 
 
-def card_tables(card: "PanelCard") -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield under its title each table of a row a judge: against people, against itself, and against the others."""
+def card_tables(card: "PanelCard") -> Iterator[DataTable]:
+    """Yield the tables of a row a judge: against people, against itself, and against the others."""
     by = "item" if card.n_documents is None else "document"
-    tables = {
-        f"Against people (1 = consistent; 95 % intervals, clustered by {by})": _people_row,
-        "Against itself (consistency: share of pairs of repeated samples that agree)": _own_row,
+    tables: dict[str, Callable[[JudgeCard], Measured | None]] = {
+        f"Against people (1 = consistent; 95 % intervals, clustered by {by})": lambda each: each.people,
+        "Against itself (consistency: share of pairs of repeated samples that agree)": lambda each: each.itself,
     }
     if len(card.judges) > 1:
-        tables["Against the others (adds: to the log loss, 90 % interval; votes are effective ones)"] = _other_row
-    for title, row in tables.items():
-        if rows := [{"judge": each.judge, **cells} for each in card.judges if (cells := row(each))]:
-            yield title, rows
-
-
-def _people_row(each: JudgeCard) -> dict[str, str]:
-    if (found := each.people) is None:
-        return {}
-    return {
-        "1 as 1": f"{found.true_positive:,}",
-        "1 as 0": f"{found.false_negative:,}",
-        "0 as 1": f"{found.false_positive:,}",
-        "0 as 0": f"{found.true_negative:,}",
-        "base rate, %": _in_percent(found.base_rate),
-        "kappa": shown_number(found.kappa),
-        "kappa, 95 %": shown_ends(found.kappa_ci),
-        "alpha": shown_number(found.alpha),
-        "TPR, %": _in_percent(found.tpr),
-        "TPR, 95 %": shown_ends(found.tpr_ci, ".1f", 100),
-        "TNR, %": _in_percent(found.tnr),
-        "TNR, 95 %": shown_ends(found.tnr_ci, ".1f", 100),
-        "leniency, points": f"{100 * found.leniency:+.1f}",
-    }
-
-
-def _own_row(each: JudgeCard) -> dict[str, str]:
-    own = each.itself
-    why = ", ".join(f"{count:,} {reason}" for reason, count in own.reasons.items()) or "none"
-    return {
-        "coverage, %": _in_percent(own.coverage),
-        "says 1, %": _in_percent(own.polarity),
-        "fails, %": _in_percent(own.failure_rate),
-        "sampled twice": f"{own.n_sampled:,}",
-        "consistency, %": _in_percent(own.consistency),
-        "ties": f"{own.ties:,}",
-        "without a vote": why + (f"; {own.n_repaired} repaired" if own.n_repaired else ""),
-    }
-
-
-def _other_row(each: JudgeCard) -> dict[str, str]:
-    other = each.others
-    return {
-        "error correlation": shown_number(other.error_correlation),
-        "adds": shown_number(other.adds, "+z.4f"),
-        "adds, 90 %": shown_ends(other.adds_ci, "+.4f"),
-        "votes without it": shown_number(other.votes_without),
-        "2nd sample": shown_number(other.second_sample, "+z.2f"),
-        "$ per 1,000": "" if other.cost_per_1000 is None else dollars(other.cost_per_1000),
-        "seconds per 1,000": shown_number(other.seconds_per_1000, ",.1f"),
-        "tokens per 1,000": shown_number(other.tokens_per_1000, ",.0f"),
-    }
+        others = "Against the others (adds: to the log loss, 90 % interval; votes are effective ones)"
+        tables[others] = lambda each: each.others
+    for title, part in tables.items():
+        rows = [{"judge": each.judge, **own.cells()} for each in card.judges if (own := part(each)) is not None]
+        if rows:
+            yield DataTable(title, rows, folded=True)

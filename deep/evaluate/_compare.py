@@ -1,7 +1,7 @@
 """Comparisons by votes: systems by the share of consistent items in what they wrote, new votes with those of a fit."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
@@ -20,7 +20,7 @@ from deep.datasets import (
     table_columns,
     worst_failures,
 )
-from deep.evaluate._figures import IntervalRow, draw_intervals, in_percent, null_if_nan
+from deep.evaluate._figures import IntervalRow, Measured, draw_intervals, in_percent
 from deep.evaluate._target import Target, labels_seen, votes_for
 from deep.evaluate._verdict import moved_words
 from deep.exceptions import InputError
@@ -112,7 +112,7 @@ class PairDifference:
 
 
 @dataclass(frozen=True)
-class SystemComparison:
+class SystemComparison(Measured):
     """Systems, best first, and every pair of them.
 
     Parameters
@@ -131,17 +131,13 @@ class SystemComparison:
     tell: float
     notes: list[str]
 
-    def as_dict(self) -> dict[str, object]:
-        """Return JSON values."""
-        return asdict(self)
-
     def sentences(self) -> list[str]:
         """Return the ranks, the pairs and the notes on them, one a line."""
         interval = f"{100 * self.level:g} % interval"
         width = max(len(one.system) for one in self.systems)
         says = [f"share of consistent items by system, {interval}; rank with its interval:"]
         says += [
-            f"  {one.system:<{width}}  {in_percent(one.estimate)} % ({in_percent(one.low)} to {in_percent(one.high)})  "
+            f"  {one.system:<{width}}  {in_percent(one.estimate)} % ({in_percent([one.low, one.high])})  "
             f"rank {one.rank} ({one.rank_low} to {one.rank_high}), the best with chance {in_percent(one.best)} %; "
             f"{one.labels} of {one.n} items labeled"
             for one in self.systems
@@ -153,8 +149,8 @@ class SystemComparison:
         for pair in self.pairs:
             needed = "no number of labels does" if pair.labels_to_tell is None else f"{pair.labels_to_tell:,} labels"
             says.append(
-                f"  {pair.first} - {pair.second}: {in_percent(pair.difference)} ({in_percent(pair.low)} to "
-                f"{in_percent(pair.high)}); p = {pair.p_value:.3g}, of all {pair.p_holm:.3g}; {needed}"
+                f"  {pair.first} - {pair.second}: {in_percent(pair.difference)} "
+                f"({in_percent([pair.low, pair.high])}); p = {pair.p_value:.3g}, of all {pair.p_holm:.3g}; {needed}"
             )
         return says + self.notes
 
@@ -356,7 +352,7 @@ USUAL_FAILURES = 0.05
 
 
 @dataclass(frozen=True)
-class DriftReport:
+class DriftReport(Measured):
     """How new votes differ from those that a model was fitted on.
 
     Parameters
@@ -395,11 +391,6 @@ class DriftReport:
     def is_training(self) -> bool:
         """Return whether no row is new."""
         return bool(self.training_votes) and not self.n
-
-    def as_dict(self) -> dict[str, object]:
-        """Return JSON values; a statistic without a value is null."""
-        rows = [{**asdict(row), "now": null_if_nan(row.now)} for row in self.statistics]
-        return {**asdict(self), "statistics": rows}
 
     def not_tested(self) -> list[str]:
         """Return sentences on what was not tested."""
@@ -468,14 +459,23 @@ def drift_report(
         if column is not None
     }
     renamed = {name: now for name, now in present.items() if now != name}
-    predict, known = _predict(model), _provenance(model, TRAINING_ROWS)
+    known, n_scores = _provenance(model, TRAINING_ROWS), len(model.score_names)
+
+    def predict(patterns: Votes) -> Floats:  # where the model knows soft scores too, of rows that have none
+        return model.predict(patterns, np.full((len(patterns), n_scores), np.nan) if n_scores else None)
+
     matrix = model.select(votes, allow_mismatch=True)
     own = [] if renamed else [name for name, of in row_fingerprints(votes, matrix).items() if known.get(name) == of]
     new = ~np.isin(votes.datasets.astype(str), own)
     rows = adaptation.compare_votes(model.cells, matrix[new] if new.any() else matrix, predict, alpha=alpha)
     rows = rows if new.any() else [replace(row, moved=False) for row in rows]
     fresh = votes.rows(new)
-    failing = _failing(model, present, [one for one in failures if one.dataset not in own], alpha)
+    # Failures, where they have risen beyond chance since the fit.
+    worst, before = worst_failures([one for one in failures if one.dataset not in own]), _provenance(model, "failures")
+    tested = {name: worst[now] for name, now in present.items() if now in worst}
+    rates = [_rate_before(before.get(name)) for name in tested]
+    p_values = adaptation.rate_rises(rates, [(one.rate, one.n_items) for one in tested.values()])
+    failing = {one.voter: one.rate for one, p in zip(tested.values(), p_values, strict=True) if p <= alpha}
     unknown = missing_without_reason(fresh if new.any() else votes, failures)
     moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
     return DriftReport(
@@ -499,24 +499,9 @@ def _provenance(model: Model, name: str) -> Mapping[str, object]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _failing(model: Model, present: Mapping[str, str], failures: Sequence[Failures], alpha: float) -> dict[str, float]:
-    """Return the voters that fail more often than when the model was fitted, with their share of failures."""
-    worst, known = worst_failures(failures), _provenance(model, "failures")
-    tested = {name: worst[now] for name, now in present.items() if now in worst}
-    before = [_rate_before(known.get(name)) for name in tested]
-    p = adaptation.rate_rises(before, [(one.rate, one.n_items) for one in tested.values()])
-    return {one.voter: one.rate for one, p_value in zip(tested.values(), p, strict=True) if p_value <= alpha}
-
-
 def _rate_before(known: object) -> tuple[float, float]:
     """Return the share of failures that a model's file holds of a voter, and of how many items it is."""
     match known:
         case [float(rate), int(n)] if 0 <= rate <= 1 and n > 0:
             return rate, n
     return USUAL_FAILURES, np.inf
-
-
-def _predict(model: Model) -> Callable[[Votes], Floats]:
-    """Return P of patterns of votes; where the model knows soft scores too, P of rows that have none."""
-    n = len(model.score_names)
-    return lambda patterns: model.predict(patterns, np.full((len(patterns), n), np.nan) if n else None)

@@ -1,18 +1,17 @@
 """The worth of a panel of judges: the gain by each judge, and whether one would do."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from deep._util.checks import Floats, Mask, Votes, numbered
 from deep._util.odds import DECISION, P_MIN, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
-from deep.evaluate._annotators import mean_interval
-from deep.evaluate._holdout import hold_out
+from deep.evaluate._figures import Measured, Row, json_value
+from deep.evaluate._holdout import hold_out, mean_interval
 from deep.exceptions import InputError
 from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, training_set
 from deep.records import ABSTAIN, VoteMatrix
@@ -34,7 +33,7 @@ SLOPE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class PanelStep:
+class PanelStep(Measured):
     """One panel on the way from all judges to one, the least useful judge leaving first.
 
     Parameters
@@ -58,9 +57,14 @@ class PanelStep:
     loss_increase: float
     increase_ci: tuple[float, float]
 
+    def row(self) -> Row:
+        """Return the row of a table: how many judges stay, in place of their names."""
+        row = asdict(self)
+        return row | {"n_judges": len(row.pop("judges"))}
+
 
 @dataclass(frozen=True, eq=False)
-class PanelReport:
+class PanelReport(Measured):
     """The worth of a panel of judges, together and one by one.
 
     Parameters
@@ -93,6 +97,10 @@ class PanelReport:
     one_judge: bool
     outer: "OuterWorth | None" = None
 
+    def as_dict(self) -> Row:
+        """Return JSON values; of the panel of each step how many judges stay."""
+        return super().as_dict() | {"steps": [json_value(step.row()) for step in self.steps]}
+
 
 def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: None) -> PanelReport:
     """Measure the gain by a panel and by each of its judges, leaving out one dataset at a time.
@@ -122,7 +130,21 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
         dropped, panel = panel.judges[least], panel.without(least).merged()
         steps.append(_step(dropped, panel, whole))
         path.append((panel.judges, panel.losses()))
-    return _report(every, steps, path, value)
+    names, right, cast = every.judges, *every.counts_of_judges()
+    folds = np.arange(len(right))
+    chosen = [_best(right[folds != fold], cast[folds != fold]) for fold in folds]
+    gain, low, high = mean_interval(every.gains(chosen, right, cast), LEVEL)
+    keep = _smallest(path)
+    return PanelReport(
+        steps=tuple(steps),
+        value=value,
+        best_judge=names[_best(right, cast)],
+        gain=gain,
+        gain_ci=(low, high),
+        keep=keep,
+        drop=tuple(name for name in names if name not in keep),
+        one_judge=low <= 0,
+    )
 
 
 def judge_values(
@@ -168,29 +190,6 @@ def _check_size(training: TrainingSet) -> None:
         raise InputError(
             f"`training` must have at least 2 voters and 3 inner folds. Got {k} voters and {training.n_folds} folds."
         )
-
-
-def _report(
-    panel: "_FittedPanel",
-    steps: list[PanelStep],
-    path: Sequence[tuple[tuple[str, ...], Floats]],
-    value: dict[str, tuple[float, float, float]],
-) -> PanelReport:
-    names, right, cast = panel.judges, *panel.counts_of_judges()
-    every = np.arange(len(right))
-    chosen = [_best(right[every != fold], cast[every != fold]) for fold in every]
-    gain, low, high = mean_interval(panel.gains(chosen, right, cast), LEVEL)
-    keep = _smallest(path)
-    return PanelReport(
-        steps=tuple(steps),
-        value=value,
-        best_judge=names[_best(right, cast)],
-        gain=gain,
-        gain_ci=(low, high),
-        keep=keep,
-        drop=tuple(name for name in names if name not in keep),
-        one_judge=low <= 0,
-    )
 
 
 def _best(right: Floats, cast: Floats) -> int:
@@ -247,7 +246,7 @@ def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class OuterWorth:
+class OuterWorth(Measured):
     """A panel and its kept judges by the model that `fit` makes, on data that neither saw.
 
     Parameters
@@ -378,7 +377,10 @@ class _PanelRows:
         self.training = training
         self.names = training.cells.voter_names
         self.patterns = _design(training.cells.patterns)
-        self.shares = _fold_shares(training)
+        in_fold = training.fold_of[None, :] == np.arange(training.n_folds)[:, None]
+        # The rows of each pattern, fold and label, and their weight, 1 a fold and label: (n_patterns, n_folds, 2).
+        self.counts: Floats = np.einsum("fg,pgl->pfl", in_fold.astype(float), training.cells.counts)
+        self.shares: Floats = self.counts / np.maximum(self.counts.sum(axis=0), 1)
         tables = (training.without_fold(fold) for fold in range(training.n_folds))
         self.tables = [(_design(votes), weights, weights * labels) for votes, labels, weights in tables]
         self.penalty = np.diag(np.append(np.full(len(self.names), 1 / LogisticRegression().C), 0.0))
@@ -451,15 +453,14 @@ class _FittedPanel:
 
     def counts_of_judges(self) -> tuple[Floats, Floats]:
         """Return how many votes are the label, and how many there are, by fold, label and judge."""
-        training, votes = self._rows.training, self._rows.training.cells.patterns
-        counts = _fold_counts(training)
+        counts, votes = self._rows.counts, self._rows.training.cells.patterns
         right = np.stack([counts[..., label].T @ (votes == label) for label in (0, 1)], axis=1)
         return right, np.einsum("pfl,pk->flk", counts, (votes != ABSTAIN).astype(float))
 
     def gains(self, chosen: Sequence[int], right: Floats, cast: Floats) -> Floats:
         """Return by fold the balanced accuracy of the panel less that of a judge, on the items that this votes on."""
         decided, votes = self._left_out >= DECISION, self._rows.training.cells.patterns
-        counts, found = _fold_counts(self._rows.training), []
+        counts, found = self._rows.counts, []
         for fold, judge in enumerate(chosen):
             voted, called = votes[:, judge] != ABSTAIN, decided[:, fold]
             hits = np.array([[counts[voted & (called == label), fold, label].sum()] for label in (0, 1)], dtype=float)
@@ -470,28 +471,10 @@ class _FittedPanel:
 
     def accuracies(self) -> Floats:
         """Return the balanced accuracy on each fold of the fit without it."""
-        return _balanced((self._left_out >= DECISION)[:, :, None], self._rows.shares)[:, 0]
+        decided, share = self._left_out >= DECISION, self._rows.shares
+        return np.asarray((share[..., 1] * decided + share[..., 0] * ~decided).sum(axis=0) / 2)
 
 
 def _whole(training: TrainingSet) -> _FittedPanel:
     rows = _PanelRows(training)
     return _FittedPanel(rows, tuple(range(len(rows.names))))
-
-
-def _fold_counts(training: TrainingSet) -> Floats:
-    """Return the rows of each pattern, fold and label, shape (n_patterns, n_folds, 2)."""
-    in_fold = training.fold_of[None, :] == np.arange(training.n_folds)[:, None]
-    return np.asarray(np.einsum("fg,pgl->pfl", in_fold.astype(float), training.cells.counts))
-
-
-def _fold_shares(training: TrainingSet) -> Floats:
-    """Return the weight of each pattern, fold and label, 1 a fold and label, shape (n_patterns, n_folds, 2)."""
-    counts = _fold_counts(training)
-    share: Floats = counts / np.maximum(counts.sum(axis=0), 1)
-    return share
-
-
-def _balanced(positive: npt.NDArray[np.bool_], shares: Floats) -> Floats:
-    share = shares[..., None, :]
-    hits: Floats = (share[..., 1] * positive + share[..., 0] * ~positive).sum(axis=0) / 2
-    return hits

@@ -1,6 +1,6 @@
 """How a model comes to its probability for one item."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -132,33 +132,28 @@ class Likeness:
 
     def sentences(self) -> list[str]:
         """Return sentences on it, the most telling one first."""
-        return [*self._warnings(), self._alike(), *self._parts(), ONLY_LABELS]
+        says = []
+        if self.as_few_votes < UNUSUAL:
+            says.append("UNUSUAL: hardly any training row has as few votes.")
+        if self.as_split < UNUSUAL:
+            says.append("UNUSUAL: on hardly any training row do judges disagree as much.")
+        rows, datasets = _count(self.rows, "training row"), _count(self.datasets, "dataset")
+        some, have = f"{self.alike:,}" if self.alike else "None", "has" if self.alike < 2 else "have"
+        says += [
+            f"{some} of the {rows} ({datasets}) {have} exactly these votes.",
+            f"{self.n_votes} of {_count(self.n_voters, 'judge')} voted; so few, or fewer, do on "
+            f"{100 * self.as_few_votes:.0f} % of the training rows.",
+        ]
+        if 0 < self.n_consistent < self.n_votes:
+            says.append(
+                f"They are split {self.n_consistent} to {self.n_votes - self.n_consistent}; as split, or more, are "
+                f"{100 * self.as_split:.0f} % of the training rows."
+            )
+        return [*says, ONLY_LABELS]
 
     def as_dict(self) -> dict[str, object]:
         """Return JSON values."""
         return {**asdict(self), "unusual": self.unusual}
-
-    def _warnings(self) -> Iterator[str]:
-        if self.as_few_votes < UNUSUAL:
-            yield "UNUSUAL: hardly any training row has as few votes."
-        if self.as_split < UNUSUAL:
-            yield "UNUSUAL: on hardly any training row do judges disagree as much."
-
-    def _alike(self) -> str:
-        some = f"{self.alike:,}" if self.alike else "None"
-        rows, datasets = _count(self.rows, "training row"), _count(self.datasets, "dataset")
-        return f"{some} of the {rows} ({datasets}) {'has' if self.alike < 2 else 'have'} exactly these votes."
-
-    def _parts(self) -> Iterator[str]:
-        yield (
-            f"{self.n_votes} of {_count(self.n_voters, 'judge')} voted; so few, or fewer, do on "
-            f"{100 * self.as_few_votes:.0f} % of the training rows."
-        )
-        if 0 < self.n_consistent < self.n_votes:
-            yield (
-                f"They are split {self.n_consistent} to {self.n_votes - self.n_consistent}; as split, or more, are "
-                f"{100 * self.as_split:.0f} % of the training rows."
-            )
 
 
 def likeness(model: Model, votes: Sequence[int]) -> Likeness:

@@ -1,8 +1,10 @@
-"""Tables and pictures that studies and reports share: Markdown, rows of JSON, files; values with their intervals."""
+"""What was measured, as every study and report shows it: text, JSON, tables and pictures; values with intervals."""
 
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec
 
@@ -11,6 +13,7 @@ import numpy.typing as npt
 
 from deep._util.figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure
 from deep._util.files import JsonObject
+from deep._util.names import table
 from deep._util.plain_cells import plain_frame
 
 if TYPE_CHECKING:
@@ -30,6 +33,196 @@ P = ParamSpec("P")
 
 MARKUP = re.compile(r"[\\|]|<(?=[A-Za-z/!?])")
 """Characters of a cell that Markdown would take for its own."""
+
+
+ShownValue = float | Iterable[float | None] | None
+"""A number, an interval, or nothing."""
+
+
+def shown(value: ShownValue, form: str | Callable[[float], str] = "z.2f") -> str:
+    """Return a number, or an interval, as tables show it: nothing where there is none.
+
+    Parameters
+    ----------
+    value : float or sequence of float, optional
+        None and NaN are no number; an interval that lacks a bound is none.
+    form : str or callable
+        A format of Python, in which ``z`` leaves out the minus of a zero, and ``%`` gives percent without the sign.
+
+    Examples
+    --------
+    >>> from deep.evaluate import shown
+    >>> shown(0.418), shown(0.418, ".1%"), shown(-0.001), shown([0.1, 0.25], "+.1%"), shown(None)
+    ('0.42', '41.8', '0.00', '+10.0 to +25.0', '')
+    """
+    if isinstance(value, Iterable):
+        ends = [shown(end, form) for end in value]
+        return " to ".join(ends) if all(ends) else ""
+    if value is None or value != value:
+        return ""
+    return form(value) if callable(form) else f"{value:{form}}".removesuffix("%")
+
+
+def in_percent(value: ShownValue, sign: str = "") -> str:
+    """Return a share, or an interval of shares, in percent with one decimal; `sign` is '+' to show that too."""
+    return shown(value, f"{sign}.1%")
+
+
+class TableCell(NamedTuple):
+    """The cell of a table that shows a field; the annotation of the field holds it.
+
+    Parameters
+    ----------
+    head : str
+    form : str or callable
+        As in :func:`shown`.
+    """
+
+    head: str
+    form: str | Callable[[float], str] = "z.2f"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Figures of one thing: each field stands once, with its cell where tables show it.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from typing import Annotated
+    >>> from deep.evaluate import Measured, TableCell
+    >>> @dataclass(frozen=True)
+    ... class Rates(Measured):
+    ...     n: int
+    ...     tpr: Annotated[float, TableCell("TPR, %", ".1%")]
+    ...     interval: Annotated[tuple[float, float], TableCell("95 %", ".1%")]
+    >>> rates = Rates(40, 0.75, (0.6, float("nan")))
+    >>> rates.as_dict(), rates.cells()
+    ({'n': 40, 'tpr': 0.75, 'interval': None}, {'TPR, %': '75.0', '95 %': ''})
+    """
+
+    def as_dict(self) -> Row:
+        """Return JSON values: null for NaN, and for an interval that lacks a bound."""
+        return {field.name: json_value(getattr(self, field.name)) for field in fields(self)}
+
+    def cells(self) -> dict[str, str]:
+        """Return the row of a table: a cell for each field that has one."""
+        shown_fields = (
+            (field.name, cell) for field in fields(self) for cell in getattr(field.type, "__metadata__", ())
+        )
+        return {cell.head: shown(getattr(self, name), cell.form) for name, cell in shown_fields}
+
+
+def json_value(value: object) -> object:
+    """Return a value as JSON holds it: an object for a dataclass, a list for an array, null for what is NaN.
+
+    Examples
+    --------
+    >>> from deep.evaluate import json_value
+    >>> json_value({"gain": float("nan"), "interval": (0.1, float("nan")), "losses": [0.5, float("nan")]})
+    {'gain': None, 'interval': None, 'losses': [0.5, None]}
+    """
+    if isinstance(value, Measured):
+        return value.as_dict()
+    if is_dataclass(value):
+        return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: json_value(one) for name, one in value.items()}
+    if isinstance(value, np.ndarray):
+        return json_value(value.tolist())
+    if isinstance(value, list | tuple):
+        values = [json_value(one) for one in value]
+        # Of a tuple, which is an interval, half is nothing.
+        return None if isinstance(value, tuple) and None in values else values
+    return null_if_nan(value) if isinstance(value, float) else value
+
+
+MOST_SHOWN = 15
+"""Rows of a table that a page does not fold."""
+
+FLUSH_RIGHT = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
+"""A cell that is a number, an interval or empty."""
+
+COUNTED = frozenset({"dataset", "item", "judge", "method", "system"})
+"""Names of a first column that say what a row is."""
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """A table under its caption.
+
+    Parameters
+    ----------
+    caption : str
+    rows : sequence of mapping of str to str
+        Cells by column; one that a row lacks is empty. The first cell of a row names it.
+    folded : bool, default=False
+        A page shows it on demand.
+    """
+
+    caption: str
+    rows: Sequence[Mapping[str, str]]
+    folded: bool = False
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """Return the names of the columns in which any row has something."""
+        return list(dict.fromkeys(name for row in self.rows for name, cell in row.items() if cell))
+
+    @property
+    def first(self) -> Sequence[Mapping[str, str]]:
+        """Return the rows that are shown without unfolding."""
+        return self.rows[:MOST_SHOWN]
+
+    @property
+    def rest(self) -> Sequence[Mapping[str, str]]:
+        """Return the other rows."""
+        return self.rows[MOST_SHOWN:]
+
+    @property
+    def rest_words(self) -> str:
+        """Return the sentence that paper has in place of the other rows."""
+        n, what = len(self.rest), self.columns[0] if self.columns[0] in COUNTED else "row"
+        return f"{n} more {what}{'s are' if n > 1 else ' is'} in the file."
+
+    @cached_property
+    def numeric(self) -> frozenset[str]:
+        """Return the columns of which every cell is a number, an interval or empty."""
+        cells = {name: [row.get(name, "") for row in self.rows] for name in self.columns}
+        return frozenset(name for name, column in cells.items() if all(map(FLUSH_RIGHT.fullmatch, column)))
+
+    def lines(self, width: float = math.inf) -> Iterator[str]:
+        r"""Yield the table as a terminal shows it; of columns that do not fit the width the last ones are left out.
+
+        Examples
+        --------
+        >>> from deep.evaluate import DataTable
+        >>> rows = [{"judge": "strict", "TPR, %": "71.0"}, {"judge": "lenient", "TPR, %": ""}]
+        >>> print("\n".join(DataTable("Judges", rows).lines()))
+        Judges
+          judge    TPR, %
+          strict     71.0
+          lenient       -
+        """
+        columns = [[name, *(row.get(name) or "-" for row in self.rows)] for name in self.columns]
+        while sum(2 + max(map(len, column)) for column in columns) > width and len(columns) > 2:
+            columns.pop()
+        yield self.caption
+        lines = table(list(zip(*columns, strict=True)), right=len(columns) - 1).split("\n")
+        yield from (f"  {line}" for line in lines)
+
+
+def null_if_nan(value: float | Sequence[float] | None) -> float | list[float] | None:
+    """Return a number JSON can hold: None for NaN, also where a list holds one."""
+    if isinstance(value, list | tuple):
+        return None if any(null_if_nan(item) is None for item in value) else [float(item) for item in value]
+    return None if value is None or np.isnan(value) else float(value)  # type: ignore[arg-type]
+
+
+def records(frame: "pd.DataFrame") -> list[Row]:
+    """Return the rows of a table as JSON holds them, None where a value is missing or NaN."""
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
 
 
 def framed(rows: Callable[P, Iterator[Row]]) -> "Callable[P, pd.DataFrame]":
@@ -80,24 +273,6 @@ def write_table(
     (folder / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
 
 
-def null_if_nan(value: float | Sequence[float] | None) -> float | list[float] | None:
-    """Return a number JSON can hold: None for NaN, also where a list holds one."""
-    if isinstance(value, list | tuple):
-        return None if any(null_if_nan(item) is None for item in value) else [float(item) for item in value]
-    return None if value is None or np.isnan(value) else float(value)  # type: ignore[arg-type]
-
-
-def records(frame: "pd.DataFrame") -> list[Row]:
-    """Return the rows of a table as JSON holds them, None where a value is missing or NaN."""
-    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return [{str(name): value for name, value in row.items()} for row in rows]
-
-
-def in_percent(value: float | None) -> str:
-    """Return a share in percent with one decimal, nothing for None."""
-    return "" if value is None else f"{100 * value:.1f}"
-
-
 CONTEXT = "best_judge_context"
 """The kind of the rival that is one judge with its mean over the dataset."""
 
@@ -139,7 +314,12 @@ def method_rows(run: Run) -> list[tuple[str, Row, str]]:
 
     The ensemblers are uncalibrated, each at the size that the training data prefer.
     """
-    rows = [(f"{row['ensembler']} ({row['n_prompts']})", row, "train") for row in _best_sizes(run)]
+    best: dict[tuple[str, str], Row] = {}
+    for row in run["rows"]:
+        key = row["recipe"], row["ensembler"]
+        if row["calibrator"] is None and (key not in best or row["inner_log_loss"] < best[key]["inner_log_loss"]):
+            best[key] = row
+    rows = [(f"{row['ensembler']} ({row['n_prompts']})", row, "train") for row in best.values()]
     rows += [(row["name"], row, "test") for row in run["baselines"] if row["kind"] in ("majority", "prompt")]
     rows += [
         (f"{row['name']} ({'printed' if row['kind'] == 'published' else 'encoder'})", row, "center")
@@ -244,24 +424,3 @@ def _most_alike_first(correlation: npt.NDArray[np.float64]) -> list[int]:
     np.fill_diagonal(apart, 0.0)
     tree = linkage(squareform(apart, checks=False), "average", optimal_ordering=True)
     return [int(at) for at in leaves_list(tree)]
-
-
-def _best_sizes(run: Run) -> list[Row]:
-    """Return each ensembler's uncalibrated row at the size that the training data prefer."""
-    best: dict[tuple[str, str], Row] = {}
-    for row in run["rows"]:
-        key = row["recipe"], row["ensembler"]
-        if row["calibrator"] is None and (key not in best or row["inner_log_loss"] < best[key]["inner_log_loss"]):
-            best[key] = row
-    return list(best.values())
-
-
-def shown_number(value: float | None, form: str = "z.2f") -> str:
-    """Return a number as a table shows it: nothing where there is none, and no minus before a zero."""
-    return "" if value is None or np.isnan(value) else f"{value:{form}}"
-
-
-def shown_ends(ends: tuple[float | None, float | None], form: str = ".2f", factor: float = 1.0) -> str:
-    """Return an interval as a table shows it: nothing where there is none."""
-    known = [end for end in ends if end is not None and not np.isnan(end)]
-    return "" if len(known) < 2 else " to ".join(f"{factor * end:{form}}" for end in known)

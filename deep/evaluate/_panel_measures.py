@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import cast
 
@@ -12,16 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from deep import datasets
-from deep._util.checks import Floats, Positions, Votes
+from deep._util.checks import Floats, Votes
 from deep._util.frames import Frame
 from deep._util.names import dollars, short_names
 from deep.evaluate import _cards
-from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
-from deep.evaluate._figures import Row, shown_number
+from deep.evaluate._figures import Row, shown
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.exceptions import InputError
-from deep.features import cohen_kappa, effective_number, error_correlation
+from deep.features import (
+    Ratings,
+    agreement_interval,
+    cohen_kappa,
+    effective_number,
+    error_correlation,
+    fleiss_kappa,
+    krippendorff_alpha,
+)
 from deep.judges import parse_voter
 from deep.model import RECIPES, training_set
 from deep.records import ABSTAIN, VoteMatrix
@@ -156,17 +162,27 @@ def panel_card(
         documents = people.document_ids if votes.document_ids is None else votes.document_ids
         votes = replace(votes, labels=labels, document_ids=documents)
     known, taken = votes.rows(labels >= 0), dict(usage or {})
-    correlation = _errors(known)
+    wrong = ((known.votes != ABSTAIN) & (known.votes != known.labels[:, None])).astype(np.int64)
+    correlation = error_correlation(known.votes, known.labels, row_weights(known)) if len(known.votes) else None
     found, missing = _worth(known, random_state, progress) if worth else (None, "It was not asked for.")
     priced = _priced(votes.voter_names, prices or {})
-    panel = _Panel(votes, people, failures, taken, priced, correlation, found, limit, n_boot, random_state, by_dataset)
+    resampling = {"n_boot": n_boot, "random_state": random_state}
+    several = by_dataset and len(votes.dataset_names) > 1
+    parts = {name: votes.rows(rows) for name, rows in dataset_rows(votes)} if several else {}
+    panel = _Panel(votes, people, failures, taken, priced, correlation, found, limit, resampling, parts)
     cards = tuple(panel.card(column) for column in range(votes.shape[1]))
     if found is not None:
         best = _cards.ranked(cards)[0]  # a judge that is often silent does not do the panel's work alone
         found = replace(
             found, best_judge=best.judge, one_judge=found.one_judge and best.itself.coverage >= ENOUGH_COVERAGE
         )
-    cost = _total([card.others.cost_per_1000 for card in cards])
+    agreement: list[Row] = []
+    if people is not None and len(people.names) > 1:
+        ratings = people.ratings.astype(np.int64)
+        agreement = agreement_measures(ratings, people.names, documents=votes.document_ids, **resampling)
+    costs = [card.others.cost_per_1000 for card in cards]
+    paid = [cost for cost in costs if cost is not None]
+    cost = sum(paid) if len(paid) == len(costs) else None
     effective = NOTHING if correlation is None else effective_number(correlation)
     replaced = (labels >= 0) & (before >= 0) & (labels != before)
     return _cards.PanelCard(
@@ -178,11 +194,11 @@ def panel_card(
         n_replaced=int(replaced.sum()),
         n_unmatched=0 if people is None else people.n_unmatched,
         people=() if people is None else people.names,
-        people_agreement=_people_agree(people, votes.document_ids, n_boot, random_state),
+        people_agreement=tuple(agreement),
         judges=cards,
         between=_between(votes),
         error_correlation=correlation,
-        joint_errors=None if correlation is None else _joint_errors(known),
+        joint_errors=None if correlation is None else wrong.T @ wrong,
         effective_votes=effective,
         cost_per_1000=cost,
         effective_votes_a_dollar=_a_dollar(effective, cost),
@@ -206,80 +222,54 @@ class _Panel:
     correlation: Floats | None
     worth: PanelReport | None
     limit: int
-    n_boot: int
-    random_state: int
-    each_dataset: bool
+    resampling: Mapping[str, int]
+    by_dataset: Mapping[str, VoteMatrix]
 
     def card(self, column: int) -> _cards.JudgeCard:
         """Return the card of one judge."""
-        name, usage = self.votes.voter_names[column], self.usage.get(self.votes.voter_names[column])
-        ratings = None if self.people is None else self.people.ratings
-        wrong = _cards.disagreements(self.votes, column, ratings, usage)
+        votes, name = self.votes, self.votes.voter_names[column]
+        usage, own = self.usage.get(name), votes.votes[:, column]
+        by_person: dict[str, float] = {}
+        if self.people is not None and len(self.people.names) > 1:
+            ratings = self.people.ratings.T
+            pairs = [np.column_stack([own, rating]).astype(np.int64) for rating in ratings]
+            by_person = dict(zip(self.people.names, map(cohen_kappa, pairs), strict=True))
+        wrong = _cards.disagreements(votes, column, None if self.people is None else self.people.ratings, usage)
         reasons: Counter[str] = Counter()
-        own = self.votes.votes[:, column]
-        asked = {*self.votes.datasets[own != ABSTAIN].astype(str)}
+        asked = {*votes.datasets[own != ABSTAIN].astype(str)}
         for failure in self.failures:
             if failure.voter == name:
                 reasons.update(failure.reasons)
                 asked.add(failure.dataset)
         # A judge that a dataset does not have, as a grader of another task, was not asked there and is not silent.
-        own = own[np.isin(self.votes.datasets.astype(str), list(asked))] if asked else own
+        asked_for = own[np.isin(votes.datasets.astype(str), list(asked))] if asked else own
+        parts = {part: _cards.against_people(of, column, **self.resampling) for part, of in self.by_dataset.items()}
         return _cards.JudgeCard(
             judge=name,
-            people=self._against_people(column, np.arange(len(self.votes.votes))),
-            itself=_cards.against_itself(own, reasons, usage),
+            people=_cards.against_people(votes, column, **self.resampling),
+            itself=_cards.against_itself(asked_for, reasons, usage),
             others=self._against_others(column, usage),
-            by_dataset=self._by_dataset(column) if self.each_dataset else {},
-            by_person=self._by_person(column),
-            n_disagreements=int(_cards.is_wrong(self.votes, column).sum()),
+            by_dataset={part: measured for part, measured in parts.items() if measured is not None},
+            by_person=by_person,
+            n_disagreements=int(_cards.is_wrong(votes, column).sum()),
             disagreements=tuple(islice(wrong, self.limit)),
         )
-
-    def _against_people(self, column: int, rows: Positions) -> _cards.AgainstPeople | None:
-        documents = None if self.votes.document_ids is None else self.votes.document_ids[rows]
-        return _cards.against_people(
-            self.votes.votes[rows, column],
-            self.votes.labels[rows],
-            documents,
-            n_boot=self.n_boot,
-            random_state=self.random_state,
-        )
-
-    def _by_dataset(self, column: int) -> dict[str, _cards.AgainstPeople]:
-        found = {name: self._against_people(column, at) for name, at in self.rows_of.items()}
-        return {name: each for name, each in found.items() if each is not None and len(found) > 1}
-
-    @cached_property
-    def rows_of(self) -> dict[str, Positions]:
-        """Return the rows of each dataset."""
-        return dict(dataset_rows(self.votes))
-
-    def _cost_per_1000(self, name: str, usage: datasets.VoterUsage | None) -> float | None:
-        if name in self.prices:
-            return 1000 * self.prices[name]
-        return None if usage is None or usage.cost is None else 1000 * usage.cost / usage.n_judgments
-
-    def _by_person(self, column: int) -> dict[str, float]:
-        if self.people is None or len(self.people.names) < 2:
-            return {}
-        own = self.votes.votes[:, column]
-        pairs = {name: np.column_stack([own, self.people.ratings[:, i]]) for i, name in enumerate(self.people.names)}
-        return {name: cohen_kappa(pair.astype(np.int64)) for name, pair in pairs.items()}
 
     def _against_others(self, column: int, usage: datasets.VoterUsage | None) -> _cards.AgainstOthers:
         name, k = self.votes.voter_names[column], self.votes.shape[1]
         rest = np.delete(np.arange(k), column)
-        measured = self.correlation is not None and k > 1
+        correlation = self.correlation if k > 1 else None
         adds = (NOTHING, NOTHING, NOTHING) if self.worth is None else self.worth.value[name]
         per_1000 = 0.0 if usage is None else 1000 / usage.n_judgments
+        cost = None if usage is None or usage.cost is None else 1000 * usage.cost / usage.n_judgments
         return _cards.AgainstOthers(
-            error_correlation=float(self.correlation[column, rest].mean()) if measured else NOTHING,  # type: ignore[index]
+            error_correlation=NOTHING if correlation is None else float(correlation[column, rest].mean()),
             adds=adds[0],
             adds_ci=adds[1:],
             kept=None if self.worth is None else name in self.worth.keep,
-            votes_without=effective_number(self.correlation[np.ix_(rest, rest)]) if measured else NOTHING,  # type: ignore[index]
+            votes_without=NOTHING if correlation is None else effective_number(correlation[np.ix_(rest, rest)]),
             second_sample=_second_sample(self.votes, column, self.usage),
-            cost_per_1000=self._cost_per_1000(name, usage),
+            cost_per_1000=1000 * self.prices[name] if name in self.prices else cost,
             seconds_per_1000=None if usage is None or usage.seconds is None else usage.seconds * per_1000,
             tokens_per_1000=None if usage is None or usage.tokens is None else usage.tokens * per_1000,
         )
@@ -293,27 +283,6 @@ def _priced(voters: Sequence[str], prices: Mapping[str, float]) -> dict[str, flo
     if unknown is not None:
         raise InputError(f"`prices` must name judges of the votes: {', '.join(sorted(voters))}. Got {unknown!r}.")
     return found
-
-
-def _people_agree(
-    people: datasets.PeopleLabels | None, documents: npt.NDArray[np.object_] | None, n_boot: int, random_state: int
-) -> tuple[Row, ...]:
-    """Return how far several people agree; nothing of one."""
-    if people is None or len(people.names) < 2:
-        return ()
-    ratings, options = people.ratings.astype(np.int64), {"n_boot": n_boot, "random_state": random_state}
-    return tuple(agreement_measures(ratings, people.names, documents=documents, **options))
-
-
-def _errors(known: VoteMatrix) -> Floats | None:
-    """Return the correlations of errors; None without labels."""
-    return error_correlation(known.votes, known.labels, row_weights(known)) if len(known.votes) else None
-
-
-def _joint_errors(known: VoteMatrix) -> npt.NDArray[np.int64]:
-    """Count the items on which each two judges err both."""
-    wrong = ((known.votes != ABSTAIN) & (known.votes != known.labels[:, None])).astype(np.int64)
-    return np.asarray(wrong.T @ wrong)
 
 
 def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tuple[PanelReport | None, str]:
@@ -377,11 +346,6 @@ def _sample(votes: VoteMatrix, usage: Mapping[str, datasets.VoterUsage], number:
     return found
 
 
-def _total(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
 def _a_dollar(effective: float, cost_per_1000: float | None) -> float:
     """Return effective votes a dollar."""
     return 1000 * effective / cost_per_1000 if cost_per_1000 else NOTHING
@@ -428,6 +392,59 @@ def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
         }
 
 
+MOST_PAIRED = 12
+"""Raters of whom every pair is compared: 66 pairs; of more, only measures of all together are taken."""
+
+
+def agreement_measures(
+    ratings: Ratings,
+    names: Sequence[str],
+    *,
+    documents: npt.ArrayLike | None = None,
+    n_boot: int = 2000,
+    random_state: int = 0,
+) -> list[dict[str, object]]:
+    """Measure how far raters agree, each measure with its 95 % interval over resampled documents.
+
+    Parameters
+    ----------
+    ratings : ndarray of int, shape (n_items, n_raters)
+        1, 0, or -1 where a rater gave no label.
+    names : sequence of str, length n_raters
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
+    n_boot : int, default=2000
+    random_state : int, default=0
+
+    Returns
+    -------
+    list of dict
+        `name`, `items`, `value`, `low` and `high` of Cohen's kappa of each pair, Fleiss' kappa and Krippendorff's
+        alpha; empty where there are no items. Of more than `MOST_PAIRED` raters, no pairs.
+    """
+    if not len(ratings):
+        return []
+    raters = range(len(names)) if len(names) <= MOST_PAIRED else ()
+    measures: list[tuple[str, Callable[[npt.ArrayLike], float], Ratings]] = [
+        *(
+            (f"Cohen's kappa, {names[i]} and {names[j]}", cohen_kappa, ratings[:, [i, j]])
+            for i, j in combinations(raters, 2)
+        ),
+        ("Fleiss' kappa", fleiss_kappa, ratings),
+        ("Krippendorff's alpha", krippendorff_alpha, ratings),
+    ]
+    found: list[dict[str, object]] = []
+    for name, measure, of in measures:
+        given = (of >= 0).sum(axis=1)
+        # Only Krippendorff's alpha can use an item that some annotators left out.
+        used = given > 1 if measure is krippendorff_alpha else given == of.shape[1]
+        low, high = agreement_interval(measure, of, documents=documents, n_boot=n_boot, random_state=random_state)
+        values = {"value": measure(of), "low": low, "high": high}
+        known = {key: None if np.isnan(value) else value for key, value in values.items()}
+        found.append({"name": name, "items": int(used.sum()), **known})
+    return found
+
+
 def people_words(card: _cards.PanelCard) -> str:
     """Return a sentence on whose labels a panel is measured by."""
     if len(card.people) > 1:
@@ -450,7 +467,7 @@ def cost_words(card: _cards.PanelCard) -> Iterator[str]:
         of = "" if len(unknown) == len(card.judges) else f" of {', '.join(unknown)}"
         yield f"Costs{of} are not known: no file of judgments with prices lies beside the votes."
     else:
-        bought = shown_number(card.effective_votes_a_dollar, ",.0f")
+        bought = shown(card.effective_votes_a_dollar, ",.0f")
         paid = f"; {bought} effective votes a dollar" if bought else ""
         yield f"The panel costs {dollars(card.cost_per_1000)} per 1,000 items{paid}."
     if card.drop_first is not None:

@@ -112,12 +112,8 @@ def targets_of(model: Model, every: VoteMatrix, labels: Sequence[str] = (), scor
             raise InputError(f"`labels` must be of one dataset. Got {', '.join(names)}. Give the labels of one.")
     else:
         names, every = list(every.dataset_names), replace(every, labels=np.full(len(every.labels), -1))
-    return [_target(every, soft, name) for name in names]
-
-
-def _target(votes: VoteMatrix, scores: Floats | None, name: str) -> Target:
-    rows = votes.datasets == name
-    return Target(votes.rows(rows), None if scores is None else scores[rows])
+    rows = [every.datasets == name for name in names]
+    return [Target(every.rows(own), None if soft is None else soft[own]) for own in rows]
 
 
 def label_proposal(
@@ -297,6 +293,8 @@ def share_report(
         of=of,
         level=level,
     )
+    labeled = model.correction is not None or model.method == "own-labels"
+    how = adaptation.SHARE_METHODS | ({"model": TOLD} if labeled else {})
     return {
         "dataset": target.name,
         "n": len(votes.labels),
@@ -305,13 +303,8 @@ def share_report(
         "level": level,
         "note": TWICE if twice else None,
         "prior": asdict(found.prior),
-        "shares": [{**asdict(share), "how": _how(model, share.method)} for share in shares],
+        "shares": [{**asdict(share), "how": how[share.method]} for share in shares],
     }
-
-
-def _how(model: Model, method: str) -> str:
-    labeled = model.correction is not None or model.method == "own-labels"
-    return TOLD if labeled and method == "model" else adaptation.SHARE_METHODS[method]
 
 
 ENOUGH = 50
@@ -369,7 +362,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
         "prior": asdict(found.prior),
         "labels_needed": {str(power): size for power, size in needed.items()},
         "enough": test.n_labels >= ENOUGH,
-        "advice": [*_warned(model, target.name), *_advice(model, test, needed, flagged=test.p_value < alpha)],
+        "advice": list(_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),
     }
 
 
@@ -435,16 +428,12 @@ def labels_seen(model: Model) -> set[str]:
     return seen | corrected
 
 
-def _warned(model: Model, name: str) -> Iterator[str]:
-    """Yield a warning where the labels may be those that the model has learned from."""
+def _advice(
+    model: Model, name: str, test: adaptation.Canary, needed: Mapping[float, int | None], *, flagged: bool
+) -> Iterator[str]:
+    """Yield advice in sentences, first of all a warning of labels that the model has learned from."""
     if name in labels_seen(model):
         yield "The model has learned from labels of this dataset: only labels that it has not seen can test it."
-
-
-def _advice(
-    model: Model, test: adaptation.Canary, needed: Mapping[float, int | None], *, flagged: bool
-) -> Iterator[str]:
-    """Yield advice in sentences."""
     n = test.n_labels
     adapt = "`deep adapt`" if model.target is None else "`deep adapt` of the model that this one was made of"
     if flagged:

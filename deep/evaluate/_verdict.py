@@ -1,6 +1,6 @@
 """The verdict on judged claims: how many are suspect, whether P can be trusted on them, and what to do next."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from deep._util.checks import Floats, Mask, Texts
 from deep._util.names import short_names
-from deep.evaluate._figures import in_percent
+from deep.evaluate._figures import Row, in_percent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,7 +129,11 @@ class DecisionCounts:
         self.unvoted += int((~items.voted).sum())
         rows = np.flatnonzero(items.voted)
         first = rows[np.argsort(items.p[rows], kind="stable")[: self.most]].tolist()
-        self.lowest = sorted([*self.lowest, *_items(items, first)], key=lambda item: item.p)[: self.most]
+        for row in first:
+            p, low, high = (float(values[row]) for values in (items.p, items.low, items.high))
+            state = STATES[not items.decided[row]] if items.sure[row] else STATES[2]
+            self.lowest.append(LowestItem(str(items.datasets[row]), str(items.ids[row]), p, low, high, state))
+        self.lowest = sorted(self.lowest, key=lambda item: item.p)[: self.most]
 
     def add_table(self, scores: "pa.Table") -> None:
         """Count the rows of a table of scores with the columns :data:`deep.model.SCORE_COLUMNS`."""
@@ -161,13 +165,6 @@ class DecisionCounts:
             yield f"  {chance(item.p):>5}{interval}  {item.state:<12}  {item.item_id} of {item.dataset}"
 
 
-def _items(items: DecidedItems, rows: Sequence[int]) -> Iterator[LowestItem]:
-    for row in rows:
-        p, low, high = (float(values[row]) for values in (items.p, items.low, items.high))
-        state = STATES[not items.decided[row]] if items.sure[row] else STATES[2]
-        yield LowestItem(str(items.datasets[row]), str(items.ids[row]), p, low, high, state)
-
-
 @dataclass(frozen=True)
 class Badge:
     """One test of P, with its outcome.
@@ -189,64 +186,81 @@ class Badge:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Figures of a method over labeled datasets: all in [0, 1] but the log loss.
+class MeasuredMethod:
+    """One way to decide, measured on labeled datasets.
 
     Parameters
     ----------
-    balanced_accuracy : float
-    log_loss, ece, ece_limit, ece_before : float, optional
-        `ece_limit` is the 95 % quantile under a perfect P; `ece_before` the ECE before calibration.
-    best_judge : str, optional
-        The single judge of the highest balanced accuracy on the same items.
-    best_accuracy : float, optional
-        Its balanced accuracy.
-    interval : (float, float), optional
-        Of `balanced_accuracy`, 95 %.
+    name : str
+    kind : str
+        A key of :data:`deep.evaluate.COLORS`: `ours` for P(consistent).
+    by_dataset : mapping of str to dict
+        Metrics (:data:`deep.evaluate.METRICS`), of them `balanced_accuracy` always known.
     """
 
-    balanced_accuracy: float
-    log_loss: float | None = None
-    ece: float | None = None
-    ece_limit: float | None = None
-    ece_before: float | None = None
-    best_judge: str | None = None
-    best_accuracy: float | None = None
-    interval: Sequence[float] | None = None
+    name: str
+    kind: str
+    by_dataset: Mapping[str, Row]
+
+    def mean(self, metric: str) -> float | None:
+        """Return the mean of a metric over datasets; None where one lacks it."""
+        every = [row.get(metric) for row in self.by_dataset.values()]
+        known = [float(value) for value in every if value is not None]
+        return float(np.mean(known)) if known and len(known) == len(every) else None
+
+    @property
+    def accuracy(self) -> float:
+        """Return the mean balanced accuracy."""
+        return self.mean("balanced_accuracy") or 0.0
+
+    @property
+    def interval(self) -> list[float] | None:
+        """Return the 95 % interval of balanced accuracy: by t over datasets, of a single one its own."""
+        rows = list(self.by_dataset.values())
+        if len(rows) == 1:
+            return rows[0].get("balanced_accuracy_ci")
+        from deep.evaluate._holdout import mean_interval  # with SciPy, which the help of `deep serve` does without
+
+        _, low, high = mean_interval([row["balanced_accuracy"] for row in rows], 0.95)
+        return [max(low, 0.0), min(high, 1.0)]
+
+    def row(self) -> Row:
+        """Return the means over datasets, as those of one dataset."""
+        metrics = ("balanced_accuracy", "ece", "ece_floor", "log_loss")
+        return {metric: self.mean(metric) for metric in metrics} | {"balanced_accuracy_ci": self.interval}
 
 
-def badges_of(measured: Measured) -> Iterator[Badge]:
-    """Yield the tests that labels allow: beside the best judge, of calibration, and beside a coin."""
-    if measured.best_accuracy is not None:
-        yield _beside_best(measured, measured.best_accuracy)
-    if measured.ece is not None and measured.ece_limit is not None:
-        yield _calibrated(measured.ece, measured.ece_limit)
-    if measured.log_loss is not None and measured.log_loss >= COIN:
-        says = f"The log loss of P, {measured.log_loss:.3f}, is worse than a coin's, {COIN:.3f}."
+def badges_of(method: MeasuredMethod, best: MeasuredMethod | None, ece_before: float | None) -> Iterator[Badge]:
+    """Yield the tests that labels allow: beside the best judge, of calibration, and beside a coin.
+
+    Parameters
+    ----------
+    method : MeasuredMethod
+    best : MeasuredMethod, optional
+        The single judge of the highest balanced accuracy on the same items.
+    ece_before : float, optional
+        Of P before calibration.
+    """
+    if best is not None:
+        own, worse = method.accuracy, method.accuracy < best.accuracy
+        surely = worse and method.interval is not None and method.interval[1] < best.accuracy
+        says = (
+            f"The panel's balanced accuracy is {in_percent(own)} %, that of its best judge ({best.name}) "
+            f"{in_percent(best.accuracy)} %."
+        )
+        yield Badge("beats the best judge", "fail" if surely else "warn" if worse else "ok", says, "methods")
+    ece, limit, loss = (method.mean(metric) for metric in ("ece", "ece_floor_95", "log_loss"))
+    if ece is not None and limit is not None:
+        level = "ok" if ece <= limit else "warn" if ece <= limit + FAR_OFF else "fail"
+        off, by_chance = in_percent(ece), in_percent(limit)
+        says = f"P is off by {off} points on average (ECE); a perfect P stays below {by_chance} by chance."
+        yield Badge("calibrated", level, says, "reliability")
+    if loss is not None and loss >= COIN:
+        says = f"The log loss of P, {loss:.3f}, is worse than a coin's, {COIN:.3f}."
         yield Badge("better than a coin", "fail", says, "headline")
-    if measured.ece is not None and measured.ece_before is not None and measured.ece > measured.ece_before + WORSENED:
-        before, after = in_percent(measured.ece_before), in_percent(measured.ece)
-        says = f"Calibration made P worse: ECE {before} % before, {after} % after."
+    if ece is not None and ece_before is not None and ece > ece_before + WORSENED:
+        says = f"Calibration made P worse: ECE {in_percent(ece_before)} % before, {in_percent(ece)} % after."
         yield Badge("helped by calibration", "fail", says, "reliability")
-
-
-def _beside_best(measured: Measured, best: float) -> Badge:
-    own = measured.balanced_accuracy
-    worse = own < best
-    surely = worse and measured.interval is not None and measured.interval[1] < best
-    says = (
-        f"The panel's balanced accuracy is {in_percent(own)} %, that of its best judge ({measured.best_judge}) "
-        f"{in_percent(best)} %."
-    )
-    return Badge("beats the best judge", "fail" if surely else "warn" if worse else "ok", says, "methods")
-
-
-def _calibrated(ece: float, limit: float) -> Badge:
-    level = "ok" if ece <= limit else "warn" if ece <= limit + FAR_OFF else "fail"
-    says = (
-        f"P is off by {in_percent(ece)} points on average (ECE); a perfect P stays below {in_percent(limit)} by chance."
-    )
-    return Badge("calibrated", level, says, "reliability")
 
 
 def canary_badge(n_labels: int, p_value: float, significance: float) -> Badge:

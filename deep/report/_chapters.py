@@ -1,19 +1,25 @@
-"""The first chapter: the headline with its interval, and what it rests on."""
+"""The chapters of a report: the headline and what it rests on, the share, reliability, drift, and the panel."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deep import evaluate
 from deep._util.checks import Floats, Labels
 from deep._util.files import JsonObject
+from deep._util.names import short_names, shortened
 from deep._util.odds import expit
 from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliability
-from deep.evaluate import DriftReport, IntervalRow, SystemComparison, draw_intervals, fit_report, in_percent
-from deep.model import SIGNIFICANCE, STATISTICS, Canary, LearnedPrior, Model, PriorEstimate
-from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
-from deep.report._sources import BY_GIVEN, ReportMaterial, ScoredVotes, ece_by_dataset, few_values
-from deep.report._verdict import MeasuredMethod, Watch, ours
+from deep.datasets import read_usage
+from deep.evaluate import DataTable, MeasuredMethod, in_percent, shown
+from deep.exceptions import InputError
+from deep.model import RECIPES, SIGNIFICANCE, STATISTICS, Canary, LearnedPrior, training_set
+from deep.records import VoteMatrix
+from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
+from deep.report._sources import BY_GIVEN, ReportMaterial, ece_by_dataset, few_values
+from deep.report._verdict import Watch, ours
 
 SIMULATED = (
     "These votes are SIMULATED from the operating points that the DEEP paper publishes; no LLM was called. They show "
@@ -27,7 +33,11 @@ def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]
     elsewhere = material.is_elsewhere
     figures = [] if method is None or elsewhere else list(_figures(method))
     says = [*([SIMULATED] if material.simulated else []), *_rests_on(material)]
-    remarks = list(_remarks(material.runs)) if len(material.runs) > 1 else []
+    remarks = [
+        {"dataset": run["test"], "remark": sentence}
+        for run in (material.runs if len(material.runs) > 1 else ())
+        for sentence in [*run["warnings"], *run["notes"]]
+    ]
     tables = [
         DataTable("By training dataset, left out" if elsewhere else "By dataset", list(_by_dataset(material, method))),
         DataTable("Remarks on single datasets", remarks, folded=True),
@@ -46,7 +56,7 @@ def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
     if ece is not None:
         yield f"{in_percent(ece)} %", f"calibration error (ECE); a perfect P would show {in_percent(floor)} % by chance"
     if (loss := method.mean("log_loss")) is not None:
-        yield decimal(loss), "log loss; 0.693 is that of a coin"
+        yield f"{loss:.3f}", "log loss; 0.693 is that of a coin"
 
 
 def _rests_on(material: ReportMaterial) -> Iterator[str]:
@@ -90,18 +100,12 @@ def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
         yield from [*first["warnings"], *first["notes"]]
 
 
-def _remarks(runs: Sequence[JsonObject]) -> Iterator[dict[str, str]]:
-    for run in runs:
-        for sentence in [*run["warnings"], *run["notes"]]:
-            yield {"dataset": run["test"], "remark": sentence}
-
-
 def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert material.model is not None  # the caller's branch
-    found = fit_report(material.model)
+    found = evaluate.fit_report(material.model)
     yield f"The model is {found['what']}: {found['why']}."
     notes, said, members = found["notes"], found["said"], found["members"]
-    assert isinstance(notes, list)  # as fit_report builds them
+    assert isinstance(notes, list)  # as evaluate.fit_report builds them
     assert isinstance(said, list)
     assert isinstance(members, list)
     yield f"It holds: {'; '.join(member.strip() for member in members)}."
@@ -120,15 +124,7 @@ def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iter
         sizes = {name: row["n"] for name, row in training.items()}
     for name, n in sizes.items():
         row = {} if method is None else method.by_dataset.get(name, {})
-        yield {
-            "dataset": name,
-            "items": f"{n:,}",
-            "balanced accuracy, %": in_percent(row.get("balanced_accuracy")),
-            "95 % interval": between(row.get("balanced_accuracy_ci")),
-            "ECE, %": in_percent(row.get("ece")),
-            "noise floor, %": in_percent(row.get("ece_floor")),
-            "log loss": decimal(row.get("log_loss")),
-        }
+        yield {"dataset": name, "items": f"{n:,}", **measured_cells(row)}
 
 
 LEARNED = (
@@ -156,16 +152,39 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
     says = [_how(material)]
     parts: list[DataTable | Picture] = []
     if material.model is not None:
-        says += list(_prior_of_model(material.model))
-        rows = list(_training(material.model))
-        parts += [DataTable("The training datasets, each by what the others tell", rows)] if rows else []
+        prior = material.model.prior
+        of = "a dataset not known" if material.model.target is None else material.model.target
+        interval = between([prior.low, prior.high])
+        says.append(f"Expected of {of}: {in_percent(prior.estimate)} % consistent (90 % interval {interval}).")
+        if isinstance(material.model.prior_rule, LearnedPrior):
+            rows = []
+            for name, one in material.model.left_out.items():
+                n = one.ones + one.zeros
+                told = in_percent(float(n @ expit(one.score) / n.sum()))
+                rows.append({"dataset": name, "consistent, %": in_percent(one.prior), "told without it, %": told})
+            parts += [DataTable("The training datasets, each by what the others tell", rows)] if rows else []
     if not priors:
         return Chapter("prior", PRIOR_TITLE, ["This run kept no share."] if material.runs else says, parts)
-    shares = _labeled_shares(material)
-    table = DataTable(PRIOR_CAPTION, list(_rows(priors, shares)))
-    shown = list(priors.items())[:MOST_DRAWN][::-1]
-    lines = [IntervalRow(name[:LONGEST], prior.estimate, [prior.low, prior.high]) for name, prior in shown]
-    figure = draw_intervals(lines, xlabel="share of consistent items, 90 % interval")
+    assert material.scored is not None  # its priors are there
+    votes = material.scored.votes
+    labels = {name: votes.labels[rows] for name, rows in evaluate.dataset_rows(votes)}
+    shares = {name: float(y[y >= 0].mean()) for name, y in labels.items() if (y >= 0).any()}
+    table = DataTable(
+        PRIOR_CAPTION,
+        [
+            {
+                "dataset": name,
+                "estimated, %": in_percent(prior.estimate),
+                "90 % interval": between([prior.low, prior.high]),
+                "of the labeled items, %": in_percent(shares.get(name)),
+                "remark": prior.warning or "",
+            }
+            for name, prior in priors.items()
+        ],
+    )
+    drawn = list(priors.items())[:MOST_DRAWN][::-1]
+    lines = [evaluate.IntervalRow(name[:LONGEST], prior.estimate, [prior.low, prior.high]) for name, prior in drawn]
+    figure = evaluate.draw_intervals(lines, xlabel="share of consistent items, 90 % interval")
     return Chapter(
         "prior",
         PRIOR_TITLE,
@@ -187,44 +206,10 @@ def _how(material: ReportMaterial) -> str:
     return LEARNED if isinstance(material.model.prior_rule, LearnedPrior) else FIXED
 
 
-def _prior_of_model(model: Model) -> Iterator[str]:
-    prior = model.prior
-    of = "a dataset not known" if model.target is None else model.target
-    yield (
-        f"Expected of {of}: {in_percent(prior.estimate)} % consistent "
-        f"(90 % interval {between([prior.low, prior.high])})."
-    )
-
-
-def _training(model: Model) -> Iterator[dict[str, str]]:
-    if isinstance(model.prior_rule, LearnedPrior):
-        for name, one in model.left_out.items():
-            told = float((one.ones + one.zeros) @ expit(one.score) / (one.ones + one.zeros).sum())
-            yield {"dataset": name, "consistent, %": in_percent(one.prior), "told without it, %": in_percent(told)}
-
-
-def _labeled_shares(material: ReportMaterial) -> dict[str, float]:
-    assert material.scored is not None  # the caller's branch
-    votes = material.scored.votes
-    known = {name: votes.labels[rows] for name, rows in evaluate.dataset_rows(votes)}
-    return {name: float((y == 1).sum() / (y >= 0).sum()) for name, y in known.items() if (y >= 0).any()}
-
-
-def _rows(priors: dict[str, PriorEstimate], shares: dict[str, float]) -> Iterator[dict[str, str]]:
-    for name, prior in priors.items():
-        yield {
-            "dataset": name,
-            "estimated, %": in_percent(prior.estimate),
-            "90 % interval": between([prior.low, prior.high]),
-            "of the labeled items, %": in_percent(shares.get(name)),
-            "remark": prior.warning or "",
-        }
-
-
 COMPARED = "Differences of the shares of consistent items, by pair of systems"
 
 
-def compare_chapter(found: SystemComparison) -> Chapter:
+def compare_chapter(found: evaluate.SystemComparison) -> Chapter:
     """Return the chapter on systems that are compared."""
     interval = f"{100 * found.level:g} % interval"
     systems = [
@@ -246,8 +231,8 @@ def compare_chapter(found: SystemComparison) -> Chapter:
             "pair": f"{one.first} - {one.second}",
             "difference, points": in_percent(one.difference),
             interval: between([one.low, one.high]),
-            "p": decimal(one.p_value),
-            "p of all (Holm)": decimal(one.p_holm),
+            "p": shown(one.p_value, ".3f"),
+            "p of all (Holm)": shown(one.p_holm, ".3f"),
             needed: "no number does" if one.labels_to_tell is None else f"{one.labels_to_tell:,}",
         }
         for one in found.pairs
@@ -279,7 +264,13 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
         "Each item counts once here, also where datasets differ in size; the table by dataset shows them apart. ECE "
         "has a noise floor: with so many items, a perfect P would show that much by chance."
     ]
-    rows = list(_reliability_by_dataset(scored, material.n_bins))
+    rows = []
+    for name, at, *eces in ece_by_dataset(scored, material.n_bins):
+        row = {"dataset": name, "labels": f"{len(at):,}"}
+        for when, ece, p in zip(("before", "after"), eces, (scored.before, scored.p), strict=True):
+            floor = ece_noise_floor(few_values(p[at]), n_bins=material.n_bins, n_draws=0).mean
+            row |= {when: in_percent(ece), f"floor {when}": in_percent(floor)}
+        rows.append(row)
     parts: list[DataTable | Picture] = [
         DataTable("Calibration error (ECE) by dataset, in percent", rows),
         Picture(inline_svg(figure, "reliability", RELIABILITY_CAPTION), RELIABILITY_CAPTION, tables),
@@ -300,15 +291,6 @@ def _bins(y: Labels, p: Floats, name: str, n_bins: int) -> DataTable:
         for i in np.flatnonzero(bins.count)
     ]
     return DataTable(f"{name.capitalize()} calibration", rows)
-
-
-def _reliability_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[dict[str, str]]:
-    for name, rows, before, after in ece_by_dataset(scored, n_bins):
-        row = {"dataset": name, "labels": f"{len(rows):,}"}
-        for when, ece, p in (("before", before, scored.before), ("after", after, scored.p)):
-            floor = ece_noise_floor(few_values(p[rows]), n_bins=n_bins, n_draws=0).mean
-            row |= {when: in_percent(ece), f"floor {when}": in_percent(floor)}
-        yield row
 
 
 TRUST_TITLE = "Drift and canary"
@@ -334,15 +316,15 @@ def watch_chapter(watch: Watch) -> Chapter:
     return Chapter("watch", TRUST_TITLE, says, parts)
 
 
-def _drift(found: DriftReport) -> Iterator[DataTable]:
+def _drift(found: evaluate.DriftReport) -> Iterator[DataTable]:
     """Yield the statistics that moved, and on demand all others."""
     for moved, caption in ((True, "Moved beyond chance"), (False, "Not moved beyond chance")):
         rows = [
             {
                 "judge": row.judge,
                 "statistic": STATISTICS[row.statistic],
-                "now": decimal(None if np.isnan(row.now) else row.now),
-                "expected": f"{row.low:.3f} to {row.high:.3f}",
+                "now": shown(row.now, ".3f"),
+                "expected": shown([row.low, row.high], ".3f"),
                 "p": f"{row.p:.2g}",
             }
             for row in found.statistics
@@ -363,3 +345,201 @@ def _canary(name: str, found: Canary | str) -> dict[str, str]:
         "expected, %": in_percent(found.expected),
         "p": f"{found.p_value:.2g}",
     }
+
+
+PANEL_TITLE = "The panel"
+
+MOST_WHOLE = 12
+"""Judges of which the report also drops one after the other: the panels to fit grow with their square."""
+
+MOST_JUDGES = 40
+MOST_PAIRS = 200
+MOST_WORST = 5
+"""Disagreements of each judge in a table; the item browser has all."""
+
+LONGEST_JUDGE = 32
+N_BOOT = 500
+
+ADDED = "What each judge adds: the log loss of the panel without it, less that of the whole, over datasets left out"
+ERRORS = (
+    "Correlation of the judges' errors: 1 errs on the same items, 0 on unrelated ones; empty where two err together on "
+    f"fewer than {evaluate.FEWEST_JOINT_ERRORS} items"
+)
+
+HELD_OUT = (
+    "The panel's balanced accuracy by the model of `deep fit`, less that of the best judge, each part of the data held "
+    "out from the fit and from the choice of that judge"
+)
+UNMEASURED = (
+    "What each judge adds was not measured: it takes labels 1 and 0 of one dataset, which is cut into folds, or of "
+    "three and more."
+)
+
+Parts = list[DataTable | Picture]
+
+
+def panel_chapter(material: ReportMaterial) -> Chapter:
+    """Return the chapter."""
+    scored = material.scored
+    if scored is not None and not material.is_own_decision:
+        return Chapter("panel", PANEL_TITLE, *_of_card(_card(material, scored.votes), scored.votes))
+    if material.runs:
+        return Chapter("panel", PANEL_TITLE, *_of_run(material.runs[0]))
+    if material.model is not None:
+        names = ", ".join(short_names(material.model.voter_names).values())
+        return Chapter("panel", PANEL_TITLE, [f"Judges of the model: {names}. Give votes to see them at work."])
+    return Chapter("panel", PANEL_TITLE, ["There are no votes of judges."])
+
+
+def _card(material: ReportMaterial, votes: VoteMatrix) -> evaluate.PanelCard:
+    usage = read_usage(material.tables, votes)
+    whole = votes.shape[1] <= MOST_WHOLE
+    return evaluate.panel_card(
+        votes,
+        material.people,
+        failures=material.failures,
+        usage=usage,
+        limit=MOST_WORST,
+        n_boot=N_BOOT,
+        worth=whole,
+        by_dataset=False,
+    )
+
+
+def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
+    says, parts = list(_people(card)), _tables(card)
+    if card.error_correlation is not None and len(card.judges) > 1:
+        says.append(evaluate.effective_words(len(card.judges), card.effective_votes))
+        parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
+    said, added = _added(card, votes)
+    return [*says, *evaluate.cost_words(card), *said], [*parts, *added]
+
+
+def _people(card: evaluate.PanelCard) -> Iterator[str]:
+    yield evaluate.people_words(card)
+    if card.n_labeled:
+        by = "item" if card.n_documents is None else "document"
+        yield (
+            f"Intervals of rates are 95 %, clustered by {by}. TPR is the share of consistent items that a judge calls "
+            "consistent, TNR that of inconsistent ones that it calls so; leniency is how much more often than people "
+            "it says consistent. Kappa falls as the base rate nears 0 or 1, though a judge errs no more often."
+        )
+
+
+def _tables(card: evaluate.PanelCard) -> Parts:
+    agreement = [
+        {
+            "measure": row["name"],
+            "items": f"{row['items']:,}",
+            "value": shown(row["value"]),
+            "95 % interval": shown([row["low"], row["high"]], ".2f"),
+        }
+        for row in card.people_agreement
+    ]
+    by_person = [
+        {"judge": each.judge, **{name: shown(kappa) for name, kappa in each.by_person.items()}}
+        for each in card.judges
+        if each.by_person
+    ]
+    worst = [
+        {
+            "judge": each.judge,
+            "item": row["item_id"],
+            "dataset": row["dataset"],
+            "vote": str(row["vote"]),
+            "label": str(row["label"]),
+            "severity": shown(row["severity"]),
+        }
+        for each in card.judges
+        for row in each.disagreements
+    ]
+    doubtful = [
+        {
+            "item": row["item_id"],
+            "dataset": row["dataset"],
+            "label": str(row["label"]),
+            "votes against": f"{row['against']} of {row['votes']}",
+        }
+        for row in card.doubtful_labels
+    ]
+    tables = [
+        DataTable("People among themselves", agreement),
+        DataTable("Each judge, the best first (accuracy: balanced; adds: to the log loss)", evaluate.judge_rows(card)),
+        *evaluate.card_tables(card),
+        DataTable("Kappa of each judge with each person", by_person, folded=True),
+        DataTable("Disagreements of each judge with people, the worst first", worst, folded=True),
+        DataTable("Labels that most judges are against", doubtful, folded=True),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
+    """Return the worth of each judge and of the panel, in sentences and a table."""
+    if card.worth is None:
+        return _values_alone(card, votes)
+    found = card.worth
+    gain = f"{in_percent(found.gain, '+')} points (90 % interval {in_percent(found.gain_ci, '+')})"
+    best = short_names(each.judge for each in card.judges)[found.best_judge]
+    says = [f"{HELD_OUT}: {gain}. The best on all parts is {best}."]
+    if found.one_judge:
+        says.append(f"For decisions alone one judge, {best}, would do.")
+    rows = [row | {"verdict": "keep" if row["judge"] in found.keep else "drop"} for row in _values(found.value)]
+    return says, [DataTable(ADDED, rows)]
+
+
+def _values_alone(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
+    """Return the worth of each judge, where dropping one after the other takes too long."""
+    if not card.n_labeled:
+        return ["What each judge adds was not measured: no item is labeled."], []
+    if len(card.judges) <= MOST_WHOLE:
+        return [f"What each judge adds was not measured. {card.worth_missing}"], []
+    try:
+        training = training_set(votes.rows(votes.labels >= 0), RECIPES["deep"])
+        rows = list(_values(evaluate.judge_values(training)))
+    except InputError:
+        return [UNMEASURED], []
+    return ["Which judges to keep: `deep panel` drops one after the other."], [DataTable(ADDED, rows)]
+
+
+def _values(value: dict[str, tuple[float, float, float]]) -> Iterator[dict[str, str]]:
+    for name, (rise, low, high) in sorted(value.items(), key=lambda item: -item[1][0]):
+        yield {"judge": name, "log loss without it": f"{rise:+.4f}", "90 % interval": shown([low, high], "+.4f")}
+
+
+def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
+    """Return the voters of a run that kept no votes, as its results describe them."""
+    says = [f"On the rows that were trained on where {run['test']} was held out."]
+    if run["effective_votes"] is not None:
+        says.append(evaluate.effective_words(len(run["voters"]), run["effective_votes"]))
+    heads = {"coverage": "coverage, %", "polarity": "calls consistent, %", "tpr": "TPR, %", "tnr": "TNR, %"}
+    rows = [
+        {"judge": voter["name"], **{head: in_percent(voter.get(key)) for key, head in heads.items()}}
+        for voter in run["voters"]
+    ]
+    names = [voter["name"] for voter in run["voters"]]
+    return says, [DataTable("Each judge", rows), _correlation(names, run["error_correlation"])]
+
+
+def _correlation(
+    names: Sequence[str], values: npt.ArrayLike, joint: npt.ArrayLike | None = None
+) -> DataTable | Picture:
+    """Return the correlations of errors by pair, the most alike first; of two judges that seldom err together none."""
+    known, short = np.array(values, dtype=np.float64), list(short_names(names).values())
+    counts = None if joint is None else np.asarray(joint)
+    if counts is not None:
+        known[(counts < evaluate.FEWEST_JOINT_ERRORS) & ~np.eye(len(known), dtype=bool)] = np.nan
+    first, second = np.tril_indices(len(names), -1)
+    order = np.argsort(-np.nan_to_num(known[first, second], nan=-2.0), kind="stable")[:MOST_PAIRS]
+    rows = [
+        {
+            "judges": f"{short[i]} and {short[j]}",
+            "correlation": shown(known[i, j]),
+            "joint errors": "" if counts is None else f"{counts[i, j]:,}",
+        }
+        for i, j in zip(second[order], first[order], strict=True)
+    ]
+    table = DataTable(ERRORS, rows, folded=True)
+    if len(names) > MOST_JUDGES:
+        return table
+    figure = evaluate.draw_error_correlation([shortened(name, LONGEST_JUDGE) for name in short], known)
+    return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])

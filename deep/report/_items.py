@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from deep._util.checks import Floats, Positions
 from deep._util.files import JsonObject
-from deep.datasets import FoundTexts, Item, JudgmentDetail, Passage, read_item_reasons, read_judgments, read_texts
+from deep.datasets import FoundTexts, Item, Passage, read_item_reasons, read_judgments, read_texts
 from deep.records import ABSTAIN, Example
 from deep.report._sources import ReportMaterial, ScoredVotes, vote_share
 
@@ -53,7 +52,8 @@ def order_of(scored: ScoredVotes) -> Positions:
     n = len(scored.p)
     shuffled = np.random.default_rng(0).permutation(n)
     telling = [_largest(disagreement(scored), shuffled), _largest(contradiction(scored), shuffled)]
-    strata = _strata(scored)[shuffled]
+    _, dataset = np.unique(scored.votes.datasets.astype(str), return_inverse=True)
+    strata = (dataset * 6 + (scored.votes.labels + 1) * 2 + scored.decided)[shuffled]
     by_stratum = np.argsort(strata, kind="stable")
     _, size = np.unique(strata, return_counts=True)
     share = np.empty(n)
@@ -70,17 +70,13 @@ def _largest(values: Floats, shuffled: Positions) -> Positions:
     return order[values[order] > 0]
 
 
-def _strata(scored: ScoredVotes) -> Positions:
-    _, dataset = np.unique(scored.votes.datasets.astype(str), return_inverse=True)
-    return np.asarray(dataset * 6 + (scored.votes.labels + 1) * 2 + scored.decided, dtype=np.intp)
-
-
 def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
     """Return the items as columns of JSON values: ids, datasets, labels, P with its bounds, and votes as a string."""
     votes = scored.votes.rows(rows)
     names = list(votes.dataset_names)
     at = {name: i for i, name in enumerate(names)}
     voted = (votes.votes != ABSTAIN).any(axis=1)
+    marks = np.array(["-", "0", "1"])[votes.votes + 1]  # a character a judge, - where there is no vote
     return {
         "voters": list(votes.voter_names),
         "datasets": names,
@@ -94,7 +90,7 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
         "sure": scored.sure[rows].astype(int).tolist(),
         "limit": _rounded(scored.threshold[rows]),
         "split": _rounded(disagreement(scored)[rows]),
-        "votes": list(_marks(votes.votes)),
+        "votes": ["".join(row) for row in marks.tolist()],
     }
 
 
@@ -105,12 +101,6 @@ def _rounded(values: Floats) -> list[float | None]:
 def _chances(values: Floats) -> list[float | None]:
     """Return probabilities that rounding makes neither 0 nor 1."""
     return _rounded(np.clip(values, CERTAIN, 1 - CERTAIN))
-
-
-def _marks(votes: npt.NDArray[np.int8]) -> Iterator[str]:
-    """Yield a character a judge: 1, 0, or - where there is no vote."""
-    signs = np.array(["-", "0", "1"])[votes + 1]
-    yield from ("".join(row) for row in signs.tolist())
 
 
 MOST_BYTES = 1_500_000
@@ -205,7 +195,9 @@ def items_with_texts(
     assert scored is not None  # the caller's branch
     rows = order[:MOST_ITEMS]
     keys = [(str(scored.votes.datasets[row]), str(scored.votes.example_ids[row])) for row in rows]
-    found = _found(material.tables, keys, choice)
+    found = FoundTexts()
+    if choice.wanted and (material.tables or choice.examples):
+        found = read_texts(material.tables, keys, examples=choice.examples, columns=choice.columns)
     names = scored.votes.voter_names
     said = said_by_judges(material.tables, keys, names, found.examples) if choice.wanted else {}
     texts = TextColumns()
@@ -215,12 +207,6 @@ def items_with_texts(
     rows = rows[: len(texts.claim)]
     columns = item_columns(scored, rows) | texts.values()
     return rows, columns, list(_sentences(texts, found, choice))
-
-
-def _found(tables: Sequence[str], keys: Sequence[Item], choice: TextChoice) -> FoundTexts:
-    if not choice.wanted or not (tables or choice.examples):
-        return FoundTexts()
-    return read_texts(tables, keys, examples=choice.examples, columns=choice.columns)
 
 
 def _sentences(texts: TextColumns, found: FoundTexts, choice: TextChoice) -> Iterator[str]:
@@ -257,19 +243,15 @@ def said_by_judges(
     said: dict[Item, dict[str, JsonObject]] = {}
     for detail in read_judgments(tables, items=keys):
         key = detail.dataset, detail.item_id
-        entry = _entry(detail, examples.get(key))
+        rationale = {"rationale": _cut(detail.rationale)} if detail.rationale else {}
+        passages = [_passage(passage, examples.get(key)) for passage in detail.passages]
+        entry = {**rationale, **({"passages": passages} if passages else {})}
         if entry and detail.voter in at:
             said.setdefault(key, {})[at[detail.voter]] = entry
     for key, voter, reason in read_item_reasons(tables, items=keys):
         if voter in at:
             said.setdefault(key, {}).setdefault(at[voter], {})["reason"] = reason
     return said
-
-
-def _entry(detail: JudgmentDetail, example: Example | None) -> JsonObject:
-    rationale = {"rationale": _cut(detail.rationale)} if detail.rationale else {}
-    passages = [_passage(passage, example) for passage in detail.passages]
-    return {**rationale, **({"passages": passages} if passages else {})}
 
 
 def _passage(passage: Passage, example: Example | None) -> JsonObject:

@@ -5,78 +5,24 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, cells_for_phones, draw_svg, narrowed
 from deep._util.files import read_bytes
 from deep._util.plain_cells import read_row
-from deep.evaluate import DatasetVerdict, chance, in_percent
+from deep.evaluate import MOST_SHOWN, DatasetVerdict, DataTable, chance, in_percent, shown
 from deep.exceptions import needs_extra, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-NUMBER = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
-"""A cell that is flush right."""
-
-MOST_SHOWN = 15
-"""Rows of a table that is not folded."""
-
-COUNTED = frozenset({"dataset", "item", "judge", "method", "system"})
-"""Names of a first column that say what a row is."""
-
-
-@dataclass(frozen=True)
-class DataTable:
-    """A table under its caption.
-
-    Parameters
-    ----------
-    caption : str
-    rows : sequence of mapping of str to str
-        Cells by column; one that a row lacks is empty. The first cell of a row names it.
-    folded : bool, default=False
-        Shown on demand.
-    """
-
-    caption: str
-    rows: Sequence[Mapping[str, str]]
-    folded: bool = False
-
-    @cached_property
-    def columns(self) -> list[str]:
-        """Return the names of the columns in which any row has something."""
-        return list(dict.fromkeys(name for row in self.rows for name, cell in row.items() if cell))
-
-    @property
-    def first(self) -> Sequence[Mapping[str, str]]:
-        """Return the rows that are shown without unfolding."""
-        return self.rows[:MOST_SHOWN]
-
-    @property
-    def rest(self) -> Sequence[Mapping[str, str]]:
-        """Return the other rows."""
-        return self.rows[MOST_SHOWN:]
-
-    @property
-    def rest_words(self) -> str:
-        """Return the sentence that paper has in place of the other rows."""
-        n, what = len(self.rest), self.columns[0] if self.columns[0] in COUNTED else "row"
-        return f"{n} more {what}{'s are' if n > 1 else ' is'} in the file."
-
-    @cached_property
-    def numeric(self) -> frozenset[str]:
-        """Return the columns of which every cell is a number, an interval or empty."""
-        return frozenset(name for name in self.columns if all(NUMBER.fullmatch(row.get(name, "")) for row in self.rows))
 
 
 @dataclass(frozen=True)
@@ -166,14 +112,10 @@ def page_html(page: Page) -> bytes:
     script = page_asset("parts.js") + page_asset("report.js")
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
     template, style = _environment().get_template("report.html.jinja"), page_asset("report.css")
-    text = template.render(page=page, style=style, script=script, digest=digest, data=_data(page.items))
+    data = json.dumps(page.items, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    data = data.replace("<", "\\u003c")  # nothing in it can end a script element
+    text = template.render(page=page, style=style, script=script, digest=digest, data=data)
     return text.encode("utf-8", "replace")
-
-
-def _data(items: Mapping[str, object]) -> str:
-    """Return JSON in which nothing can end a script element."""
-    text = json.dumps(items, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
 
 
 def page_asset(name: str) -> str:
@@ -212,11 +154,6 @@ def _coded(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"(?<=\d) %", "\u00a0%", escape(printable(text))))
 
 
-def decimal(value: float | None, digits: int = 3) -> str:
-    """Return a number with so many decimals; nothing for None."""
-    return "" if value is None else f"{value:.{digits}f}"
-
-
 def between(bounds: Iterable[float] | None) -> str:
     """Return an interval of shares in percent; nothing for None, nor for one of no width, which says nothing.
 
@@ -226,7 +163,18 @@ def between(bounds: Iterable[float] | None) -> str:
     ('66.7 to 74.3', '')
     """
     ends = [] if bounds is None else list(bounds)
-    return " to ".join(in_percent(bound) for bound in ends) if len(set(ends)) > 1 else ""
+    return in_percent(ends) if len(set(ends)) > 1 else ""
+
+
+def measured_cells(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the cells of a row of tables of metrics, of a dataset or a mean."""
+    return {
+        "balanced accuracy, %": in_percent(row.get("balanced_accuracy")),
+        "95 % interval": between(row.get("balanced_accuracy_ci")),
+        "ECE, %": in_percent(row.get("ece")),
+        "noise floor, %": in_percent(row.get("ece_floor")),
+        "log loss": shown(row.get("log_loss"), ".3f"),
+    }
 
 
 COLORS = {
@@ -269,10 +217,10 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
 
 def _panels(figure: "Figure", cells: "Sequence[Sequence[Axes]]", name: str, label: str) -> Iterator[str]:
     """Yield the markup of each cell of a figure."""
-    for number, shown in enumerate(cells):
+    for number, cell in enumerate(cells):
         for axes in figure.axes:
-            axes.set_visible(axes in shown)
-        yield _markup(figure, f"{name}-{number}", f"{label}: {shown[0].get_title()}")
+            axes.set_visible(axes in cell)
+        yield _markup(figure, f"{name}-{number}", f"{label}: {cell[0].get_title()}")
 
 
 def _markup(figure: "Figure", name: str, label: str) -> str:
@@ -359,8 +307,13 @@ def _picture(path: Path) -> Picture:
     caption = caption[:1].upper() + caption[1:]
     image = f'<picture>{narrow}<img src="{_embedded(path)}" alt="{escape(caption)}"></picture>'
     table = path.with_suffix(".csv")
-    tables = [_table(table)] if table.is_file() else []
-    return Picture(image, caption, tables)
+    if not table.is_file():
+        return Picture(image, caption)
+    import pandas as pd
+
+    frame = pd.read_csv(table, dtype=str, keep_default_na=False, nrows=MOST_ROWS)
+    cells = [{str(name): _rounded(str(value)) for name, value in row.items()} for row in frame.to_dict("records")]
+    return Picture(image, caption, [DataTable(table.stem, [read_row(row) for row in cells])])
 
 
 def _embedded(path: Path) -> str:
@@ -371,11 +324,3 @@ def _rounded(cell: str) -> str:
     """Return a cell with numbers that a person reads; two in brackets are an interval."""
     short = DIGITS.sub(lambda found: f"{float(found[0]):.4g}", cell)
     return re.sub(r"^\[([^,\]]+), ([^,\]]+)\]$", r"\1 to \2", short)
-
-
-def _table(path: Path) -> DataTable:
-    import pandas as pd
-
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=MOST_ROWS)
-    cells = [{str(name): _rounded(str(value)) for name, value in row.items()} for row in frame.to_dict("records")]
-    return DataTable(path.stem, [read_row(row) for row in cells])

@@ -211,9 +211,9 @@ def score_by_votes(votes: VoteMatrix) -> ScoredVotes:
     except InputError:
         unknown = np.full(len(share), np.nan)
         called, half = share >= 0.5, np.full(len(share), 0.5)
-        return ScoredVotes(
-            votes, _added(votes.votes), unknown, unknown, share, called, np.zeros_like(called), half, BY_SHARE
-        )
+        one = np.ones((len(share), 1), dtype=np.int8)
+        added = vote_share(np.hstack([votes.votes, one, 1 - one]))  # one vote more on each side: rule of succession
+        return ScoredVotes(votes, added, unknown, unknown, share, called, np.zeros_like(called), half, BY_SHARE)
     return replace(score_by(model, votes), before=share, how=BY_VOTES)
 
 
@@ -223,12 +223,6 @@ def vote_share(votes: npt.NDArray[np.int8]) -> Floats:
     yes = (votes == 1).sum(axis=1)
     share: Floats = np.divide(yes, cast, out=np.full(len(votes), 0.5), where=cast > 0)
     return share
-
-
-def _added(votes: npt.NDArray[np.int8]) -> Floats:
-    """Return the share of the votes that say consistent with one more vote on each side (rule of succession)."""
-    both = np.ones((len(votes), 1), dtype=np.int8)
-    return vote_share(np.hstack([votes, both, 1 - both]))
 
 
 MOST_DISTINCT = 5000
@@ -435,7 +429,9 @@ def _of_votes(tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
 
 def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, known: Known) -> ReportMaterial:
     model = load(path)
-    material = ReportMaterial(f"Model: {path.name}", model=model, path=str(path), simulated=_is_simulated(model.report))
+    provenance = model.report.get("provenance")
+    simulated = isinstance(provenance, dict) and provenance.get("votes") == SIMULATED
+    material = ReportMaterial(f"Model: {path.name}", model=model, path=str(path), simulated=simulated)
     if not tables:
         return material
     votes, people = _labeled(evaluate.votes_for(model, tables), labels)
@@ -443,11 +439,6 @@ def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, known: Know
     scored, failures = score_by(model, votes, known.prior, soft), tuple(read_reasons(tables, votes))
     material = replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people)
     return replace(material, soft=soft, soft_tables=tuple(known.scores))
-
-
-def _is_simulated(report: object) -> bool:
-    provenance = report.get("provenance") if isinstance(report, dict) else None
-    return isinstance(provenance, dict) and provenance.get("votes") == SIMULATED
 
 
 def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
@@ -464,7 +455,8 @@ def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMa
     scores = folder / "scores.parquet"
     if not scores.is_file():
         return material
-    scored, people = _scored_run(scores, _run_votes(folder, tables), runs, labels)
+    given = tables or [str(path) for path in (folder / VOTES,) if path.is_file()]
+    scored, people = _scored_run(scores, read_votes(given) if given else None, runs, labels)
     failures = tuple(read_reasons(beside, scored.votes))
     return replace(material, scored=scored, people=people, failures=failures)
 
@@ -474,11 +466,6 @@ def runs_of(results: JsonObject) -> list[JsonObject]:
     runs = results.get("runs", [results])
     whole = isinstance(runs, list) and all(isinstance(run, dict) and run.keys() >= OF_A_RUN for run in runs)
     return runs if whole and runs else []
-
-
-def _run_votes(folder: Path, tables: Sequence[str]) -> VoteMatrix | None:
-    given = tables or [str(path) for path in (folder / VOTES,) if path.is_file()]
-    return read_votes(list(given)) if given else None
 
 
 def _scored_run(
@@ -497,15 +484,13 @@ def _scored_run(
         if isinstance(error, InputError):
             raise
         raise InputError(f"`RUN` must hold the scores that deep wrote. Got {error} in {str(path)!r}.") from None
-    found = {run["test"]: _prior_of(run["recommended"]) for run in runs if "prior" in run["recommended"]}
-    priors = {name: prior for name, prior in found.items() if prior.low < prior.high}  # else nothing was estimated
+    found = {run["test"]: run["recommended"]["prior"] for run in runs if "prior" in run["recommended"]}
+    priors = {
+        name: PriorEstimate(prior["estimate"], prior["interval"][0], prior["interval"][1], prior["warning"])
+        for name, prior in found.items()
+        if prior["interval"][0] < prior["interval"][1]  # else nothing was estimated
+    }
     return ScoredVotes(matrix, **scores, decided=decided, sure=sure, how=BY_RUN, priors=priors), people
-
-
-def _prior_of(recommended: JsonObject) -> PriorEstimate:
-    prior = recommended["prior"]
-    low, high = prior["interval"]
-    return PriorEstimate(prior["estimate"], low, high, prior["warning"])
 
 
 def _within(frame: "pd.DataFrame", column: str, path: Path, low: float = 0.0) -> Floats:

@@ -1,24 +1,21 @@
 """The methods that a report compares, and its verdict: suspect claims, whether P holds here, and what to do next."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from shlex import quote
 
 import numpy as np
 
 from deep import evaluate
-from deep._util.checks import Labels, Mask, Texts
 from deep._util.files import JsonObject
 from deep._util.names import short_names, shortened
-from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
-from deep.evaluate import in_percent
+from deep.evaluate import DataTable, MeasuredMethod, in_percent
 from deep.exceptions import InputError
 from deep.model import SIGNIFICANCE, Canary, Model, canary
 from deep.records import ABSTAIN
-from deep.report._page import Chapter, DataTable, Picture, between, decimal, inline_svg
+from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
 from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vote_share
 
-LEVEL = 0.95
 N_BOOT = 2000
 MOST_METHODS = 20
 """Methods that a picture holds, so that it fits on a sheet: the best of them, and the two that are always wanted."""
@@ -26,39 +23,6 @@ MAJORITY = "majority vote"
 
 LONGEST = 48
 """Characters of a name in a picture."""
-
-
-@dataclass(frozen=True)
-class MeasuredMethod:
-    """One way to decide, measured on labeled datasets.
-
-    Parameters
-    ----------
-    name : str
-    kind : str
-        A key of :data:`deep.evaluate.COLORS`: `ours` for P(consistent).
-    by_dataset : mapping of str to dict
-        Metrics, of them `balanced_accuracy` always known.
-    """
-
-    name: str
-    kind: str
-    by_dataset: Mapping[str, JsonObject]
-
-    def mean(self, metric: str) -> float | None:
-        """Return the mean of a metric over datasets; None where one lacks it."""
-        every = [row.get(metric) for row in self.by_dataset.values()]
-        known = [float(value) for value in every if value is not None]
-        return float(np.mean(known)) if known and len(known) == len(every) else None
-
-    @property
-    def interval(self) -> list[float] | None:
-        """Return the 95 % interval of balanced accuracy: by t over datasets, of a single one its own."""
-        rows = list(self.by_dataset.values())
-        if len(rows) == 1:
-            return rows[0].get("balanced_accuracy_ci")
-        _, low, high = evaluate.mean_interval([row["balanced_accuracy"] for row in rows], LEVEL)
-        return [max(low, 0.0), min(high, 1.0)]
 
 
 def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
@@ -69,8 +33,11 @@ def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
     elif measured is not None and measured.labeled.any():
         found = _of_items(measured, material.n_bins)
     else:
-        found = [] if material.model is None else _of_model(material.model)
-    return sorted(found, key=lambda method: -(method.mean("balanced_accuracy") or 0.0))
+        left_out = {} if material.model is None else material.model.report["left_out_scores"]
+        assert isinstance(left_out, dict)  # as every fit writes it
+        by = left_out.get("datasets")
+        found = [MeasuredMethod("the model, each dataset left out", "ours", by)] if by else []
+    return sorted(found, key=lambda method: -method.accuracy)
 
 
 def ours(methods: Sequence[MeasuredMethod]) -> MeasuredMethod | None:
@@ -107,36 +74,16 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
         for name, (decided, p, kind) in decisions.items():
             # A judge is measured on what it votes on, as the table of judges ranks it.
             at = rows[votes.votes[rows, votes.voter_names.index(name)] != ABSTAIN] if kind == "train" else rows
-            labels, called = votes.labels[at], decided[at]
-            if len(np.unique(labels[labels != ABSTAIN])) < 2:
+            labels, called, known = votes.labels[at], decided[at], votes.labels[at] != ABSTAIN
+            if len(np.unique(labels[known])) < 2:
                 continue
-            if p is None:
-                row = _decision_alone(labels, called)
-            else:
-                row = evaluate.decision_metrics(labels, p[at], called, n_bins=n_bins, n_boot=N_BOOT, random_state=0)
+            own = None if p is None else p[at]
+            row = evaluate.decision_metrics(labels, own, called, n_bins=n_bins, n_boot=N_BOOT, random_state=0)
             if votes.document_ids is not None:
-                row["balanced_accuracy_ci"] = _by_document(labels, called, votes.document_ids[at])
+                of = labels[known], called[known], votes.document_ids[at][known]
+                row["balanced_accuracy_ci"] = list(evaluate.clustered_balanced_accuracy(*of, n_boot=N_BOOT))
             found[name][dataset] = row
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
-
-
-def _by_document(labels: Labels, decided: Mask, documents: Texts) -> list[float]:
-    known = labels != ABSTAIN
-    return list(evaluate.clustered_balanced_accuracy(labels[known], decided[known], documents[known], n_boot=N_BOOT))
-
-
-def _decision_alone(labels: Labels, decided: Mask) -> JsonObject:
-    """Return balanced accuracy, and its interval, of decisions without a P."""
-    y, decisions = labels[labels != ABSTAIN], decided[labels != ABSTAIN]
-    interval = bootstrap_balanced_accuracy(y, decisions, n_boot=N_BOOT, random_state=0)
-    return {"balanced_accuracy": balanced_accuracy(y, decisions), "balanced_accuracy_ci": list(interval)}
-
-
-def _of_model(model: Model) -> list[MeasuredMethod]:
-    left_out = model.report["left_out_scores"]
-    assert isinstance(left_out, dict)  # as every fit writes it
-    by_dataset = left_out["datasets"]
-    return [MeasuredMethod("the model, each dataset left out", "ours", by_dataset)] if by_dataset else []
 
 
 def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = False) -> Chapter:
@@ -147,36 +94,18 @@ def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = Fals
     wanted = [i < MOST_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
     shown = [method for method, is_wanted in zip(methods, wanted, strict=True) if is_wanted][::-1]
     rows = [
-        evaluate.IntervalRow(
-            shortened(m.name, LONGEST), m.mean("balanced_accuracy") or 0.0, m.interval, evaluate.COLORS[m.kind]
-        )
-        for m in shown
+        evaluate.IntervalRow(shortened(m.name, LONGEST), m.accuracy, m.interval, evaluate.COLORS[m.kind]) for m in shown
     ]
-    over = _over(methods[0])
+    names = list(methods[0].by_dataset)
+    over = f"mean over {len(names)} datasets" if len(names) > 1 else f"on {names[0]}"
     caption = f"Balanced accuracy with its 95 % interval, {over}"
     figure = evaluate.draw_intervals(rows, xlabel="balanced accuracy, 95 % interval")
-    table = DataTable(caption, [_row(method) for method in methods])
+    table = DataTable(caption, [{"method": method.name, **measured_cells(method.row())} for method in methods])
     says = ["Red: what this report is about. A judge is measured on the items that it votes on."]
     if len(methods) > len(shown):
         says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
     parts = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
-
-
-def _over(method: MeasuredMethod) -> str:
-    names = list(method.by_dataset)
-    return f"mean over {len(names)} datasets" if len(names) > 1 else f"on {names[0]}"
-
-
-def _row(method: MeasuredMethod) -> dict[str, str]:
-    return {
-        "method": method.name,
-        "balanced accuracy, %": in_percent(method.mean("balanced_accuracy")),
-        "95 % interval": between(method.interval),
-        "ECE, %": in_percent(method.mean("ece")),
-        "noise floor, %": in_percent(method.mean("ece_floor")),
-        "log loss": decimal(method.mean("log_loss")),
-    }
 
 
 N_BARS = 20
@@ -239,14 +168,19 @@ def verdict_of(
     then, command = _next(material, badges, n_labels)
     learned = bool(scored.labeled.any())  # where no label counts, but there are some, the model has seen them
     elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned))
+    n, k, sets = len(scored.p), votes.shape[1], len(votes.dataset_names)
+    by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
+    labels = f"{int(scored.labeled.sum()):,} labels" if learned else "NO LABELS here"
     says = (
-        _judged(material, scored),
+        f"{n:,} claims of {sets} dataset{'s' * (sets > 1)}{by}; {labels}.",
         evaluate.suspect_words(tally, labeled=learned),
         evaluate.trust_words(badges, n_labels, learned=learned),
         then,
         command,
     )
-    return evaluate.DatasetVerdict(*says, badges, _share(scored), elsewhere, tally)
+    priors = list(scored.priors.values())
+    share = (priors[0].estimate, priors[0].low, priors[0].high) if len(priors) == 1 else None
+    return evaluate.DatasetVerdict(*says, badges, share, elsewhere, tally)
 
 
 SPREAD = "How the P of these claims lie, by what they are called"
@@ -265,14 +199,6 @@ def spread_picture(scored: ScoredVotes) -> Picture:
     return Picture(inline_svg(evaluate.draw_spread(counts), "spread", SPREAD), SPREAD, [DataTable(SPREAD, rows)])
 
 
-def _judged(material: ReportMaterial, scored: ScoredVotes) -> str:
-    n, k, labels = len(scored.p), scored.votes.shape[1], int(scored.labeled.sum())
-    sets = len(scored.votes.dataset_names)
-    by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
-    known = f"{labels:,} labels" if labels else "NO LABELS here"
-    return f"{n:,} claims of {sets} dataset{'s' * (sets > 1)}{by}; {known}."
-
-
 def _badges(
     material: ReportMaterial, methods: Sequence[MeasuredMethod], watch: Watch, n_labels: int
 ) -> Iterator[evaluate.Badge]:
@@ -285,35 +211,19 @@ def _badges(
         yield evaluate.canary_badge(worst.n_labels, worst.p_value, alpha)
     method = ours(methods)
     if n_labels and method is not None:
-        yield from evaluate.badges_of(_measured(material, method, methods))
+        judges = set(() if material.scored is None else material.scored.votes.voter_names)
+        single = [other for other in methods if other.kind == "judge" or other.name in judges]
+        best = max(single, key=lambda other: other.accuracy, default=None)
+        if best is not None:
+            best = replace(best, name=short_names(other.name for other in single)[best.name])
+        ece_before, measured = None, material.measured
+        if measured is not None and (material.model is not None or material.runs):  # else P is no calibrated score
+            ece_before = float(np.mean([before for _, _, before, _ in ece_by_dataset(measured, material.n_bins)]))
+        yield from evaluate.badges_of(method, best, ece_before)
     if isinstance(watch.drift, evaluate.DriftReport) and not watch.drift.is_training:
         yield evaluate.drift_badge(watch.drift.moved, watch.drift.not_tested())
     if material.simulated:
         yield evaluate.SIMULATED_BADGE
-
-
-def _measured(material: ReportMaterial, method: MeasuredMethod, methods: Sequence[MeasuredMethod]) -> evaluate.Measured:
-    judges = set(() if material.scored is None else material.scored.votes.voter_names)
-    single = [other for other in methods if other.kind == "judge" or other.name in judges]
-    best = max(single, key=lambda other: other.mean("balanced_accuracy") or 0.0, default=None)
-    return evaluate.Measured(
-        method.mean("balanced_accuracy") or 0.0,
-        method.mean("log_loss"),
-        method.mean("ece"),
-        method.mean("ece_floor_95"),
-        _ece_before(material),
-        None if best is None else short_names([other.name for other in single])[best.name],
-        None if best is None else best.mean("balanced_accuracy"),
-        method.interval,
-    )
-
-
-def _share(scored: ScoredVotes) -> tuple[float, float, float] | None:
-    """Return the share of consistent items with its bounds, of one dataset."""
-    if len(scored.priors) != 1:
-        return None
-    (prior,) = scored.priors.values()
-    return prior.estimate, prior.low, prior.high
 
 
 def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[str]:
@@ -328,17 +238,9 @@ def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[
         f"On {n} {known} dataset{'s' * (n > 1)}, with labels, {parts} left out in turn: balanced accuracy "
         f"{in_percent(method.mean('balanced_accuracy'))} %"
         + (f" (95 % interval {interval})" if interval else "")
-        + ("" if loss is None else f", log loss {decimal(loss)} (a coin's is 0.693)")
+        + ("" if loss is None else f", log loss {loss:.3f} (a coin's is 0.693)")
         + ("." if learned else ". None of this was measured on these claims.")
     )
-
-
-def _ece_before(material: ReportMaterial) -> float | None:
-    """Return the mean ECE over datasets before calibration; None where P is no calibrated score."""
-    scored = material.measured
-    if scored is None or (material.model is None and not material.runs):
-        return None
-    return float(np.mean([before for _, _, before, _ in ece_by_dataset(scored, material.n_bins)]))
 
 
 def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: int) -> tuple[str, str]:

@@ -17,7 +17,6 @@ from deep.model import Model, VotesLike, votes_of
 from deep.report import _chapters
 from deep.report._items import TextChoice, items_with_texts, order_of, sample_sentence
 from deep.report._page import Chapter, Page, page_html, study_parts
-from deep.report._panel import panel_chapter
 from deep.report._sources import Known, LabelFiles, ReportMaterial, read_material, score_by, with_systems
 from deep.report._verdict import methods_chapter, methods_of, spread_picture, verdict_of, watch_of
 
@@ -236,7 +235,7 @@ def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
         _chapters.headline_chapter(material, methods),
         _chapters.reliability_chapter(material),
         methods_chapter(methods, elsewhere=material.is_elsewhere),
-        panel_chapter(material),
+        _chapters.panel_chapter(material),
         _chapters.prior_chapter(material),
         *([] if material.compared is None else [_chapters.compare_chapter(material.compared)]),
         _chapters.watch_chapter(watch),

@@ -191,7 +191,7 @@ def test_what_others_keep_under_that_name_stays(folder, capsys):
 
 def test_a_password_is_not_kept(folder, capsys):
     """And must be given again."""
-    from deep.console._run_file import _from_there
+    from deep.console._parser import _from_there
 
     kept = _from_there("postgresql+psycopg://me:S3CRET@host/db", folder)
     assert kept == "postgresql+psycopg://me:***@host/db"

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,22 @@ import pytest
 from scipy import stats
 
 from deep._util.figures import new_figure, save_figures
-from deep.evaluate import Row, framed, in_percent, markdown, mean_interval, null_if_nan, records, t_reach, write_table
+from deep._util.names import dollars
+from deep.evaluate import (
+    DataTable,
+    Measured,
+    Row,
+    TableCell,
+    framed,
+    in_percent,
+    markdown,
+    mean_interval,
+    null_if_nan,
+    records,
+    shown,
+    t_reach,
+    write_table,
+)
 
 FRAME = pd.DataFrame({"name": ["a|b", "c"], "share": [0.5, np.nan], "n": [1, 2]})
 
@@ -102,3 +119,65 @@ def test_a_caption_stands_in_every_figure(tmp_path: Path) -> None:
     assert [text.get_text() for text in marked.texts] == ["SIMULATED"]
     assert not plain.texts
     assert sorted(path.name for path in tmp_path.iterdir()) == ["marked.png", "marked.svg", "plain.png", "plain.svg"]
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "expected"),
+    [
+        (0.418, "z.2f", "0.42"),
+        (-0.001, "z.2f", "0.00"),
+        (0.0951, "+.1%", "+9.5"),
+        (12345, ",", "12,345"),
+        (0.0042, dollars, "$0.0042"),
+        ((0.25, 0.5), ".1%", "25.0 to 50.0"),
+        (np.array([0.25, 0.5]), ".1f", "0.2 to 0.5"),
+        ((0.25, float("nan")), ".1%", ""),
+        ([None, 0.5], ".1%", ""),
+        (None, ".1%", ""),
+        (np.float64("nan"), ".1%", ""),
+    ],
+)
+def test_a_number_or_an_interval_is_shown_or_nothing(value: object, form: object, expected: str) -> None:
+    """What is missing, and half an interval, is an empty cell and never the word nan."""
+    assert shown(value, form) == expected  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Inner(Measured):
+    """A part of a result."""
+
+    n: int
+
+
+@dataclass(frozen=True)
+class Outer(Measured):
+    """A result with all kinds of fields."""
+
+    name: str
+    tpr: Annotated[float, TableCell("TPR, %", ".1%")]
+    interval: Annotated[tuple[float, float], TableCell("95 %", ".1%")]
+    matrix: np.ndarray
+    parts: dict[str, Inner]
+    cost: Annotated[float | None, TableCell("$", dollars)] = None
+
+
+def test_a_result_is_json_and_a_row_of_cells() -> None:
+    """Null stands for NaN, and for an interval that lacks a bound, but for one element alone of an array."""
+    result = Outer("strict", 0.5, (0.25, float("nan")), np.array([[1.0, np.nan]]), {"x": Inner(3)})
+    values = {"name": "strict", "tpr": 0.5, "interval": None, "matrix": [[1.0, None]], "parts": {"x": {"n": 3}}}
+    assert result.as_dict() == values | {"cost": None}
+    assert json.loads(json.dumps(result.as_dict(), allow_nan=False)) == result.as_dict()
+    assert result.cells() == {"TPR, %": "50.0", "95 %": "", "$": ""}
+
+
+def test_a_table_leaves_out_what_is_empty_or_does_not_fit() -> None:
+    """Columns without a cell, and the last ones of a narrow terminal; two columns stay in any case."""
+    rows = [
+        {"judge": "strict", "n": "40", "empty": "", "kappa": "0.50"},
+        {"judge": "lenient", "n": "", "kappa": "0.25"},
+    ]
+    table = DataTable("Judges", rows)
+    wide = ["Judges", "  judge     n  kappa", "  strict   40   0.50", "  lenient   -   0.25"]
+    assert list(table.lines()) == wide
+    assert list(table.lines(width=19)) == ["Judges", "  judge     n", "  strict   40", "  lenient   -"]
+    assert list(table.lines(width=1)) == list(table.lines(width=19))

@@ -13,17 +13,14 @@ from deep.experiments.loo import part_lines
 from deep.experiments.loo._rivals import (
     Baseline,
     balanced_accuracies,
+    best_threshold,
     compare,
     compare_parts,
     context_baseline,
+    encoder_baselines,
     vote_baselines,
 )
-from deep.experiments.loo._thresholds import (
-    best_threshold,
-    encoder_baselines,
-    optimal_thresholds,
-    threshold_moves,
-)
+from deep.experiments.loo._run_tables import optimal_thresholds, threshold_moves
 from deep.model import Stack
 from deep.records import VoteMatrix
 from tests.model.fitted import small_votes

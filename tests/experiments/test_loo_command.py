@@ -447,15 +447,15 @@ def test_interrupt_leaves_nothing_behind(tmp_path, jobs):
 import sys
 from deep.cli import main
 from deep.ensembles import LabelModel
-from deep.experiments.loo import _tasks
+from deep.experiments.loo import _model
 LabelModel().fit([[1, 1, 1], [0, 0, 0]])
 
-def in_processes(*calls, whole=_tasks.in_processes, **options):
+def in_processes(*calls, whole=_model.in_processes, **options):
     for result in whole(*calls, **options):
         print("working", flush=True)
         yield result
 
-_tasks.in_processes = in_processes
+_model.in_processes = in_processes
 words = ["--test", "all", "--jobs", "{jobs}", "--out", "x", "--ensembler", "RandomForest", "GradientBoosting"]
 sys.exit(main(words, command="loo"))
 """

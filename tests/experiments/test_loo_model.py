@@ -40,7 +40,7 @@ CASES = {
 @pytest.fixture
 def few_ensemblers(monkeypatch):
     """Let the table hold few ensemblers where none is named: it is not what is looked at."""
-    monkeypatch.setattr("deep.experiments.loo._tasks.default_ensemblers", lambda: FEW)
+    monkeypatch.setattr("deep.experiments.loo._model.default_ensemblers", lambda: FEW)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def shared(monkeypatch):
         asked.append(options.get("targets"))
         return fit_shared(*args, **options)
 
-    monkeypatch.setattr("deep.experiments.loo._model.fit_shared", counted)
+    monkeypatch.setattr("deep.model.fit_shared", counted)
     return asked
 
 
@@ -172,7 +172,7 @@ def test_more_than_twelve_datasets_are_held_out_in_six_groups(asked):
 
 def test_where_patterns_are_many_seven_datasets_are_held_out_in_groups(monkeypatch):
     """Six are held out one by one."""
-    monkeypatch.setattr("deep.experiments.loo._model.many_patterns", lambda _votes: True)
+    monkeypatch.setattr("deep.model.many_patterns", lambda _votes: True)
     votes, options = small_votes([f"d{i}" for i in range(7)], n=4), LooOptions()
     assert held_out_together(votes, votes.dataset_names[:6], options) == [[f"d{i}"] for i in range(6)]
     assert held_out_together(votes, votes.dataset_names, options) == [["d0", "d6"], *([f"d{i}"] for i in range(1, 6))]

@@ -311,7 +311,8 @@ def test_judges_alone_are_measured_as_any_decision_is():
     whole = decision_metrics(
         votes.labels[rows], decided.astype(float), decided, n_bins=8, n_boot=N_BOOT, random_state=0
     )
-    assert found.by_dataset["y"] == {key: whole[key] for key in ("balanced_accuracy", "balanced_accuracy_ci")}
+    names = ("balanced_accuracy", "balanced_accuracy_ci", "precision", "recall")
+    assert found.by_dataset["y"] == {name: whole[name] for name in names}
     scored = replace(scored, votes=replace(votes, document_ids=np.char.add("d", (np.arange(80) // 2).astype(str))))
     found = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
     labeled = rows & (votes.labels != -1)

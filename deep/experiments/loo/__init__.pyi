@@ -1,13 +1,16 @@
 from ._command import add_arguments as add_arguments
 from ._command import run as run
+from ._model import LooOptions as LooOptions
 from ._rivals import Baseline as Baseline
 from ._rivals import PublishedBaseline as PublishedBaseline
 from ._rivals import TestCells as TestCells
 from ._rivals import balanced_accuracies as balanced_accuracies
+from ._rivals import best_threshold as best_threshold
 from ._rivals import compare as compare
 from ._rivals import compare_parts as compare_parts
 from ._rivals import context_baseline as context_baseline
 from ._rivals import context_member as context_member
+from ._rivals import encoder_baselines as encoder_baselines
 from ._rivals import ensemble_votes as ensemble_votes
 from ._rivals import published_baselines as published_baselines
 from ._rivals import published_rows as published_rows
@@ -25,6 +28,3 @@ from ._run_tables import write_named as write_named
 from ._run_tables import write_tables as write_tables
 from ._show import aligned as aligned
 from ._show import part_lines as part_lines
-from ._tasks import LooOptions as LooOptions
-from ._thresholds import best_threshold as best_threshold
-from ._thresholds import encoder_baselines as encoder_baselines

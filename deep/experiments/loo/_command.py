@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,8 @@ from deep.experiments import loo
 
 if TYPE_CHECKING:
     from deep.experiments.loo._few_datasets import StudyPanel
-    from deep.experiments.loo._tasks import LooOptions
+    from deep.experiments.loo._model import LooOptions
     from deep.records import VoteMatrix
-
-Bars = Callable[[str, int], Callable[[], None]]
 
 SCORES = f"tables of encoder scores, or '{console.SIMULATED}'"
 TEXTS = "with --scores: the items' texts, for how thresholds move with the length of the source"
@@ -66,7 +64,7 @@ def add_arguments(parser: console.CommandParser) -> None:
 
 
 def _settings(args: argparse.Namespace) -> "LooOptions":
-    from deep.experiments.loo._tasks import LooOptions
+    from deep.experiments.loo._model import LooOptions
 
     return LooOptions(
         sizes=[int(word) if word.isdecimal() else word for word in args.sizes] or None,
@@ -141,16 +139,9 @@ def _few_panel(
     return panel, sizes
 
 
-def _study(few: "tuple[StudyPanel, Sequence[int | str]]", settings: "LooOptions", progress: Bars) -> "evaluate.Row":
-    from deep.experiments.loo._few_datasets import few_study
-
-    mapper = console.parallel_map(settings.n_jobs, progress, "few")
-    return few_study(*few, mapper, n_bins=settings.n_bins, random_state=settings.random_state)
-
-
 def run(args: argparse.Namespace) -> int:
     """Hold out, write and report."""
-    from deep.experiments.loo._few_datasets import few_verdict, write_few
+    from deep.experiments.loo._few_datasets import few_study, few_verdict, write_few
     from deep.experiments.loo._run import run_all, write_chains, write_held_out, write_scores
 
     console.prepare_processes(args.jobs)
@@ -167,7 +158,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         with console.progress_bars() as progress:
             found = run_all(settings, tests, votes, scores, origin, progress)
-            studied = None if few is None else _study(few, settings, progress)
+            studied = None
+            if few is not None:
+                mapper = console.parallel_map(settings.n_jobs, progress, "few")
+                studied = few_study(*few, mapper, n_bins=settings.n_bins, random_state=settings.random_state)
     except evaluate.UnlabeledTrainingError as error:
         where = datasets.locate_row(args.votes, error.dataset, error.example_id, "label")
         raise InputError(f"{error} It is in {where}.") from error

@@ -1,142 +1,26 @@
-"""`deep loo --few`: few training datasets, every rival beside `fit` on the same draws, and labels of the new one."""
+"""`deep loo --few`: few training datasets, the rivals beside `fit` on the same draws, and few labels of the new one."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from deep import evaluate, model
-from deep._util.checks import Floats, Labels
+from deep._util.checks import Floats, Labels, Mask
 from deep._util.figures import save_figures
 from deep._util.names import listed
-from deep._util.odds import at_prior, expit, logit
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
-from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
-from deep.evaluate import DatasetVerdict, HoldOut, IntervalRow, Row, draw_intervals, hold_out, in_percent
+from deep.evaluate import DatasetVerdict, IntervalRow, Row, draw_intervals, hold_out, in_percent, markdown
 from deep.exceptions import InputError
-from deep.experiments.loo._few_labels import few_labels, labeled_lines, summarize_labeled
-from deep.experiments.loo._rivals import TestCells
+from deep.experiments.loo._rivals import fit_and_score, learned_rivals
+from deep.experiments.loo._show import mean_of
 from deep.records import VoteMatrix
-
-CONSTANT = "training prior"
-"""The mean prior of the training datasets for every row, which decides nothing."""
-
-PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
-PAPER_SIZES = (3, 5, 9)
-
-RivalScores = tuple[Floats, npt.NDArray[np.bool_]]
-"""P(consistent) and the decision of each held-out row."""
-
-
-def rivals(split: HoldOut, scores: Floats | None, random_state: int) -> Iterator[tuple[str, RivalScores]]:
-    """Yield each rival; those that weigh both classes alike get the mean prior of the training datasets."""
-    train, test = split.train, split.test.votes
-    prior, w = _mean_prior(train), evaluate.row_weights(train)
-    rows = model.LabeledRows.of(train)
-
-    def at_mean(uniform: Floats) -> RivalScores:
-        return at_prior(uniform, prior), uniform >= 0.5
-
-    yield CONSTANT, (np.full(len(test), prior), np.ones(len(test), dtype=bool))
-    yield "best judge", at_mean(expit(model.fit_best_judge(rows).log_odds(test)))
-    # A majority decides by itself; labels only give it a probability.
-    ones = (test == 1).sum(axis=1) - (test == 0).sum(axis=1)
-    yield "majority", (at_prior(expit(model.fit_majority(rows).log_odds(test)), prior), ones >= 0)
-    for name, ensembler in (
-        ("weighted majority", WeightedMajorityVoting()),
-        ("naive Bayes", BernoulliNB()),
-        ("ridge", LogisticRegression()),
-    ):
-        yield name, at_mean(ensembler.fit(train.votes, train.labels, sample_weight=w).predict_proba(test)[:, 1])
-    yield "Dawid-Skene on the target", _as_given(DawidSkene().fit(test).predict_proba(test)[:, 1])
-    if test.shape[1] >= LabelModel.min_voters:
-        yield "LabelModel", at_mean(LabelModel().fit(train.votes, sample_weight=w).predict_proba(test)[:, 1])
-    yield "the paper's recipe", _as_given(paper_p(split, random_state))
-    context = judge_in_context(split, scores, random_state=random_state)
-    if context is not None:
-        yield "best judge, its context", _scored(context)
-        yield "Stack", _scored(fit_and_score(split, scores, ensembler=model.STACK, random_state=random_state)[1])
-
-
-def _scored(found: model.Scores) -> RivalScores:
-    return found.p_consistent, found.decisions
-
-
-def _as_given(p: Floats) -> RivalScores:
-    return p, p >= 0.5
-
-
-def fit_and_score(
-    split: HoldOut, scores: Floats | None, *, random_state: int, ensembler: str | None = None
-) -> tuple[model.Model, model.Scores]:
-    """Return the fit on the training datasets and its scores of the held-out one.
-
-    Parameters
-    ----------
-    split : HoldOut
-    scores : ndarray of float, shape (n_examples, n_scorers), or None
-        Of all rows; a fit that cannot use them goes without.
-    random_state : int
-    ensembler : str, optional
-        As in :func:`deep.model.fit`.
-    """
-    fitted = model.fit(
-        split.train, scores=_at(scores, split.train_rows), ensembler=ensembler, random_state=random_state
-    )
-    held = _at(scores, split.test_rows) if fitted.score_names else None
-    return fitted, fitted.scores_of(split.test, scores=held)
-
-
-def judge_in_context(split: HoldOut, scores: Floats | None, *, random_state: int) -> model.Scores | None:
-    """Return the scores by one judge (its score where there are scores) and its mean over the dataset.
-
-    None where the training datasets are too few to learn what that mean tells.
-    """
-    groups = model.training_groups(split.train)
-    if len(np.unique(groups)) < model.MIN_DATASETS:
-        return None
-    stack = model.Stack(["best-judge" if scores is None else "best-score"], random_state=random_state)
-    stack.fit(split.train.votes, split.train.labels, groups=groups, scores=_at(scores, split.train_rows))
-    return stack.score(split.test.votes, scores=_at(scores, split.test_rows))
-
-
-def _at(scores: Floats | None, rows: npt.NDArray[np.intp]) -> Floats | None:
-    return None if scores is None else scores[rows]
-
-
-def paper_p(split: HoldOut, random_state: int) -> Floats:
-    """Return P of each held-out row by the paper's recipe."""
-    best = model.recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, random_state), "accuracy")
-    return best.p[TestCells.from_votes(split.test).row_pattern]
-
-
-def paper_chains(
-    split: HoldOut, ensemblers: Sequence[str], sizes: Sequence[int | str], random_state: int
-) -> list[model.Candidate]:
-    """Return the chains of the paper's recipe, each with Platt."""
-    training = model.training_set(split.train, model.RECIPES["paper"], random_state=random_state)
-    tasks = model.chain_tasks(
-        training,
-        model.RECIPES["paper"],
-        sizes=sizes,
-        ensemblers=ensemblers,
-        calibrators=["platt"],
-        random_state=random_state,
-    )
-    return model.search(tasks, TestCells.from_votes(split.test).patterns)
-
-
-def _mean_prior(train: VoteMatrix) -> float:
-    """Return the mean of the log-odds of the training priors, as a share."""
-    shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]
-    return float(expit(logit(shares, clip=0.01).mean()))
-
 
 ALL = "all"
 
@@ -256,20 +140,26 @@ def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row
     """Return the metrics of every rival on one draw."""
     panel = panels[draw.panel]
     kept = np.isin(panel.votes.datasets.astype(str), [draw.target, *draw.others])
-    scores = None if panel.scores is None else panel.scores.scores[kept]
-    split = hold_out(panel.votes.rows(kept), draw.target)
-    y, found = split.test.labels, dict(rivals(split, scores, random_state))
+    split, scores = hold_out(panel.votes.rows(kept), draw.target), panel.scores
+    if scores is not None:
+        aligned = ("scores", "example_ids", "datasets", "labels")
+        scores = replace(scores, **{name: getattr(scores, name)[kept] for name in aligned}, document_ids=None)
     _, scored = fit_and_score(split, scores, random_state=random_state)
-    found[DEEP] = scored.p_consistent, scored.decisions
+    y = split.test.labels
     share = float(y.mean())
+    metrics = {
+        rival.name: transfer_metrics(y, cast("Floats", rival.p), rival.decisions)
+        for rival in learned_rivals(split, scores, random_state)
+    }
     return {
         "target": draw.target,
-        "rivals": {name: _metrics(y, p, decided) for name, (p, decided) in found.items()},
+        "rivals": metrics | {DEEP: transfer_metrics(y, scored.p_consistent, scored.decisions)},
         "prior": {"covered": bool(scored.prior.low <= share <= scored.prior.high), "estimate": scored.prior.estimate},
     }
 
 
-def _metrics(y: Labels, p: Floats, decided: npt.NDArray[np.bool_]) -> dict[str, float]:
+def transfer_metrics(y: Labels, p: Floats, decided: Mask) -> dict[str, float]:
+    """Return balanced accuracy of the decisions, and ECE and log loss of P, held off 0 and 1."""
     held = np.clip(p, 1e-6, 1 - 1e-6)
     return {
         "balanced_accuracy": balanced_accuracy(y, decided),
@@ -334,6 +224,127 @@ def _shown(factor: float, mean: float, error: float | None, form: str) -> str:
     return f"{factor * mean:+{form}}" + ("" if error is None else f" ± {factor * error:{form}}")
 
 
+FEW = (5, 10, 20, 50, 100)
+"""Numbers of target labels given."""
+
+NULL_DRAWS = 500
+"""Label sets that the canary simulates."""
+
+
+def few_labels(
+    y: Labels,
+    p: Floats,
+    prior: model.PriorEstimate,
+    misfit: model.Misfit,
+    *,
+    n_draws: int,
+    n_bins: int,
+    random_state: int,
+) -> Row:
+    """Return the effects of random labels on a dataset, by their number, as means over draws.
+
+    Parameters
+    ----------
+    y : ndarray of int8, shape (n_examples,)
+        The labels, all of them.
+    p : ndarray of float, shape (n_examples,)
+        P(consistent) at the estimated prior.
+    prior : PriorEstimate
+    misfit : Misfit
+    n_draws, n_bins, random_state : int
+
+    Returns
+    -------
+    dict
+        `few_labels`: calibration error on the unlabeled rest; `labeled`: balanced accuracy there at the corrected
+        threshold, the share of draws that the canary flags, and estimates of the share of consistent items. None
+        where more than half of the dataset would be labeled.
+    """
+    rng = np.random.default_rng(random_state)
+    found: dict[str, Row | None] = dict.fromkeys(map(str, FEW))
+    draw = partial(_one_draw, y, p, prior, misfit, n_bins)
+    for n in FEW:
+        if 2 * n <= len(y):
+            drawn = [draw(rng.permutation(len(y))[:n], seed) for seed in range(n_draws)]
+            found[str(n)] = {name: mean_of(drawn, name) for name in drawn[0]}
+    errors = {n: None if row is None else row.pop("ece") for n, row in found.items()}
+    return {"few_labels": errors, "labeled": found}
+
+
+def _one_draw(
+    y: Labels,
+    p: Floats,
+    prior: model.PriorEstimate,
+    misfit: model.Misfit,
+    n_bins: int,
+    labeled: npt.NDArray[np.intp],
+    seed: int,
+) -> dict[str, float]:
+    labels = np.full(len(y), -1, dtype=np.int8)
+    labels[labeled] = y[labeled]
+    error, reached = errors_after(y, p, labeled, misfit, n_bins)
+    tested = model.canary(p, labels, misfit=misfit, n_draws=NULL_DRAWS, random_state=seed)
+    row = {"ece": error, "balanced_accuracy": reached, "flagged": float(tested.p_value <= model.SIGNIFICANCE)}
+    share = float(y.mean())
+    for estimate in model.estimate_share(p, labels, prior=prior, misfit=misfit):
+        row[f"{estimate.method}: square error"] = (estimate.estimate - share) ** 2
+        row[f"{estimate.method}: covered"] = float(estimate.low <= share <= estimate.high)
+        row[f"{estimate.method}: width"] = estimate.high - estimate.low
+    return row
+
+
+def errors_after(
+    y: Labels, p: Floats, labeled: npt.NDArray[np.intp], misfit: model.Misfit, n_bins: int
+) -> tuple[float, float]:
+    """Return calibration error and balanced accuracy on the rest, once labels have corrected P."""
+    rest = np.ones(len(y), dtype=bool)
+    rest[labeled] = False
+    corrected = model.FewLabels(misfit).fit(p[labeled], y[labeled]).transform(p)
+    error = expected_calibration_error(y[rest], corrected[rest], n_bins=n_bins)
+    return error, balanced_accuracy(y[rest], corrected[rest] >= corrected.mean())
+
+
+def summarize_labeled(targets: Sequence[Row]) -> dict[str, Row]:
+    """Return means over held-out datasets by number of labels, of those that have so many."""
+    found = {}
+    for n in targets[0]["labeled"]:
+        rows = [target["labeled"][n] for target in targets if target["labeled"][n] is not None]
+        names = rows[0] if rows else {}
+        found[n] = {"n_datasets": len(rows)} | {name: mean_of(rows, name) for name in names}
+    return found
+
+
+def labeled_lines(targets: Sequence[Row], summary: dict[str, Row]) -> list[str]:
+    """Return the tables of balanced accuracy, canary and estimated shares, by number of labels."""
+    rows = [{"held out": target["dataset"], **_reached(target["labeled"])} for target in targets]
+    rows.append({"held out": "**mean**", **_reached(summary)})
+    shares = [{"labels": n, **_shares(row)} for n, row in summary.items() if row["n_datasets"]]
+    return [
+        "### After labels: balanced accuracy, and draws flagged by the canary, in percent",
+        "",
+        *markdown(pd.DataFrame(rows).fillna("")),
+        "",
+        "### The share of consistent items from labels: root mean square error, coverage and width, in percent",
+        "",
+        *markdown(pd.DataFrame(shares)),
+    ]
+
+
+def _reached(labeled: Mapping[str, Row | None]) -> dict[str, str]:
+    known = {n: row for n, row in labeled.items() if row and "flagged" in row}
+    reached = {f"{n} labels": in_percent(row["balanced_accuracy"]) for n, row in known.items()}
+    return reached | {f"flagged, {n}": in_percent(row["flagged"]) for n, row in known.items()}
+
+
+def _shares(row: Row) -> dict[str, str]:
+    methods = [name.split(":")[0] for name in row if name.endswith(": covered")]
+    return {
+        method: f"{in_percent(row[f'{method}: square error'] ** 0.5)}, {in_percent(row[f'{method}: covered'])}, "
+        f"{in_percent(row[f'{method}: width'])}"
+        for method in methods
+    }
+
+
 def few_study(
     panel: StudyPanel,
     sizes: Sequence[int | str],
@@ -361,8 +372,7 @@ def few_study(
 
 def _labels_of(panel: StudyPanel, n_bins: int, random_state: int, test: str) -> Row:
     split = hold_out(panel.votes, test)
-    soft = None if panel.scores is None else panel.scores.scores
-    _, found = fit_and_score(split, soft, random_state=random_state)
+    _, found = fit_and_score(split, panel.scores, random_state=random_state)
     options = {"n_draws": LABEL_DRAWS, "n_bins": n_bins, "random_state": random_state}
     return {
         "dataset": test,

@@ -1,99 +1,342 @@
-"""The model of a run: fitted as `deep fit --exclude` fits it, and scored as `deep score` scores."""
+"""The options of a run, its chains, which may be searched for in several processes, and its model.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+The model is fitted as `deep fit --exclude` fits it, and scores as `deep score` does.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from deep._util.checks import Texts, numbered
+from deep import model
+from deep._util.checks import Texts, Votes, check_choice, numbered
+from deep._util.odds import expit, logit
+from deep.calibration import CALIBRATOR_NAMES, CALIBRATORS, DEFAULT_BINS
 from deep.console import in_processes
 from deep.datasets import ScoreTable
-from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out
-from deep.experiments.loo._rivals import context_member
-from deep.experiments.loo._tasks import LooOptions
-from deep.model import (
-    MIN_DATASETS,
-    RECIPES,
-    STACK,
-    Candidate,
-    Fits,
-    FoldLimit,
-    MapLike,
-    Model,
-    Scores,
-    SharedFits,
-    SharedWork,
-    fit_asked,
-    fit_shared,
-    inner_folds,
-    many_patterns,
-    training_groups,
-)
+from deep.ensembles import ENSEMBLER_NAMES, default_ensemblers
+from deep.evaluate import HELD_OUT, HoldOut, HoldOutUnit, Row, decision_metrics, hold_out
+from deep.exceptions import InputError
+from deep.experiments.loo._rivals import TestCells, context_member
+from deep.features import distinct_patterns
 from deep.records import VoteMatrix
+
+
+@dataclass(frozen=True)
+class LooOptions:
+    """The options of :func:`leave_one_dataset_out`.
+
+    What is asked for by one of the first six decides what is recommended, and P. With none of them it is what
+    :func:`deep.model.fit` chooses, and the table shows the default ensemblers and calibrators at 3, 5 and 9 voters
+    beside it.
+
+    Parameters
+    ----------
+    sizes : sequence of int or 'all', optional
+        Numbers of voters to ensemble; one above the number of voters counts as 'all'.
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
+    ensemblers : sequence of str, optional
+        Of `ENSEMBLER_NAMES`, or 'Stack' or 'Average' alone.
+    calibrators : sequence of str, optional
+        Of `CALIBRATOR_NAMES`, or 'none'. The table shows uncalibrated probabilities in any case.
+    weighting : {'dataset', 'dataset-class', 'uniform'}, optional
+        What weighs the same.
+    recipe : {'deep', 'paper'}, optional
+    tables : sequence of str, optional
+        The recipes whose chains the table shows; default: the one asked for, else deep's.
+    all_chains : bool, default=False
+        Keep P of every chain that was run.
+    unit : {'dataset', 'family'}, default='dataset'
+        Whether siblings of the held-out dataset may be trained on.
+    netcal : bool, default=False
+        netcal's calibrators on the smallest number of voters, and netcal's calibration error of every chain, in the
+        table beside deep's. For recipe 'paper', which does not weigh.
+    n_bins : int, default=8
+        Of the calibration error.
+    n_boot : int, default=10_000
+        Resamples of every interval and test.
+    random_state : int, default=0
+    n_jobs : int, default=1
+        Processes; -1 for one a core. Results do not depend on it. A script that asks for more than one needs its
+        ``if __name__ == "__main__"``.
+
+    Raises
+    ------
+    InputError
+        A name is unknown, a number is out of range, or a list is empty.
+    """
+
+    sizes: Sequence[int | str] | None = None
+    selector: str | None = None
+    ensemblers: Sequence[str] | None = None
+    calibrators: Sequence[str] | None = None
+    weighting: model.Weighting | None = None
+    recipe: str | None = None
+    tables: Sequence[str] = ()
+    all_chains: bool = False
+    netcal: bool = False
+    unit: HoldOutUnit = "dataset"
+    n_bins: int = DEFAULT_BINS
+    n_boot: int = 10_000
+    random_state: int = 0
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        self._check_names()
+        for name, least in (("n_bins", 1), ("n_boot", 100), ("random_state", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"`{name}` must be at least {least}. Got {getattr(self, name)!r}.")
+        for name in ("calibrators", "ensemblers", "sizes"):
+            if getattr(self, name) is not None and not getattr(self, name):
+                raise InputError(f"`{name}` must name at least one. Got an empty list.")
+        if self.n_jobs == 0 or self.n_jobs < -1:
+            raise InputError(f"`n_jobs` must be at least 1, or -1 for one a core. Got {self.n_jobs!r}.")
+
+    def _check_names(self) -> None:
+        """Raise where a name is unknown, or the stack is asked for beside something else."""
+        asked = self.asked
+        if self.selector is not None:
+            check_choice(self.selector, model.SELECTOR_NAMES, "selector")
+        if self.weighting is not None:
+            check_choice(self.weighting, ("dataset", "dataset-class", "uniform"), "weighting")
+        for name in (*self.tables, *([] if self.recipe is None else [self.recipe])):
+            check_choice(name, model.RECIPES, "recipe")
+        check_choice(self.unit, ("dataset", "family"), "hold_out")
+        for name in self.ensemblers or ():
+            check_choice(name, (*ENSEMBLER_NAMES, model.AVERAGE, model.STACK), "ensembler")
+        for name in self.calibrators or ():
+            check_choice(name, (*CALIBRATOR_NAMES, model.UNCALIBRATED), "calibrator")
+        _ = asked.own
+
+    @property
+    def asked(self) -> model.ChainOptions:
+        """Return the options that :func:`deep.model.fit` is given."""
+        return model.ChainOptions(
+            recipe=self.recipe,
+            weighting=self.weighting,
+            sizes=self.sizes,
+            ensembler=None if self.ensemblers is None else tuple(self.ensemblers),
+            calibrator=None if self.calibrators is None else tuple(self.calibrators),
+            selector=self.selector,
+        )
+
+    @property
+    def own_recipe(self) -> str:
+        """Return the recipe of a chain that is asked for."""
+        return self.recipe or "deep"
+
+    @property
+    def rivals_weighting(self) -> model.Weighting:
+        """Return the weighting under which the best judge and the thresholds of encoders are chosen."""
+        recipe = self.recipe or (self.tables[0] if len(self.tables) == 1 else "deep")
+        return self.weighting or model.RECIPES[recipe].weighting
+
+    @property
+    def shown(self) -> tuple[model.Recipe, ...]:
+        """Return the recipes whose chains are run and tabulated; none where only the stack or the average is wanted."""
+        if self.asked.own is not None:
+            return ()
+        return tuple(model.RECIPES[name] for name in dict.fromkeys(self.tables or (self.own_recipe,)))
+
+    @property
+    def table_ensemblers(self) -> tuple[str, ...]:
+        """Return the ensemblers of the table; none where only the stack or the average is wanted."""
+        if self.asked.own is not None:
+            return ()
+        return default_ensemblers() if self.ensemblers is None else tuple(dict.fromkeys(self.ensemblers))
+
+    @property
+    def table_calibrators(self) -> tuple[str, ...]:
+        """Return the calibrators of the table, first of all none."""
+        names = tuple(CALIBRATORS) if self.calibrators is None else self.calibrators
+        return tuple(dict.fromkeys((model.UNCALIBRATED, *names)))
+
+    @property
+    def resampling(self) -> dict[str, int]:
+        """Return how metrics and their intervals are drawn."""
+        return {"n_bins": self.n_bins, "n_boot": self.n_boot, "random_state": self.random_state}
+
+    def sizes_for(self, n_voters: int) -> list[int]:
+        """Return the distinct sizes for a number of voters, in the order given."""
+        return model.distinct_sizes(self.sizes or model.SIZES, n_voters)
+
+
+Step = Callable[[], None]
+
+ScoredChain = tuple[model.Candidate, Row]
+"""A candidate chain and its metrics on the held-out dataset."""
+
+
+@dataclass(frozen=True)
+class LooOutcome:
+    """One ensembler's chains with their metrics on one dataset, or the reason why there are none.
+
+    Parameters
+    ----------
+    ensembler : str
+    recipe : str
+    scored : list of (Candidate, dict)
+    warning : str or None
+    seconds : float
+        Of processor time, on all datasets held out together.
+    """
+
+    ensembler: str
+    recipe: str
+    scored: list[ScoredChain] = field(default_factory=list)
+    warning: str | None = None
+    seconds: float = 0.0
+
+
+def run_tasks(
+    tasks: Sequence[model.ChainTask], targets: Sequence[TestCells], options: LooOptions, step: Step
+) -> list[list[LooOutcome]]:
+    """Run the tasks, in as many processes as the options say.
+
+    Parameters
+    ----------
+    tasks : sequence of ChainTask
+    targets : sequence of TestCells
+        The datasets that are held out together.
+    options : LooOptions
+    step : callable
+        Called after each task.
+
+    Returns
+    -------
+    list of list of LooOutcome
+        Of each target, in the order of `tasks`, whatever the number of processes.
+
+    Raises
+    ------
+    InputError
+        There are tasks, and none of them has any chain to show.
+    """
+    if not tasks:
+        return [[] for _ in targets]
+    # The costliest start first, so that no process is left alone with one at the end.
+    order = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].subset.columns))
+    # Each vote pattern once, and which of them each dataset has.
+    patterns, where = distinct_patterns(np.concatenate([target.patterns for target in targets]))
+    rows = np.split(where, np.cumsum([len(target.patterns) for target in targets])[:-1])
+    measure = partial(_measure, patterns, list(zip(targets, rows, strict=True)), options)
+    found: dict[int, list[LooOutcome]] = {}
+    for position, outcome in in_processes(measure, [(i, tasks[i]) for i in order], options.n_jobs, ordered=False):
+        found[position] = outcome
+        step()
+    outcomes = [found[i] for i in range(len(tasks))]
+    model.all_candidates(model.ChainAttempt([candidate for candidate, _ in o.scored], o.warning) for o, *_ in outcomes)
+    return [list(of_target) for of_target in zip(*outcomes, strict=True)]
+
+
+def _measure(
+    patterns: Votes,
+    targets: Sequence[tuple[TestCells, npt.NDArray[np.intp]]],
+    options: LooOptions,
+    numbered: tuple[int, model.ChainTask],
+) -> tuple[int, list[LooOutcome]]:
+    """Run one task on all patterns and measure its candidates on each held-out dataset, by those that it has."""
+    (position, task), started = numbered, time.process_time()
+    attempt = task.run(patterns)
+    found: list[list[ScoredChain]] = [[] for _ in targets]
+    for scored, (target, where) in zip(found, targets, strict=True):
+        for candidate in attempt.candidates:
+            # P as the model of a chain gives it, from its log-odds: the same to the last digit on any processor.
+            p = expit(logit(candidate.p[where]))
+            metrics = target.metrics(p, **options.resampling)
+            if options.netcal and target.labeled:
+                metrics["ece_netcal"] = target.netcal_ece(p, n_bins=options.n_bins)
+            scored.append((replace(candidate, p=p), metrics))
+    seconds = time.process_time() - started
+    of_task = partial(LooOutcome, task.ensembler, task.recipe.name, warning=attempt.reason, seconds=seconds)
+    return position, [of_task(scored) for scored in found]
+
+
+Codes = npt.NDArray[np.intp]
+
+
+def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence[ScoredChain]]) -> pd.DataFrame:
+    """Return a row for each chain and item, the items of one chain together.
+
+    Parameters
+    ----------
+    split : HoldOut
+    target : TestCells
+    scored : mapping of str to sequence of (Candidate, dict)
+        The chains by recipe.
+
+    Returns
+    -------
+    DataFrame
+        ``dataset, item_id, recipe, ensembler, size, calibrator, p``: P as the chain gives it, at equal class weights
+        under deep's recipe.
+    """
+    chains = [(recipe, candidate) for recipe, pairs in scored.items() for candidate, _ in pairs]
+    n, n_items = len(chains), len(target.row_pattern)
+    of_chain, of_item = np.repeat(np.arange(n), n_items), np.tile(np.arange(n_items), n)
+    sizes = np.array([len(one.subset.columns) for _, one in chains], dtype=np.int32)
+    p = [one.p[target.row_pattern] for _, one in chains]
+    return pd.DataFrame(
+        {
+            "dataset": _names([split.name] * n_items, of_item),
+            "item_id": _names(split.test.example_ids.astype(str), of_item),
+            "recipe": _names([recipe for recipe, _ in chains], of_chain),
+            "ensembler": _names([one.ensembler for _, one in chains], of_chain),
+            "size": sizes[of_chain],
+            "calibrator": _names([one.calibrator or model.UNCALIBRATED for _, one in chains], of_chain),
+            "p": np.concatenate(p) if p else np.empty(0),
+        }
+    )
+
+
+def _names(values: Sequence[str] | npt.NDArray[np.str_], rows: Codes) -> pd.Categorical:
+    """Return the values at these rows, each name held once."""
+    distinct, codes = np.unique(np.asarray(values, dtype=str), return_inverse=True)
+    return pd.Categorical.from_codes(codes[rows], categories=distinct.tolist())
+
 
 LEARNED_PRIOR = "learned-prior"
 """In place of a calibrator, where P is calibrated by what datasets left out tell of the members and the prior."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """The model fitted on the training data, and its scores of the held-out rows.
+def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix, options: LooOptions) -> Row:
+    """Return the entry of `results.json` of the model fitted on the training data, by its scores of the held-out rows.
 
     Parameters
     ----------
-    model : Model
+    fitted : Model
     scores : Scores
     test : VoteMatrix
+    options : LooOptions
     """
-
-    model: Model
-    scores: Scores
-    test: VoteMatrix
-
-    def row(self, options: LooOptions) -> Row:
-        """Return the entry of `results.json`."""
-        chosen = cast("dict[str, Any]", self.model.report["chosen"])
-        params = chosen.get("params") or {name: chosen[name] for name in ("weights", "members") if name in chosen}
-        prior = self.scores.prior
-        return {
-            "recipe": options.own_recipe,
-            "ensembler": chosen["ensembler"],
-            "params": params,
-            "n_prompts": len(self.model.voters),
-            "selector": chosen.get("selector", "all"),
-            "prompts": list(self.model.voter_names),
-            "scorers": list(self.model.score_names),
-            "calibrator": chosen.get("calibrator", LEARNED_PRIOR),
-            **decision_metrics(
-                self.test.labels,
-                self.scores.p_consistent,
-                self.scores.decisions,
-                n_bins=options.n_bins,
-                n_boot=options.n_boot,
-                random_state=options.random_state,
-            ),
-            **self._inner(chosen),
-            "method": self.model.method,
-            "prior": {
-                "estimate": prior.estimate,
-                "interval": [prior.low, prior.high],
-                "warning": prior.warning,
-            },
-        }
-
-    def _inner(self, chosen: Mapping[str, Any]) -> Row:
-        """Return the scores on training data; of the average those on datasets left out."""
-        left_out = cast("dict[str, Any]", self.model.report["left_out_scores"])["mean"]
-        inner = chosen.get("inner", left_out)
-        names = ("log_loss", "balanced_accuracy", "accuracy")
-        return {f"inner_{name}": inner.get(name) for name in names}
-
-    def columns(self) -> Row:
-        """Return the columns of `scores.parquet` that hold P, and the number of votes."""
-        return self.scores.columns()
+    chosen = cast("dict[str, Any]", fitted.report["chosen"])
+    params = chosen.get("params") or {name: chosen[name] for name in ("weights", "members") if name in chosen}
+    # The scores on training data; of the average those on datasets left out.
+    inner = chosen.get("inner", cast("dict[str, Any]", fitted.report["left_out_scores"])["mean"])
+    prior = scores.prior
+    return {
+        "recipe": options.own_recipe,
+        "ensembler": chosen["ensembler"],
+        "params": params,
+        "n_prompts": len(fitted.voters),
+        "selector": chosen.get("selector", "all"),
+        "prompts": list(fitted.voter_names),
+        "scorers": list(fitted.score_names),
+        "calibrator": chosen.get("calibrator", LEARNED_PRIOR),
+        **decision_metrics(test.labels, scores.p_consistent, scores.decisions, counts=None, **options.resampling),
+        **{f"inner_{name}": inner.get(name) for name in ("log_loss", "balanced_accuracy", "accuracy")},
+        "method": fitted.method,
+        "prior": {
+            "estimate": prior.estimate,
+            "interval": [prior.low, prior.high],
+            "warning": prior.warning,
+        },
+    }
 
 
 def fit_model(
@@ -102,10 +345,10 @@ def fit_model(
     options: LooOptions,
     *,
     groups: Texts,
-    fits: Fits | None,
-    searched: Sequence[Candidate] | None,
-    run: MapLike,
-) -> Model:
+    fits: model.Fits | None,
+    searched: Sequence[model.Candidate] | None,
+    run: model.MapLike,
+) -> model.Model:
     """Fit what is asked for on the training rows.
 
     Parameters
@@ -122,8 +365,8 @@ def fit_model(
         Like `map`.
     """
     # The groups of datasets are those that `fit` finds itself; it knows no families.
-    work = SharedWork(groups if options.unit == "family" else None, fits, searched, run)
-    return fit_asked(
+    work = model.SharedWork(groups if options.unit == "family" else None, fits, searched, run)
+    return model.fit_asked(
         split.train,
         options.asked,
         work,
@@ -133,19 +376,8 @@ def fit_model(
     )
 
 
-def score_held_out(model: Model, split: HoldOut, scores: ScoreTable | None) -> Fitted:
-    """Score the rows of a held-out dataset."""
-    soft = _rows(scores, split.test_rows) if model.score_names else None
-    return Fitted(model, model.scores_of(split.test, scores=soft), split.test)
-
-
 def _rows(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64] | None:
     return None if scores is None else scores.scores[rows]
-
-
-def groups_of(split: HoldOut, options: LooOptions) -> Texts:
-    """Return the group that each training row is left out with."""
-    return training_groups(split.train, by_family=options.unit == "family", random_state=options.random_state)
 
 
 def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptions) -> list[list[str]]:
@@ -154,29 +386,29 @@ def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptio
     Where patterns of votes are many, more datasets than there are groups are. Datasets with common documents are in one
     group, and siblings where families are held out.
     """
-    if len(tests) <= (HELD_OUT.folds if many_patterns(votes) else HELD_OUT.above):
+    if len(tests) <= (HELD_OUT.folds if model.many_patterns(votes) else HELD_OUT.above):
         return [[test] for test in tests]
     kept = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
-    limit = FoldLimit(HELD_OUT.folds, HELD_OUT.folds)
-    folds = inner_folds(kept, RECIPES["deep"], by_family=options.unit == "family", limit=limit).of_row
+    limit = model.FoldLimit(HELD_OUT.folds, HELD_OUT.folds)
+    folds = model.inner_folds(kept, model.RECIPES["deep"], by_family=options.unit == "family", limit=limit).of_row
     groups: dict[int, list[str]] = {}
     for name, first in zip(*np.unique(kept.datasets.astype(str), return_index=True), strict=True):
         groups.setdefault(int(folds[first]), []).append(str(name))
     return list(groups.values())
 
 
-def run_over(options: LooOptions) -> MapLike:
+def run_over(options: LooOptions) -> model.MapLike:
     """Return a map over as many processes as the options say."""
     return partial(in_processes, n_jobs=options.n_jobs)
 
 
 def member_fits(
-    split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: Texts, run: MapLike
-) -> Fits | None:
+    split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: Texts, run: model.MapLike
+) -> model.Fits | None:
     """Fit the members that the model and the best judge with its context need; None of fewer than three groups."""
-    if len(numbered(groups)[0]) < MIN_DATASETS:
+    if len(numbered(groups)[0]) < model.MIN_DATASETS:
         return None
-    return fit_shared(
+    return model.fit_shared(
         split.train.votes,
         split.train.labels,
         groups=groups,
@@ -193,22 +425,22 @@ def shared_fits(
     scores: ScoreTable | None,
     options: LooOptions,
     members: Sequence[str] | None = None,
-) -> SharedFits | None:
+) -> model.SharedFits | None:
     """Fit the members that several held-out datasets have in common, or return None where each has its own.
 
     They have them in common where nothing is left out of the training but the dataset held out: every row is
     labeled, and no two datasets share a document. `members` are by default those that the options need.
     """
     names = votes.dataset_names
-    alone = len(tests) < 2 or options.unit != "dataset" or len(names) <= MIN_DATASETS
+    alone = len(tests) < 2 or options.unit != "dataset" or len(names) <= model.MIN_DATASETS
     if alone or (votes.labels < 0).any():
         return None
     # Two splits show every dataset that is trained on.
     if any(set(hold_out(votes, test).train.dataset_names) != set(names) - {test} for test in tests[:2]):
         return None
-    if len(numbered(training_groups(votes))[0]) < len(names):
+    if len(numbered(model.training_groups(votes))[0]) < len(names):
         return None
-    return fit_shared(
+    return model.fit_shared(
         votes.votes,
         votes.labels,
         groups=votes.datasets,
@@ -222,6 +454,6 @@ def shared_fits(
 
 def _members(scores: ScoreTable | None, options: LooOptions) -> list[str] | None:
     """Return the members to fit: all for a stack or with scores, else those of the best judge with its context."""
-    if scores is not None or not options.asked.asked or options.asked.own == STACK:
+    if scores is not None or not options.asked.asked or options.asked.own == model.STACK:
         return None
     return [context_member(0)]

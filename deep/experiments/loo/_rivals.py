@@ -1,24 +1,31 @@
-"""Held-out rows as cells, and the rivals of an ensemble: single judges, one with context, the majority, encoders."""
+"""Held-out rows as cells, and the rivals of what deep recommends: judges, majority, encoders, other ways to learn."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
-from deep import calibration
+from deep import calibration, model
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes, check_choice, numbered
 from deep._util.files import packaged
-from deep._util.odds import DECISION, logit
+from deep._util.odds import DECISION, at_prior, expit, logit
 from deep.datasets import ScoreTable, published_datasets
-from deep.ensembles import ENSEMBLER_NAMES, ENSEMBLERS, MajorityLabelVoter
-from deep.evaluate import CONTEXT, METRICS, HoldOut, Row, decision_metrics, null_if_nan, row_weights
+from deep.ensembles import (
+    ENSEMBLER_NAMES,
+    ENSEMBLERS,
+    BernoulliNB,
+    DawidSkene,
+    LabelModel,
+    LogisticRegression,
+    MajorityLabelVoter,
+    WeightedMajorityVoting,
+)
+from deep.evaluate import CONTEXT, HoldOut, Row, decision_metrics, row_weights
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model import MIN_DATASETS, Fits, Stack, Weighting, leading_column
 from deep.model.stack import members_for
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -33,7 +40,7 @@ class Baseline:
     Parameters
     ----------
     name : str
-    kind : {'best_judge_context', 'best_prompt', 'encoder', 'majority', 'prompt'}
+    kind : {'best_judge_context', 'best_prompt', 'encoder', 'majority', 'other', 'prompt'}
     decisions : ndarray of bool, shape (n_examples,)
     threshold_from : {'center', 'test', 'train'} or None
     threshold : float or None
@@ -50,30 +57,11 @@ class Baseline:
 
     def row(self, labels: Labels, *, n_boot: int, random_state: int, n_bins: int = calibration.DEFAULT_BINS) -> Row:
         """Return the entry of `results.json`."""
-        row: Row = {
-            "name": self.name,
-            "kind": self.kind,
-            "threshold_from": self.threshold_from,
-            "threshold": self.threshold,
-        }
-        if self.p is not None:
-            options = {"n_bins": n_bins, "n_boot": n_boot, "random_state": random_state}
-            return row | decision_metrics(labels, self.p, self.decisions, **options)
-        return row | self._of_decisions(labels, n_boot, random_state)
-
-    def _of_decisions(self, labels: Labels, n_boot: int, random_state: int) -> Row:
-        labeled = labels >= 0
-        if not labeled.any():
-            return dict.fromkeys(("balanced_accuracy", "balanced_accuracy_ci", "precision", "recall"))
-        y, decisions = labels[labeled], self.decisions[labeled]
-        ci = calibration.bootstrap_balanced_accuracy(y, decisions, n_boot=n_boot, random_state=random_state)
-        measured: Row = {
-            "balanced_accuracy": calibration.balanced_accuracy(y, decisions),
-            "balanced_accuracy_ci": list(ci),
-            "precision": calibration.precision(y, decisions),
-            "recall": calibration.recall(y, decisions),
-        }
-        return {name: null_if_nan(value) for name, value in measured.items()}
+        metrics = decision_metrics(
+            labels, self.p, self.decisions, n_bins=n_bins, n_boot=n_boot, random_state=random_state
+        )
+        names = ("name", "kind", "threshold_from", "threshold")
+        return {name: getattr(self, name) for name in names} | metrics
 
 
 def balanced_accuracies(decisions: Mask, y: Labels, w: Floats) -> Floats:
@@ -87,7 +75,7 @@ def _as_decisions(votes: Votes) -> Mask:
     return np.asarray((votes == 1) | (votes == ABSTAIN))
 
 
-def vote_baselines(split: HoldOut, weighting: Weighting = "dataset-class") -> list[Baseline]:
+def vote_baselines(split: HoldOut, weighting: model.Weighting = "dataset-class") -> list[Baseline]:
     """Return every single voter, the best one chosen on training data, and the majority of all."""
     test, train = split.test, split.train
     on_train = balanced_accuracies(_as_decisions(train.votes), train.labels, row_weights(train, weighting))
@@ -108,7 +96,7 @@ def context_member(n_scorers: int) -> str:
 
 
 def context_baseline(
-    split: HoldOut, scores: ScoreTable | None, *, groups: Texts, fits: Fits | None = None
+    split: HoldOut, scores: ScoreTable | None, *, groups: Texts, fits: model.Fits | None = None, random_state: int = 0
 ) -> Baseline | None:
     """Return the best judge with its context: one judge, chosen on training data, and its mean over the dataset.
 
@@ -124,21 +112,184 @@ def context_baseline(
         What training rows are left out with.
     fits : mapping, optional
         As in :meth:`deep.model.Stack.fit`.
+    random_state : int, default=0
 
     Returns
     -------
     Baseline or None
         None where fewer than three groups can be left out.
     """
-    if len(numbered(groups)[0]) < MIN_DATASETS:
+    if len(numbered(groups)[0]) < model.MIN_DATASETS:
         return None
     soft = (None, None) if scores is None else (scores.scores[split.train_rows], scores.scores[split.test_rows])
-    stack = Stack([context_member(0 if scores is None else scores.scores.shape[1])])
+    stack = model.Stack([context_member(0 if scores is None else scores.shape[1])], random_state=random_state)
     stack.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=fits)
     found = stack.score(split.test.votes, scores=soft[1])
     names = split.train.voter_names if scores is None else scores.score_names
-    name = names[leading_column(cast("VoteSum | ScoreSum", stack.blend_.parts[0].scorer))]
+    name = names[model.leading_column(cast("VoteSum | ScoreSum", stack.blend_.parts[0].scorer))]
     return Baseline(name, CONTEXT, found.decisions, p=found.p_consistent)
+
+
+def best_threshold(scores: Floats, y: Labels, w: Floats, *, share: float = 0.5) -> float:
+    """Return the threshold t for which ``score >= t`` has the best weighted balanced accuracy.
+
+    Parameters
+    ----------
+    scores : ndarray of float, shape (n_examples,)
+        NaN where there is no score; such rows are left out.
+    y, w : ndarray, shape (n_examples,)
+    share : float, default=0.5
+        What the consistent rows weigh in all: the best accuracy where such a share of them is consistent.
+
+    Returns
+    -------
+    float
+        Halfway between two neighbouring scores; the middle one of equally good thresholds. NaN where a
+        class has no score.
+
+    Examples
+    --------
+    >>> best_threshold(np.array([0.1, 0.2, 0.8]), np.array([0, 0, 1], dtype=np.int8), np.ones(3))
+    0.5
+    """
+    known = ~np.isnan(scores)
+    scores, y, w = scores[known], y[known], w[known]
+    if len(np.unique(y)) < 2:
+        return float("nan")
+    values, position = np.unique(scores, return_inverse=True)
+    rates = [np.bincount(position[y == c], w[y == c], len(values)) / w[y == c].sum() for c in (0, 1)]
+    # gain[i]: accuracy (up to a constant) of calling everything from values[i] on consistent.
+    gain = np.append(np.cumsum((2 * share * rates[1] - 2 * (1 - share) * rates[0])[::-1])[::-1], 0.0)
+    best = np.flatnonzero(gain >= gain.max() - 1e-12)
+    i = int(best[len(best) // 2])
+    if i in (0, len(values)):
+        return float(values[0] if i == 0 else np.nextafter(values[-1], np.inf))
+    return float((values[i - 1] + values[i]) / 2)
+
+
+def encoder_baselines(
+    split: HoldOut, scores: ScoreTable | None, weighting: model.Weighting = "dataset-class"
+) -> list[Baseline]:
+    """Return every encoder with its threshold from the test set, the centre of its range and the training sets.
+
+    The range is the one that `scores` knows, else that of the training scores; `weighting` says what weighs the same
+    where a threshold is learned on the training sets.
+    """
+    if scores is None:
+        return []
+    weights = row_weights(split.train, weighting)
+    found: list[Baseline] = []
+    for column, name in enumerate(scores.score_names):
+        train, test = scores.scores[split.train_rows, column], scores.scores[split.test_rows, column]
+        for origin, threshold in _thresholds(split, train, test, weights, scores.ranges.get(name)):
+            decisions = ~(test < threshold)  # a missing score decides as a missing vote does
+            found.append(Baseline(name, "encoder", decisions, origin, threshold))
+    return found
+
+
+def _thresholds(
+    split: HoldOut, train: Floats, test: Floats, weights: Floats, limits: tuple[float, float] | None
+) -> Iterator[tuple[str, float]]:
+    labeled = split.test.labels >= 0
+    if np.isnan(train).all() or np.isnan(test).all():
+        return
+    optimistic = best_threshold(test[labeled], split.test.labels[labeled], np.ones(int(labeled.sum())))
+    if not np.isnan(optimistic):
+        yield "test", optimistic
+    low, high = limits or (float(np.nanmin(train)), float(np.nanmax(train)))
+    yield "center", (low + high) / 2
+    realistic = best_threshold(train, split.train.labels, weights)
+    if not np.isnan(realistic):
+        yield "train", realistic
+
+
+CONSTANT = "training prior"
+"""The mean prior of the training datasets for every row, which decides nothing."""
+
+PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
+PAPER_SIZES = (3, 5, 9)
+
+
+def learned_rivals(split: HoldOut, scores: ScoreTable | None, random_state: int) -> Iterator[Baseline]:
+    """Yield other ways to learn P, each with its P; those that weigh both classes alike get the mean training prior.
+
+    Parameters
+    ----------
+    split : HoldOut
+    scores : ScoreTable or None
+        Aligned with the whole vote matrix.
+    random_state : int
+    """
+    train, test = split.train, split.test.votes
+    shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]
+    prior = float(expit(logit(shares, clip=0.01).mean()))
+    rows, w = model.LabeledRows.of(train), row_weights(train)
+
+    def at_mean(name: str, uniform: Floats) -> Baseline:
+        return Baseline(name, "other", uniform >= DECISION, p=at_prior(uniform, prior))
+
+    def as_given(name: str, p: Floats) -> Baseline:
+        return Baseline(name, "other", p >= DECISION, p=p)
+
+    yield Baseline(CONSTANT, "other", np.ones(len(test), dtype=bool), p=np.full(len(test), prior))
+    yield at_mean("best judge", expit(model.fit_best_judge(rows).log_odds(test)))
+    # A majority decides by itself; labels only give it a probability.
+    ones = (test == 1).sum(axis=1) - (test == 0).sum(axis=1)
+    yield Baseline("majority", "other", ones >= 0, p=at_prior(expit(model.fit_majority(rows).log_odds(test)), prior))
+    for name, ensembler in (
+        ("weighted majority", WeightedMajorityVoting()),
+        ("naive Bayes", BernoulliNB()),
+        ("ridge", LogisticRegression()),
+    ):
+        fitted = ensembler.fit(train.votes, train.labels, sample_weight=w)
+        yield at_mean(name, fitted.predict_proba(test)[:, 1])
+    yield as_given("Dawid-Skene on the target", DawidSkene().fit(test).predict_proba(test)[:, 1])
+    if test.shape[1] >= LabelModel.min_voters:
+        yield at_mean("LabelModel", LabelModel().fit(train.votes, sample_weight=w).predict_proba(test)[:, 1])
+    best = model.recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, random_state), "accuracy")
+    yield as_given("the paper's recipe", best.p[TestCells.from_votes(split.test).row_pattern])
+    context = context_baseline(split, scores, groups=model.training_groups(train), random_state=random_state)
+    if context is not None:
+        yield replace(context, name="best judge, its context")
+        stack = fit_and_score(split, scores, ensembler=model.STACK, random_state=random_state)[1]
+        yield Baseline("Stack", "other", stack.decisions, p=stack.p_consistent)
+
+
+def fit_and_score(
+    split: HoldOut, scores: ScoreTable | None, *, random_state: int, ensembler: str | None = None
+) -> tuple[model.Model, model.Scores]:
+    """Return the fit on the training datasets and its scores of the held-out one.
+
+    Parameters
+    ----------
+    split : HoldOut
+    scores : ScoreTable or None
+        Aligned with the whole vote matrix; a fit that cannot use them goes without.
+    random_state : int
+    ensembler : str, optional
+        As in :func:`deep.model.fit`.
+    """
+    train = None if scores is None else scores.scores[split.train_rows]
+    fitted = model.fit(split.train, scores=train, ensembler=ensembler, random_state=random_state)
+    return fitted, score_held_out(fitted, split, scores)
+
+
+def score_held_out(fitted: model.Model, split: HoldOut, scores: ScoreTable | None) -> model.Scores:
+    """Score the rows of a held-out dataset."""
+    soft = scores.scores[split.test_rows] if scores is not None and fitted.score_names else None
+    return fitted.scores_of(split.test, scores=soft)
+
+
+def paper_chains(
+    split: HoldOut, ensemblers: Sequence[str], sizes: Sequence[int | str], random_state: int
+) -> list[model.Candidate]:
+    """Return the chains of the paper's recipe, each with Platt."""
+    recipe = model.RECIPES["paper"]
+    training = model.training_set(split.train, recipe, random_state=random_state)
+    tasks = model.chain_tasks(
+        training, recipe, sizes=sizes, ensemblers=ensemblers, calibrators=["platt"], random_state=random_state
+    )
+    return model.search(tasks, TestCells.from_votes(split.test).patterns)
 
 
 def compare_parts(
@@ -146,8 +297,8 @@ def compare_parts(
     scores: ScoreTable,
     *,
     groups: Texts,
-    fits: Fits | None,
-    prompt_fits: Fits | None = None,
+    fits: model.Fits | None,
+    prompt_fits: model.Fits | None = None,
     n_bins: int,
     n_boot: int,
     random_state: int,
@@ -172,7 +323,7 @@ def compare_parts(
     """
     labeled = split.test.labels >= 0
     y = split.test.labels[labeled]
-    if len(numbered(groups)[0]) < MIN_DATASETS or len(np.unique(y)) < 2:
+    if len(numbered(groups)[0]) < model.MIN_DATASETS or len(np.unique(y)) < 2:
         return []
     train, test = (scores.scores[rows] for rows in (split.train_rows, split.test_rows))
     found: dict[str, tuple[Floats, Mask]] = {}
@@ -181,7 +332,7 @@ def compare_parts(
     # Without scores rows are other cells, and forests draw others: prompts are fitted as in a run without scores.
     for name, members in (("prompts", None), ("encoders", on_scores), ("both", None)):
         soft = (None, None, prompt_fits) if name == "prompts" else (train, test, fits)
-        stack = Stack(members, random_state=random_state)
+        stack = model.Stack(members, random_state=random_state)
         stack.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=soft[2])
         scored = stack.score(split.test.votes, scores=soft[1])
         p, decisions = found[name] = scored.p_consistent[labeled], scored.decisions[labeled]
@@ -316,14 +467,10 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
     for name in votes.dataset_names:
         rows = np.flatnonzero((votes.datasets == name) & (votes.votes != ABSTAIN).any(axis=1))
         for column, ensembler in enumerate(chosen if len(rows) else ()):
-            decided[rows, column] = _decide(ensembler, votes.votes[rows])
+            cast = votes.votes[rows][:, (votes.votes[rows] != ABSTAIN).any(axis=0)]
+            p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
+            decided[rows, column] = np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5)
     return votes.with_columns(votes=decided, voter_names=tuple(f"{name} of {k}" for name in chosen))
-
-
-def _decide(ensembler: str, votes: Votes) -> Votes:
-    cast = votes[:, (votes != ABSTAIN).any(axis=0)]
-    p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
-    return np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5).astype(np.int8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,16 +506,11 @@ class TestCells:
 
     def metrics(self, p: Floats, *, n_bins: int, n_boot: int, random_state: int) -> Row:
         """Return every metric of P(consistent) by pattern, null where it is not defined."""
-        if not self.labeled:
-            return dict.fromkeys(METRICS)
         pattern, label = np.nonzero(self.counts)
-        weight, prob = self.counts[pattern, label], p[pattern]
-        values = calibration.evaluate(label, prob, sample_weight=weight, n_bins=n_bins, random_state=random_state)
-        interval = calibration.bootstrap_balanced_accuracy(
-            label, prob >= DECISION, sample_weight=weight, n_boot=n_boot, random_state=random_state
+        counts, of = self.counts[pattern, label], p[pattern]
+        return decision_metrics(
+            label, of, of >= DECISION, n_bins=n_bins, n_boot=n_boot, random_state=random_state, counts=counts
         )
-        found: Row = {**values, "balanced_accuracy_ci": list(interval)}
-        return {name: null_if_nan(found[name]) for name in METRICS}
 
     def netcal_ece(self, p: Floats, *, n_bins: int) -> float:
         """Return netcal's calibration error of P(consistent) by pattern."""
@@ -420,21 +562,6 @@ def published_baselines() -> tuple[PublishedBaseline, ...]:
         for row in stored["rows"]
         for dataset in published_datasets()
     )
-
-
-def simulated_scores(votes: VoteMatrix, random_state: int) -> ScoreTable:
-    """Simulate scores of Table 3's encoders, as accurate as printed: normal in each class, one threshold for all.
-
-    Marked in their names. A threshold that is learned on some datasets fits the others, unlike those of real encoders.
-    """
-    rng, half = np.random.default_rng(random_state), ndtri([c.balanced_accuracy for c in published_baselines()])
-    encoders = [(cell, z) for cell, z in zip(published_baselines(), half, strict=True) if cell.kind == "encoder"]
-    names = tuple(dict.fromkeys(f"{cell.method} (simulated)" for cell, _ in encoders))
-    latent = rng.standard_normal((len(votes.labels), len(names)))
-    for cell, z in encoders:
-        rows = votes.datasets == cell.dataset
-        latent[rows, names.index(f"{cell.method} (simulated)")] += np.where(votes.labels[rows] == 1, z, -z)
-    return ScoreTable(ndtr(latent), votes.example_ids, names, votes.datasets, votes.labels)
 
 
 def published_rows(test: str) -> list[Row]:

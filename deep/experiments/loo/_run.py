@@ -11,30 +11,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deep._util.checks import Texts
+from deep import model
 from deep.calibration import NETCAL_CLASSES
 from deep.console import SIMULATED
 from deep.datasets import ScoreTable
 from deep.ensembles import draws_note, left_out_note
-from deep.evaluate import HoldOut, Row, hold_out, null_if_nan
-from deep.experiments.loo import _model, _rivals, _thresholds
-from deep.experiments.loo._rivals import published_rows
+from deep.evaluate import HoldOut, Row, hold_out, json_value, null_if_nan
+from deep.experiments.loo import _model, _rivals
+from deep.experiments.loo._model import LooOptions, LooOutcome, ScoredChain, Step, chain_table, run_tasks
 from deep.experiments.loo._run_tables import LooResult
-from deep.experiments.loo._tasks import LooOptions, LooOutcome, ScoredChain, Step, chain_table, run_tasks
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
-from deep.model import (
-    SIZES,
-    UNCALIBRATED,
-    Candidate,
-    ChainTask,
-    Fits,
-    Recipe,
-    chain_limit,
-    chain_tasks,
-    grouped_note,
-    recommend,
-    training_set,
-)
 from deep.model.stack import members_for
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -42,10 +28,6 @@ SCHEMA_VERSION = 1
 
 StepOf = Callable[[str, int], Step]
 """Told what is being done and in how many steps; what it returns is called after each step."""
-
-
-def _silent(_task: str, _steps: int) -> Step:
-    return lambda: None
 
 
 @dataclass
@@ -82,9 +64,9 @@ def leave_one_dataset_out(
     settings: LooOptions | None = None,
     scores: ScoreTable | None = None,
     published: Sequence[Row] = (),
-    fits: Fits | None = None,
+    fits: model.Fits | None = None,
     n_datasets: int = 1,
-    progress: StepOf = _silent,
+    progress: StepOf = lambda _task, _steps: lambda: None,
 ) -> LooResult:
     """Hold one dataset out, learn everything on the others, and measure on it.
 
@@ -144,8 +126,8 @@ def leave_datasets_out(
     settings: LooOptions,
     scores: ScoreTable | None,
     published: Mapping[str, Sequence[Row]],
-    fits: Fits | None,
-    prompt_fits: Fits | None = None,
+    fits: model.Fits | None,
+    prompt_fits: model.Fits | None = None,
     n_datasets: int,
     progress: StepOf,
 ) -> list[LooResult]:
@@ -167,7 +149,8 @@ def leave_datasets_out(
     clock = _Clock()
     splits = [hold_out(votes, test, unit=settings.unit, besides=tests) for test in tests]
     split, targets = splits[0], [_rivals.TestCells.from_votes(one.test) for one in splits]
-    groups, run = _model.groups_of(split, settings), _model.run_over(settings)
+    run, random_state = _model.run_over(settings), settings.random_state
+    groups = model.training_groups(split.train, by_family=settings.unit == "family", random_state=random_state)
     clock.lap("split")
     tasks = [task for recipe in settings.shown for task in _tasks(split, recipe, settings)]
     clock.lap("select")
@@ -177,87 +160,65 @@ def leave_datasets_out(
     clock.count(outcomes[0])
     fits = _model.member_fits(split, scores, settings, groups, run) if fits is None else fits
     searched = [candidate for candidate, _ in _scored_by(settings.own_recipe, outcomes[0])] or None
-    model = _model.fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
+    fitted = _model.fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
     clock.lap("fit")
     found = []
     for one, target, of_target in zip(splits, targets, outcomes, strict=True):
         one.warnings.extend(dict.fromkeys(o.warning for o in of_target if o.warning))
         scored = {recipe.name: _scored_by(recipe.name, of_target) for recipe in settings.shown}
-        fitted = _model.score_held_out(model, one, scores)
-        results = _results(one, fitted, scored, settings, _baselines(one, scores, settings, groups, fits), n_datasets)
-        results["baselines"] += published.get(one.name, ())
+        by_model = _rivals.score_held_out(fitted, one, scores)
+        recommended = _model.recommended_row(fitted, by_model, one.test, settings)
+        weighting, context = settings.rivals_weighting, _rivals.context_baseline(one, scores, groups=groups, fits=fits)
+        baselines = [
+            *_rivals.vote_baselines(one, weighting),
+            *([] if context is None else [context]),
+            *_rivals.encoder_baselines(one, scores, weighting),
+        ]
+        against = {"n_boot": settings.n_boot, "random_state": settings.random_state, "n_datasets": n_datasets}
+        results = {
+            **_header(one, settings),
+            **_table(scored, recommended, settings),
+            "baselines": [
+                *(baseline.row(one.test.labels, **settings.resampling) for baseline in baselines),
+                *published.get(one.name, ()),
+            ],
+            "comparisons": _rivals.compare(by_model.decisions, one.test.labels, baselines, **against),
+        }
         if scores is not None:
             results["parts"] = _rivals.compare_parts(
-                one, scores, groups=groups, fits=fits, prompt_fits=prompt_fits, **_resampling(settings)
+                one, scores, groups=groups, fits=fits, prompt_fits=prompt_fits, **settings.resampling
             )
         results["notes"] = _notes(results, one, settings, len(tests) - 1)
         chains = chain_table(one, target, scored) if settings.all_chains else None
-        found.append(LooResult(results, _score_table(one, fitted), chains))
+        found.append(LooResult(results, _score_table(one, by_model), chains))
     clock.lap("baselines")
     return [replace(one, results=one.results | {"seconds": clock.seconds(len(tests))}) for one in found]
 
 
-def _results(
-    split: HoldOut,
-    fitted: _model.Fitted,
-    scored: dict[str, list[ScoredChain]],
-    settings: LooOptions,
-    baselines: Sequence[_rivals.Baseline],
-    n_datasets: int,
-) -> Row:
-    """Return the entry of `results.json` but for its notes and seconds."""
-    return {
-        **_header(split, settings),
-        **_table(scored, fitted.row(settings), settings),
-        "baselines": _baseline_rows(baselines, split, settings),
-        "comparisons": _rivals.compare(
-            fitted.scores.decisions,
-            split.test.labels,
-            baselines,
-            n_boot=settings.n_boot,
-            random_state=settings.random_state,
-            n_datasets=n_datasets,
-        ),
-    }
-
-
-def _tasks(split: HoldOut, recipe: Recipe, settings: LooOptions) -> list[ChainTask]:
+def _tasks(split: HoldOut, recipe: model.Recipe, settings: LooOptions) -> list[model.ChainTask]:
     """Return every chain to be looked for by one recipe."""
-    training = training_set(
+    training = model.training_set(
         split.train,
         recipe,
         weighting=settings.weighting if recipe.name == settings.own_recipe else None,
         by_family=settings.unit == "family",
         random_state=settings.random_state,
     )
-    tasks = chain_tasks(
+    tasks = model.chain_tasks(
         training,
         recipe,
-        sizes=settings.sizes or SIZES,
+        sizes=settings.sizes or model.SIZES,
         ensemblers=settings.table_ensemblers,
         calibrators=settings.table_calibrators,
         selector=settings.selector or "auto",
         random_state=settings.random_state,
     )
-    return _with_netcal(tasks) if settings.netcal else tasks
-
-
-def _with_netcal(tasks: list[ChainTask]) -> list[ChainTask]:
-    """Return tasks of which those on the fewest voters try netcal's calibrators too."""
-    least = min(len(task.subset.columns) for task in tasks)
+    least = min(len(task.subset.columns) for task in tasks) if settings.netcal and tasks else 0
+    # Those on the fewest voters try netcal's calibrators too, where they are wanted.
     return [
         replace(task, calibrators=(*task.calibrators, *NETCAL_CLASSES)) if len(task.subset.columns) == least else task
         for task in tasks
     ]
-
-
-def _baselines(
-    split: HoldOut, scores: ScoreTable | None, settings: LooOptions, groups: Texts, fits: Fits | None
-) -> list[_rivals.Baseline]:
-    """Return the rivals, the best judge with its context where it can be fitted."""
-    context = _rivals.context_baseline(split, scores, groups=groups, fits=fits)
-    own, weighting = [] if context is None else [context], settings.rivals_weighting
-    return [*_rivals.vote_baselines(split, weighting), *own, *_thresholds.encoder_baselines(split, scores, weighting)]
 
 
 def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[ScoredChain]:
@@ -267,11 +228,11 @@ def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[ScoredChain]
 
 def _calibrated(scored: list[ScoredChain], calibrators: Sequence[str] | None) -> list[ScoredChain]:
     """Return the chains that have one of the calibrators asked for; all where none is, or where no chain has."""
-    return [pair for pair in scored if (pair[0].calibrator or UNCALIBRATED) in (calibrators or ())] or scored
+    return [pair for pair in scored if (pair[0].calibrator or model.UNCALIBRATED) in (calibrators or ())] or scored
 
 
 def _best(scored: Sequence[ScoredChain], by: str, recipe: str) -> Row:
-    best = recommend([candidate for candidate, _ in scored], by)
+    best = model.recommend([candidate for candidate, _ in scored], by)
     pair = next(pair for pair in scored if pair[0] is best)
     return _row(*pair, recipe) | {"chosen_on": "training"}
 
@@ -300,7 +261,7 @@ def _table(scored: dict[str, list[ScoredChain]], recommended: Row, settings: Loo
     }
 
 
-def _row(candidate: Candidate, metrics: Row, recipe: str) -> Row:
+def _row(candidate: model.Candidate, metrics: Row, recipe: str) -> Row:
     return {
         "recipe": recipe,
         "ensembler": candidate.ensembler,
@@ -324,7 +285,7 @@ def _header(split: HoldOut, settings: LooOptions) -> Row:
         "schema_version": SCHEMA_VERSION,
         "test": split.name,
         "settings": {
-            **{name: _plain(value) for name, value in vars(settings.asked).items()},
+            **{name: json_value(value) for name, value in vars(settings.asked).items()},
             "hold_out": settings.unit,
             "n_bins": settings.n_bins,
             "n_boot": settings.n_boot,
@@ -344,28 +305,15 @@ def _header(split: HoldOut, settings: LooOptions) -> Row:
     }
 
 
-def _plain(value: object) -> object:
-    """Return an option as JSON holds it."""
-    return list(value) if isinstance(value, list | tuple) else value
-
-
-def _baseline_rows(baselines: Iterable[_rivals.Baseline], split: HoldOut, settings: LooOptions) -> list[Row]:
-    return [baseline.row(split.test.labels, **_resampling(settings)) for baseline in baselines]
-
-
-def _resampling(settings: LooOptions) -> dict[str, int]:
-    return {"n_bins": settings.n_bins, "n_boot": settings.n_boot, "random_state": settings.random_state}
-
-
 def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -> list[str]:
     """Return the caveats that a reader should know, in sentences."""
     train, n_train = split.train, len(results["train"])
     together = f"Held out together with {n_besides:,} other datasets: all is learned on the {n_train:,} beside them."
-    found = [together if n_besides else None, grouped_note(n_train)]
+    found = [together if n_besides else None, model.grouped_note(n_train)]
     if settings.shown and settings.ensemblers is None:
         found.append(left_out_note())
     if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
-        found.append(grouped_note(n_train, chain_limit(train), start="While chains were searched for, the"))
+        found.append(model.grouped_note(n_train, model.chain_limit(train), start="While chains were searched for, the"))
     if "SVC" in settings.table_ensemblers:
         found.append(draws_note(len(distinct_patterns(np.column_stack([train.votes, train.labels]))[0])))
     notes = [note for note in dict.fromkeys(found) if note]
@@ -383,12 +331,12 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
     return notes
 
 
-def _score_table(split: HoldOut, fitted: _model.Fitted) -> pd.DataFrame:
+def _score_table(split: HoldOut, scores: model.Scores) -> pd.DataFrame:
     """Return the table of `scores.parquet`."""
     labels = pd.array(split.test.labels, dtype="Int8")
     labels[split.test.labels == -1] = pd.NA
     items = {"dataset": split.test.datasets.astype(str), "item_id": split.test.example_ids.astype(str)}
-    columns = fitted.columns()
+    columns = scores.columns()
     decision = pd.arrays.IntegerArray(columns["decision"], columns["decision"] == -1)  # -1: no vote
     return pd.DataFrame({**items, "label": labels, **columns | {"decision": decision}})
 
@@ -429,7 +377,7 @@ def run_all(
             together,
             settings=settings,
             scores=scores,
-            published={test: published_rows(test) for test in together} if origin == SIMULATED else {},
+            published={test: _rivals.published_rows(test) for test in together} if origin == SIMULATED else {},
             fits=None if shared is None else shared.without(*together),
             prompt_fits=None if prompts is None else prompts.without(*together),
             n_datasets=len(tests),

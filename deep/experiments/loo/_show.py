@@ -5,9 +5,11 @@ from itertools import chain
 from shutil import get_terminal_size
 from textwrap import wrap
 
+import numpy as np
+
 from deep._util.names import listed, table
 from deep.console import SIMULATED
-from deep.evaluate import CONTEXT, Row, Run, in_percent, mean_interval
+from deep.evaluate import CONTEXT, Row, Run, in_percent, mean_interval, shown
 
 CHAINS = {
     "recommended": "recommended (chosen on training data)",
@@ -66,8 +68,13 @@ def summary(run: Run) -> Iterator[str]:
     for row in run["baselines"]:
         if row["kind"] in BASELINES and row["balanced_accuracy"] is not None:
             yield _line(BASELINES[row["kind"]], row, source_of(run, row))
-    best = _best_encoder(run["baselines"])
-    if best is not None:
+    # Of the encoders with a threshold learned on the other datasets.
+    known = [
+        row for row in run["baselines"] if row["threshold_from"] == "train" and row["balanced_accuracy"] is not None
+    ]
+    encoders = [row for row in known if row["kind"] in ("encoder", "published")]
+    if encoders:
+        best = max(encoders, key=lambda row: row["balanced_accuracy"])
         yield _line(f"ORACLE: best encoder, {best['name']}", best, source_of(run, best))
     for sentence in [*(f"warning: {warning}" for warning in run["warnings"]), *run["notes"]]:
         yield from _wrapped(sentence, 2)
@@ -90,17 +97,10 @@ def _prior(prior: Row) -> str:
     )
 
 
-def _best_encoder(baselines: Sequence[Row]) -> Row | None:
-    """Return the encoder that does best with a threshold learned on the other datasets."""
-    known = [row for row in baselines if row["threshold_from"] == "train" and row["balanced_accuracy"] is not None]
-    realistic = [row for row in known if row["kind"] in ("encoder", "published")]
-    return max(realistic, key=lambda row: row["balanced_accuracy"], default=None)
-
-
 def _voters(row: Row) -> str:
-    shown = ", ".join(row["prompts"][:4]) + (", ..." if len(row["prompts"]) > 4 else "")
+    names = ", ".join(row["prompts"][:4]) + (", ..." if len(row["prompts"]) > 4 else "")
     scorers = f" and {len(row['scorers'])} encoders ({', '.join(row['scorers'])})" if row.get("scorers") else ""
-    return f"{row['n_prompts']} voters ({shown}){scorers}"
+    return f"{row['n_prompts']} voters ({names}){scorers}"
 
 
 CELLS = (9, 14, 6, 7, 9, 10)
@@ -118,18 +118,12 @@ def _cells(label: str, *cells: str) -> str:
 
 def _line(label: str, row: Row, source: str = "") -> str:
     if row["balanced_accuracy"] is None:
-        loss = "" if row.get("inner_log_loss") is None else f"{row['inner_log_loss']:.3f}"
+        loss = shown(row.get("inner_log_loss"), ".3f")
         return _cells(label, in_percent(row.get("inner_balanced_accuracy")), "", "", "", loss, "training")
     interval = row["balanced_accuracy_ci"]
-    return _cells(
-        label,
-        f"{100 * row['balanced_accuracy']:.1f}",
-        f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}" if interval and interval[0] < interval[1] else "",
-        in_percent(row.get("ece")),
-        in_percent(row.get("ece_floor")),
-        "" if row.get("log_loss") is None else f"{row['log_loss']:.3f}",
-        source,
-    )
+    errors = in_percent(row.get("ece")), in_percent(row.get("ece_floor")), shown(row.get("log_loss"), ".3f")
+    ends = in_percent(interval) if interval and interval[0] < interval[1] else ""
+    return _cells(label, in_percent(row["balanced_accuracy"]), ends, *errors, source)
 
 
 def mean_of_runs(runs: Sequence[Run]) -> Row:
@@ -142,8 +136,27 @@ def mean_of_runs(runs: Sequence[Run]) -> Row:
         rows = [row for run in runs for row in run["baselines"] if row["kind"] == kind]
         names = AVERAGED if kind == CONTEXT else ("balanced_accuracy",)
         means[kind] = _averaged(rows, names)
-    means["encoders"] = {origin: _mean_by_encoder(runs, origin) for origin in ("test", "center", "train")}
+    encoders = encoder_rows(runs)
+    means["encoders"] = {
+        origin: {name: mean_of(by[origin], "balanced_accuracy") for name, by in encoders.items() if origin in by}
+        for origin in ORIGINS
+    }
     return means
+
+
+ORIGINS = ("test", "center", "train")
+"""Where the threshold of an encoder is from."""
+
+
+def encoder_rows(runs: Sequence[Run], *, printed: bool = False) -> dict[str, dict[str, list[Row]]]:
+    """Return the rows of each encoder by the origin of its threshold; with those that the paper prints, marked."""
+    found: dict[str, dict[str, list[Row]]] = {}
+    for row in (row for run in runs for row in run["baselines"]):
+        is_printed = printed and row["kind"] == "published" and row["threshold_from"]
+        if row["kind"] == "encoder" or is_printed:
+            by_origin = found.setdefault(row["name"] + (MARK if is_printed else ""), {})
+            by_origin.setdefault(row["threshold_from"], []).append(row)
+    return found
 
 
 def _averaged(rows: Sequence[Row], names: Sequence[str]) -> Row | None:
@@ -154,23 +167,10 @@ def _averaged(rows: Sequence[Row], names: Sequence[str]) -> Row | None:
     return {name: mean_of(rows, name) for name in names} | {"balanced_accuracy_ci": interval} if rows else None
 
 
-def _mean_by_encoder(runs: Sequence[Run], origin: str) -> dict[str, float | None]:
-    by_name: dict[str, list[float | None]] = {}
-    for run in runs:
-        for row in run["baselines"]:
-            if row["kind"] == "encoder" and row["threshold_from"] == origin:
-                by_name.setdefault(row["name"], []).append(row["balanced_accuracy"])
-    return {name: _mean(values) for name, values in by_name.items()}
-
-
 def mean_of(rows: Sequence[Row], name: str) -> float | None:
     """Return the mean of a figure over the rows that have it."""
-    return _mean([row.get(name) for row in rows])
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    known = [value for row in rows if (value := row.get(name)) is not None and value == value]
+    return float(np.mean(known)) if known else None
 
 
 def mean_summary(means: Row, source: str) -> Iterator[str]:
@@ -228,17 +228,14 @@ def aligned(title: str, header: TableCells, rows: Sequence[TableCells]) -> Itera
     """
     widths = [max(map(len, column)) for column in zip(header, *rows[:MAX_ROWS], strict=True)]
     room = get_terminal_size().columns - sum(2 + width for width in widths[1:]) - 2
-    shown = [[_clipped(row[0], max(12, min(NAME_WIDTH, room))), *row[1:]] for row in rows[:MAX_ROWS]]
+    most = max(12, min(NAME_WIDTH, room))
+    first = [[name if len(name) <= most else f"{name[: most - 3]}...", *cells] for name, *cells in rows[:MAX_ROWS]]
     for line in title.split("\n"):
         yield from wrap(line, get_terminal_size().columns)
-    yield from (f"  {line}".rstrip() for line in table([header, *shown], right=len(header) - 1).split("\n"))
+    yield from (f"  {line}".rstrip() for line in table([header, *first], right=len(header) - 1).split("\n"))
     if len(rows) > MAX_ROWS:
         yield f"  and {len(rows) - MAX_ROWS:,} others, all of them in tables/"
     yield ""
-
-
-def _clipped(name: str, width: int) -> str:
-    return name if len(name) <= width else name[: width - 3] + "..."
 
 
 ChainName = tuple[str, int]
@@ -269,7 +266,7 @@ def _scores(rows: Sequence[Row]) -> list[str]:
     accuracy, error, floor, loss = (
         mean_of(rows, name) for name in ("balanced_accuracy", "ece", "ece_floor", "log_loss")
     )
-    return [in_percent(accuracy), f"{in_percent(error)}/{in_percent(floor)}", "" if loss is None else f"{loss:.3f}"]
+    return [in_percent(accuracy), f"{in_percent(error)}/{in_percent(floor)}", shown(loss, ".3f")]
 
 
 def _best_chain(runs: Sequence[Run], recipe: str) -> ChainName:
@@ -339,16 +336,12 @@ MARK = f" ({PRINTED})"
 
 
 def _encoders(runs: Sequence[Run]) -> Iterator[str]:
-    origins = ("test", "center", "train")
-    found: dict[str, dict[str, list[Row]]] = {}
-    for run in runs:
-        for row in run["baselines"]:
-            if row["kind"] == "encoder" or (row["kind"] == "published" and row["threshold_from"]):
-                name = row["name"] + (MARK if row["kind"] == "published" else "")
-                by_origin = found.setdefault(name, {origin: [] for origin in origins})
-                by_origin[row["threshold_from"]].append(row)
+    found = encoder_rows(runs, printed=True)
     if found:
-        rows = [[n, *(in_percent(mean_of(by[o], "balanced_accuracy")) for o in origins)] for n, by in found.items()]
+        rows = [
+            [name, *(in_percent(mean_of(by.get(origin, []), "balanced_accuracy")) for origin in ORIGINS)]
+            for name, by in found.items()
+        ]
         header = ["", "test (oracle)", "centre", "training"]
         title = f"Encoders: balanced accuracy by where the threshold is from{_of(runs)}"
         printed = [name.endswith(MARK) for name in found]
@@ -387,10 +380,10 @@ def part_lines(runs: Sequence[Run]) -> Iterator[str]:
         name: [
             [
                 name if len(kept) == 1 else run["test"],
-                _points(row["balanced_accuracy"]),
-                _interval((row["low"], row["high"])),
+                in_percent(row["balanced_accuracy"], "+"),
+                in_percent([row["low"], row["high"]], "+"),
                 f"{row['log_loss']:+.3f}",
-                f"{row['log_loss_low']:+.3f} to {row['log_loss_high']:+.3f}",
+                shown([row["log_loss_low"], row["log_loss_high"]], "+.3f"),
             ]
             for run, row in zip(kept, of, strict=True)
         ]
@@ -410,8 +403,8 @@ def _tests_of_one(run: Run) -> Iterator[str]:
     rows = [
         [
             row["b"],
-            _points(row["difference"]),
-            _interval(row["ci"]),
+            in_percent(row["difference"], "+"),
+            in_percent(row["ci"], "+"),
             f"{row['p']:.2g}",
             f"{row['p_bonferroni']:.2g}",
             "yes" if row["significant"] else "no",
@@ -435,13 +428,20 @@ def _tests_of_several(runs: Sequence[Run]) -> Iterator[str]:
             by_dataset.setdefault(run["test"], {})[kind] = row
     n = len(runs)
     header = ["", *(word for name in RIVALS.values() for word in (name, "p"))]
-    shown = [[name, *_tests(rows)] for name, rows in by_dataset.items()]
+    tests = []
+    for name, of_dataset in by_dataset.items():
+        known = [of_dataset.get(kind) for kind in RIVALS]
+        pairs = [
+            ("", "") if row is None else (in_percent(row["difference"], "+"), f"{row['p_bonferroni_datasets']:.2g}")
+            for row in known
+        ]
+        tests.append([name, *chain.from_iterable(pairs)])
     title = f"Recommended less each rival: points of balanced accuracy, p after Bonferroni over {n} datasets"
-    yield from aligned(title, header, shown)
+    yield from aligned(title, header, tests)
     counts = [
         [
             name,
-            _points(mean_of(rows, "difference") or 0.0),
+            in_percent(mean_of(rows, "difference") or 0.0, "+"),
             *_counts(rows, "significant_datasets"),
             *_counts(rows, "significant"),
         ]
@@ -451,22 +451,6 @@ def _tests_of_several(runs: Sequence[Run]) -> Iterator[str]:
     yield from aligned("On how many datasets at p < 0.01, corrected over datasets and over rivals", header, counts)
 
 
-def _tests(rows: dict[str, Row]) -> list[str]:
-    cells = []
-    for kind in RIVALS:
-        row = rows.get(kind)
-        cells += ["", ""] if row is None else [_points(row["difference"]), f"{row['p_bonferroni_datasets']:.2g}"]
-    return cells
-
-
 def _counts(rows: Sequence[Row], flag: str) -> list[str]:
     better = [row["difference"] > 0 for row in rows if row[flag]]
     return [str(sum(better)), str(len(better) - sum(better))]
-
-
-def _points(share: float) -> str:
-    return f"{100 * share:+.1f}"
-
-
-def _interval(bounds: Sequence[float]) -> str:
-    return f"{100 * bounds[0]:+.1f} to {100 * bounds[1]:+.1f}"

@@ -56,10 +56,8 @@ def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
     yield f"{found['dataset']}: {len(found['items'])} items to label ({found['strategy']})"
     if out is None:
         yield from (f"  {item['item_id']}  {item['p_consistent']:.3f}" for item in found["items"])
-    yield (
-        f"expected mean distance of P from the truth: {console.points(found['expected_error_before'])} points now, "
-        f"{console.points(found['expected_error_after'])} with these labels"
-    )
+    now, then = (evaluate.in_percent(found[f"expected_error_{when}"]) for when in ("before", "after"))
+    yield f"expected mean distance of P from the truth: {now} points now, {then} with these labels"
     sizes = found["labels_needed"].items()
     needed = [f"{size or 'more than all'} for {console.level(float(power))}" for power, size in sizes]
     yield "labels that `deep check` needs to find a dataset on which P is as far off as on the worst training dataset,"

@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from deep import asking, console, model
+from deep import asking, console, evaluate, model
 from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.integrations import sequential
 
@@ -46,7 +46,7 @@ def _lines(found: console.Results) -> Iterator[str]:
     yield f"{'held out':<26} judges  calls  saved  changed  balanced accuracy: panel, one by one"
     for row in [*found["rows"], *({"test": "mean"} | mean for mean in found["means"])]:
         pair = (row["balanced_accuracy_panel"], row["balanced_accuracy_sequential"])
-        accuracy = "  ".join("-" if value is None else console.points(value) for value in pair)
+        accuracy = "  ".join(evaluate.in_percent(value) or "-" for value in pair)
         yield (
             f"{row['test']:<26} {row['judges']:>6} {row['calls']:>6.2f} {console.percent(row['saved']):>7} "
             f"{row['changed']:>5}/{row['n']:<6} {accuracy}"
