@@ -238,13 +238,13 @@ CEILINGS = {
     "experiments/loo": 2_020,
     "features": 1_180,
     "llm": 2_960,
-    "model": 5_200,
+    "model": 5_170,
     "prompt_pool": 2_250,
     "report": 1_530,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_440, 13_980, 280
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_900, 13_980, 270
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

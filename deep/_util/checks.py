@@ -109,8 +109,11 @@ def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | No
         raise InputError(f"`{name}` must have at least one row and one column. Got shape {raw.shape}.")
     if raw.dtype != np.int8:
         raw = as_numbers(raw, name)
-    elif all(_are_votes(raw[start : start + ROWS_AT_ONCE]) for start in range(0, len(raw), ROWS_AT_ONCE)):
-        return raw
+    else:
+        # One comparison tells: -1, 0, 1 are 0, 1, 2 after adding 1, and all else wraps round to more.
+        parts = (raw[start : start + ROWS_AT_ONCE].view(np.uint8) for start in range(0, len(raw), ROWS_AT_ONCE))
+        if all(((part + np.uint8(1)) <= 2).all() for part in parts):
+            return raw
     wrong = (raw != -1) & (raw != 0) & (raw != 1)
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
@@ -120,11 +123,6 @@ def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | No
             f"`{name}` must hold only -1 (no vote), 0 and 1. Got {value!r} at row {row}, column {column}{label}."
         )
     return raw.astype(np.int8, copy=False)
-
-
-def _are_votes(raw: Votes) -> bool:
-    # One comparison tells: -1, 0, 1 are 0, 1, 2 after adding 1, and all else wraps round to more.
-    return bool(((raw.view(np.uint8) + np.uint8(1)) <= 2).all())
 
 
 def as_numbers(values: npt.ArrayLike, name: str) -> Floats:

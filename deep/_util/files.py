@@ -388,16 +388,11 @@ def _named(place: Path, stem: str, instead: str) -> Path:
 def to_json(results: Mapping[str, object], encoding: str = "utf-8") -> str:
     """Return results as JSON text that has bytes in an encoding; a NaN in them is a bug and raises."""
     text = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False)
-    # Half a surrogate pair, as of a file's name that is no UTF-8, has no bytes and is escaped.
-    return (text if text.isascii() or _has_bytes(text, encoding) else json.dumps(results, indent=1)) + "\n"
-
-
-def _has_bytes(text: str, encoding: str) -> bool:
     try:
         text.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
+    except UnicodeEncodeError:  # half a surrogate pair, as of a file's name that is no UTF-8, has no bytes
+        text = json.dumps(results, indent=1)
+    return text + "\n"
 
 
 def write_results(folder: Path, results: Mapping[str, object]) -> None:

@@ -127,7 +127,11 @@ def _roles(columns: Mapping[str, Column], layout: str) -> dict[str, Column]:
     """Return the columns that hold no votes of one voter, by what they hold."""
     names = {role: role for role in ROLES} if layout == "wide" else LONG[layout]
     names = names | long_names(columns) if layout == "long" else names
-    _check_there([name for role, name in names.items() if role in ("item_id", "voter", "vote")], columns)
+    missing = [names[role] for role in ("item_id", "voter", "vote") if role in names and names[role] not in columns]
+    if missing:
+        raise InputError(
+            f"`frame` must have a column {missing[0]}. Got {_listed(columns)}. Rename the column that holds it."
+        )
     more = {role: role for role in ("dataset", "document_id", "family")}
     return {role: columns[name] for role, name in (more | names).items() if name in columns}
 
@@ -200,14 +204,6 @@ def _refused(frame: Any, error: Exception) -> InputError:
 def _kind(cell: object) -> type:
     """Return the kind of a cell; whole numbers and others are one."""
     return float if isinstance(cell, int | float) and not isinstance(cell, bool) else type(cell)
-
-
-def _check_there(wanted: Iterable[str], columns: Mapping[str, Column]) -> None:
-    missing = next((name for name in wanted if name not in columns), None)
-    if missing is not None:
-        raise InputError(
-            f"`frame` must have a column {missing}. Got {_listed(columns)}. Rename the column that holds it."
-        )
 
 
 def _listed(names: Iterable[str]) -> str:

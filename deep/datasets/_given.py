@@ -160,16 +160,11 @@ def _aligned(labels: Any, votes: VoteMatrix, frame: object) -> Any:
         return labels  # which is refused with both lengths
     # An index may read as rows of the frame, as ids or as positions. It is taken only if all that are possible agree.
     by_row = _places(index, rows, n)
-    by_id = _places(index.map(str), pd.Index(votes.example_ids), n)
-    by_position = range(n) if is_numbered else None
-    readings = {tuple(places) for places in (by_row, by_id, by_position) if places is not None}
-    if len(readings) == 1 and by_position is not None:
-        return labels
+    by_meaning = _places(index.map(str), pd.Index(votes.example_ids), n), tuple(range(n)) if is_numbered else None
     is_of_frame = isinstance(frame, pd.DataFrame) and index.names == rows.names
-    if len(readings) == 1 and by_row is not None and -1 not in by_row and is_of_frame:
-        return labels.reindex(rows)
-    if len(readings) == 1 and by_id is not None and -1 not in by_id:
-        return labels.rename("label").rename_axis("item_id").reset_index()
+    readings = {places for places in (by_row, *by_meaning) if places is not None}
+    if len(readings) == 1 and -1 not in (places := readings.pop()) and (is_of_frame or places in by_meaning):
+        return labels.reset_index(drop=True).set_axis(places).reindex(range(n))
     shown_index = listed([*map(repr, index.tolist())], rest="more")
     raise InputError(
         "`labels` must have the index of the votes, or one of item ids that is named item_id. Got one that may be "
@@ -177,12 +172,12 @@ def _aligned(labels: Any, votes: VoteMatrix, frame: object) -> Any:
     )
 
 
-def _places(index: Any, known: Any, n: int) -> "list[int] | None":
+def _places(index: Any, known: Any, n: int) -> "tuple[int, ...] | None":
     """Return the row of each entry of an index, -1 where it is one of several; None unless all are known."""
     if index.nlevels > 1 or known.nlevels > 1 or not index.isin(known).all():
         return None
-    unknown = not known.is_unique or not index.is_unique or len(known) != n
-    return [-1] * len(index) if unknown else [*known.get_indexer(index)]
+    is_clear = known.is_unique and index.is_unique and len(known) == n
+    return tuple(known.get_indexer(index).tolist()) if is_clear else (-1,)
 
 
 ENOUGH_TO_DOUBT = 30
