@@ -1,3 +1,9 @@
+from ._annotators import agreement_measures as agreement_measures
+from ._annotators import clustered_balanced_accuracy as clustered_balanced_accuracy
+from ._annotators import clustered_kappa as clustered_kappa
+from ._annotators import clustered_share as clustered_share
+from ._annotators import mean_interval as mean_interval
+from ._annotators import t_reach as t_reach
 from ._cards import FEWEST_JOINT_ERRORS as FEWEST_JOINT_ERRORS
 from ._cards import AgainstItself as AgainstItself
 from ._cards import AgainstOthers as AgainstOthers
@@ -53,17 +59,11 @@ from ._holdout import METRICS as METRICS
 from ._holdout import HoldOut as HoldOut
 from ._holdout import HoldOutUnit as HoldOutUnit
 from ._holdout import UnlabeledTrainingError as UnlabeledTrainingError
-from ._holdout import clustered_balanced_accuracy as clustered_balanced_accuracy
-from ._holdout import clustered_kappa as clustered_kappa
-from ._holdout import clustered_share as clustered_share
 from ._holdout import dataset_rows as dataset_rows
 from ._holdout import decision_metrics as decision_metrics
 from ._holdout import hold_out as hold_out
-from ._holdout import mean_interval as mean_interval
 from ._holdout import row_weights as row_weights
 from ._holdout import rows_of_both_classes as rows_of_both_classes
-from ._holdout import t_reach as t_reach
-from ._panel_measures import agreement_measures as agreement_measures
 from ._panel_measures import cost_words as cost_words
 from ._panel_measures import effective_words as effective_words
 from ._panel_measures import panel_card as panel_card

@@ -317,6 +317,9 @@ def _pairs(
     errors = np.sqrt([_of_difference(joint.sampling, i, j) for i, j in pairs])
     p_values = [2 * NormalDist().cdf(-abs(gap) / error) for gap, error in zip(gaps, errors, strict=True)]
     reach, adjusted = _quantile(level) * errors, holm(p_values)
+    # How many labels of each system tell a difference: their noise falls with their number.
+    wanted = (tell / (_quantile(level) + NormalDist().inv_cdf(POWER))) ** 2
+    left = [wanted - _of_difference(joint.drawn, i, j) for i, j in pairs]
     return [
         PairDifference(
             names[i],
@@ -326,7 +329,7 @@ def _pairs(
             min(float(gaps[k] + reach[k]), 1.0),
             p_values[k],
             float(adjusted[k]),
-            _labels_to_tell(joint, i, j, level, tell),
+            None if left[k] <= 0 else int(np.ceil((joint.noise[i] + joint.noise[j]) / left[k])),
         )
         for k, (i, j) in enumerate(pairs)
     ]
@@ -334,13 +337,6 @@ def _pairs(
 
 def _of_difference(covariance: Floats, i: int, j: int) -> float:
     return max(float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]), 1e-12)
-
-
-def _labels_to_tell(joint: JointShares, i: int, j: int, level: float, tell: float) -> int | None:
-    """Return how many labels of each system tell a difference: their noise falls with their number."""
-    reach = _quantile(level) + NormalDist().inv_cdf(POWER)
-    left = (tell / reach) ** 2 - _of_difference(joint.drawn, i, j)
-    return None if left <= 0 else int(np.ceil((joint.noise[i] + joint.noise[j]) / left))
 
 
 FEWEST_DATASETS = 3

@@ -10,8 +10,9 @@ from deep._util.checks import Floats, Mask, Votes, numbered
 from deep._util.odds import DECISION, P_MIN, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
+from deep.evaluate._annotators import mean_interval
 from deep.evaluate._figures import Measured, Row, json_value
-from deep.evaluate._holdout import hold_out, mean_interval
+from deep.evaluate._holdout import hold_out
 from deep.exceptions import InputError
 from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, training_set
 from deep.records import ABSTAIN, VoteMatrix
@@ -292,7 +293,9 @@ def outer_worth(
         kept = chosen_judges(train, random_state)
         every = _by_fit(train, tests, train.voter_names)
         few = every if kept == train.voter_names else _by_fit(train, tests, kept)
-        right, cast = _votes_by_label(train)
+        of = [train.votes[train.labels == label] for label in (0, 1)]
+        right = np.stack([(each == label).sum(axis=0) for label, each in enumerate(of)]).astype(float)
+        cast = np.stack([(each != ABSTAIN).sum(axis=0) for each in of]).astype(float)
         best = _best(right[None], cast[None])
         for test, (*of_all, decided), (*of_few, _) in zip(tests, every, few, strict=True):
             # Both on the items that the judge votes on: a missing vote is no decision of it.
@@ -338,13 +341,6 @@ def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
     """Return the votes of some judges."""
     columns = [votes.voter_names.index(name) for name in names]
     return votes.with_columns(votes=votes.votes[:, columns], voter_names=names)
-
-
-def _votes_by_label(votes: VoteMatrix) -> tuple[Floats, Floats]:
-    """Return how many votes are the label, and how many there are, by label and judge."""
-    of = [votes.votes[votes.labels == label] for label in (0, 1)]
-    right = np.stack([(each == label).sum(axis=0) for label, each in enumerate(of)]).astype(float)
-    return right, np.stack([(each != ABSTAIN).sum(axis=0) for each in of]).astype(float)
 
 
 def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ...]) -> list[tuple[float, float, Mask]]:

@@ -1,4 +1,4 @@
-"""Hold one dataset out, and measure on it: the rows to train on, metrics of decisions, and intervals by documents."""
+"""Hold one dataset out: the rows to train on, those that are dropped, and metrics of decisions on it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -6,15 +6,13 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from deep import calibration
 from deep._util.checks import Floats, Mask, check_both_classes, check_choice, check_some_votes, numbered
 from deep._util.names import listed
 from deep.evaluate._figures import Row, null_if_nan
 from deep.exceptions import InputError
-from deep.features import kappa_of_counts
-from deep.model import Clusters, Weighting, group_weights, standardised
+from deep.model import Weighting, group_weights
 from deep.records import VoteMatrix
 
 HoldOutUnit = Literal["dataset", "family"]
@@ -241,176 +239,3 @@ def row_weights(train: VoteMatrix, weighting: Weighting = "dataset-class") -> Fl
     _, code = np.unique(train.datasets.astype(str), return_inverse=True)
     sizes = np.bincount(code * 2 + train.labels, minlength=2 * (code.max() + 1)).reshape(-1, 2)
     return group_weights(sizes, weighting)[code, train.labels]
-
-
-def t_reach(sd: float, n: int, level: float) -> float:
-    """Return half the width of the t-interval of a mean of `n` values with sample standard deviation `sd`.
-
-    Examples
-    --------
-    >>> from deep.evaluate import t_reach
-    >>> round(t_reach(1.0, 10, 0.95) * 10**0.5, 3)
-    2.262
-    """
-    return float(special.stdtrit(n - 1, (1 + level) / 2) * sd / np.sqrt(n))
-
-
-def mean_interval(values: npt.ArrayLike, level: float) -> tuple[float, float, float]:
-    """Return the mean of at least two values with the bounds of its t-interval.
-
-    Examples
-    --------
-    >>> from deep.evaluate import mean_interval
-    >>> [round(value, 3) for value in mean_interval([1.0, 2.0, 3.0], 0.9)]
-    [2.0, 0.314, 3.686]
-    """
-    known = np.asarray(values, dtype=np.float64)
-    mean = float(np.mean(known))
-    reach = t_reach(float(np.std(known, ddof=1)), len(known), level)
-    return mean, mean - reach, mean + reach
-
-
-def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval of a share of items, some of which share a document.
-
-    Parameters
-    ----------
-    hits : array-like of bool, shape (n_items,)
-    documents : array-like of shape (n_items,), optional
-        Default: every item is a document of its own.
-    level : float, default=0.95
-
-    Returns
-    -------
-    low, high : float
-        NaN where there are no items.
-
-    Notes
-    -----
-    The number of items is divided by Kish's design effect, from the intraclass correlation of the hits, and the
-    quantile is Student's on as many degrees of freedom as there are documents less one [1]_.
-
-    References
-    ----------
-    .. [1] Korn and Graubard, Survey Methodology 24, 1998: confidence intervals for proportions with small expected
-       number of positive counts estimated from survey data.
-
-    Examples
-    --------
-    >>> from deep.evaluate import clustered_share
-    >>> hits = [True] * 60 + [False] * 20
-    >>> [round(end, 2) for end in clustered_share(hits, None)]
-    [0.64, 0.83]
-    >>> [round(end, 2) for end in clustered_share(hits, [i // 10 for i in range(80)])]
-    [0.35, 0.94]
-    """
-    hit = np.asarray(hits, dtype=np.float64)
-    if not len(hit):
-        return float("nan"), float("nan")
-    share = hit.mean()
-    clusters = Clusters.from_documents(documents, len(hit))
-    errors = standardised(hit, np.full(len(hit), share))
-    n = len(hit) / (1.0 if clusters.alone else clusters.design_effect(clusters.correlation(errors)))
-    freedom = max(len(clusters.sizes) - 1, 1)
-    low, high = calibration.wilson_interval(
-        np.array(share), np.array(n), float(special.stdtrit(freedom, (1 + level) / 2))
-    )
-    return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
-
-
-def clustered_kappa(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    documents: npt.ArrayLike | None,
-    *,
-    level: float = 0.95,
-    n_boot: int = 2000,
-    random_state: int = 0,
-) -> tuple[float, float]:
-    """Return the percentile interval of Cohen's kappa of two raters, over resampled documents.
-
-    Parameters
-    ----------
-    a, b : array-like of shape (n_items,)
-        0 or 1.
-    documents : array-like of shape (n_items,), optional
-        Default: every item is a document of its own.
-    level, n_boot, random_state
-
-    Returns
-    -------
-    low, high : float
-        NaN where kappa is undefined in every resample.
-
-    Notes
-    -----
-    Documents with the same counts are drawn together: one multinomial draw over the distinct ones is the bootstrap.
-
-    Examples
-    --------
-    >>> from deep.evaluate import clustered_kappa
-    >>> clustered_kappa([1, 0] * 50, [1, 0] * 50, None, n_boot=100)
-    (1.0, 1.0)
-    """
-    tables = _drawn_tables(a, b, documents, n_boot, random_state)
-    return _percentiles(kappa_of_counts(tables), level)
-
-
-def clustered_balanced_accuracy(
-    y_true: npt.ArrayLike,
-    decision: npt.ArrayLike,
-    documents: npt.ArrayLike | None,
-    *,
-    level: float = 0.95,
-    n_boot: int = 2000,
-    random_state: int = 0,
-) -> tuple[float, float]:
-    """Return the percentile interval of balanced accuracy, over resampled documents.
-
-    Parameters
-    ----------
-    y_true, decision : array-like of shape (n_items,)
-        0 or 1.
-    documents : array-like of shape (n_items,), optional
-        Default: every item is a document of its own.
-    level, n_boot, random_state
-
-    Returns
-    -------
-    low, high : float
-        NaN where every resample lacks a class.
-
-    Examples
-    --------
-    >>> from deep.evaluate import clustered_balanced_accuracy
-    >>> clustered_balanced_accuracy([1, 0] * 50, [1, 0] * 50, [i // 10 for i in range(100)], n_boot=100)
-    (1.0, 1.0)
-    """
-    tables = _drawn_tables(y_true, decision, documents, n_boot, random_state).astype(np.float64)
-    of_class = tables.sum(axis=2)
-    right = np.divide(
-        np.diagonal(tables, axis1=1, axis2=2), of_class, out=np.full_like(of_class, np.nan), where=of_class > 0
-    )
-    return _percentiles(right.mean(axis=1), level)
-
-
-def _drawn_tables(
-    a: npt.ArrayLike, b: npt.ArrayLike, documents: npt.ArrayLike | None, n_boot: int, random_state: int
-) -> npt.NDArray[np.int64]:
-    """Return the counts of (a, b) in each resample of documents, shape (n_boot, 2, 2); none without items."""
-    codes = 2 * np.asarray(a, dtype=np.intp) + np.asarray(b, dtype=np.intp)
-    groups = Clusters.from_documents(documents, len(codes)).codes
-    if not len(codes):
-        return np.empty((0, 2, 2), dtype=np.int64)
-    counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
-    distinct, times = np.unique(counts, axis=0, return_counts=True)
-    drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot)
-    return np.asarray(drawn @ distinct).reshape(-1, 2, 2)
-
-
-def _percentiles(values: Floats, level: float) -> tuple[float, float]:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return float("nan"), float("nan")
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -15,18 +15,15 @@ from deep._util.checks import Floats, Votes
 from deep._util.frames import Frame
 from deep._util.names import dollars, short_names
 from deep.evaluate import _cards
+from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
 from deep.evaluate._figures import Row, shown
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.exceptions import InputError
 from deep.features import (
-    Ratings,
-    agreement_interval,
     cohen_kappa,
     effective_number,
     error_correlation,
-    fleiss_kappa,
-    krippendorff_alpha,
 )
 from deep.judges import parse_voter
 from deep.model import RECIPES, training_set
@@ -390,59 +387,6 @@ def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
             "against": int(against[row]),
             "votes": int(voted[row]),
         }
-
-
-MOST_PAIRED = 12
-"""Raters of whom every pair is compared: 66 pairs; of more, only measures of all together are taken."""
-
-
-def agreement_measures(
-    ratings: Ratings,
-    names: Sequence[str],
-    *,
-    documents: npt.ArrayLike | None = None,
-    n_boot: int = 2000,
-    random_state: int = 0,
-) -> list[dict[str, object]]:
-    """Measure how far raters agree, each measure with its 95 % interval over resampled documents.
-
-    Parameters
-    ----------
-    ratings : ndarray of int, shape (n_items, n_raters)
-        1, 0, or -1 where a rater gave no label.
-    names : sequence of str, length n_raters
-    documents : array-like of shape (n_items,), optional
-        Default: every item is a document of its own.
-    n_boot : int, default=2000
-    random_state : int, default=0
-
-    Returns
-    -------
-    list of dict
-        `name`, `items`, `value`, `low` and `high` of Cohen's kappa of each pair, Fleiss' kappa and Krippendorff's
-        alpha; empty where there are no items. Of more than `MOST_PAIRED` raters, no pairs.
-    """
-    if not len(ratings):
-        return []
-    raters = range(len(names)) if len(names) <= MOST_PAIRED else ()
-    measures: list[tuple[str, Callable[[npt.ArrayLike], float], Ratings]] = [
-        *(
-            (f"Cohen's kappa, {names[i]} and {names[j]}", cohen_kappa, ratings[:, [i, j]])
-            for i, j in combinations(raters, 2)
-        ),
-        ("Fleiss' kappa", fleiss_kappa, ratings),
-        ("Krippendorff's alpha", krippendorff_alpha, ratings),
-    ]
-    found: list[dict[str, object]] = []
-    for name, measure, of in measures:
-        given = (of >= 0).sum(axis=1)
-        # Only Krippendorff's alpha can use an item that some annotators left out.
-        used = given > 1 if measure is krippendorff_alpha else given == of.shape[1]
-        low, high = agreement_interval(measure, of, documents=documents, n_boot=n_boot, random_state=random_state)
-        values = {"value": measure(of), "low": low, "high": high}
-        known = {key: None if np.isnan(value) else value for key, value in values.items()}
-        found.append({"name": name, "items": int(used.sum()), **known})
-    return found
 
 
 def people_words(card: _cards.PanelCard) -> str:

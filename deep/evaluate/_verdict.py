@@ -219,7 +219,7 @@ class MeasuredMethod:
         rows = list(self.by_dataset.values())
         if len(rows) == 1:
             return rows[0].get("balanced_accuracy_ci")
-        from deep.evaluate._holdout import mean_interval  # with SciPy, which the help of `deep serve` does without
+        from deep.evaluate._annotators import mean_interval  # with SciPy, which the help of `deep serve` does without
 
         _, low, high = mean_interval([row["balanced_accuracy"] for row in rows], 0.95)
         return [max(low, 0.0), min(high, 1.0)]

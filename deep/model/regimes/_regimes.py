@@ -1,12 +1,10 @@
-"""The five fits, each from rows to a model: a stack, an average, votes alone, own labels, or a chain asked for.
-
-All of them end in `finish`.
-"""
+"""The five fits, from rows to a model by `finish`: a stack, an average, votes alone, own labels, a chain asked for."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +14,15 @@ from deep._util.checks import Floats, Texts, check_choice, numbered
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
-from deep.model import adaptation, chain, file, linear, stack
+from deep.model import adaptation, chain, file, linear
 from deep.model.adaptation import FixedPrior, LeftOut, LeftOutRows, Misfit, learn_line, learn_misfit, profile_of
 from deep.model.file import Model
 from deep.model.linear import LabeledRows, Linear, Rows
 from deep.model.score import Blend, Part, VoteSum
 from deep.records import VoteMatrix
+
+if TYPE_CHECKING:
+    from deep.model import stack
 
 
 def finish(
@@ -185,6 +186,8 @@ def fit_stack_or_average(
     if own == AVERAGE or n < least:
         unused = [] if scores is None else [f"Scores were not used: that takes {least} labeled datasets."]
         return fit_few(votes, groups, provenance, random_state=random_state, notes=unused)
+    from deep.model import stack  # scikit-learn, which the page of labels does without
+
     rows, names = stack.labeled_rows(votes.votes, votes.labels, groups, None, scores)
     fits = work.fits or stack.share_fits(rows, names, random_state=random_state, run=work.run).without()
     fitted = stack.Stack(random_state=random_state).fit_rows(rows, names, fits)
