@@ -295,7 +295,8 @@ def cases_of(table: dict[str, Any], panels: list[str]) -> dict[str, list[str]]:
         for panel in regime.get("panels", panels):
             if panel in panels:
                 lines = regime["run"].strip().splitlines() + table["after_fit"].strip().splitlines()
-                words = {"PANEL": f"../inputs/{panel}", "FIT": regime.get("fit", ""), "WITH": regime.get("with", "")}
+                # PANEL last, for it stands in the others.
+                words = {"FIT": regime.get("fit", ""), "WITH": regime.get("with", ""), "PANEL": f"../inputs/{panel}"}
                 for key, value in words.items():
                     lines = [line.replace(f"${key}", value) for line in lines]
                 cases[f"{panel}-{name}"] = lines

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MOST_EXPANDED, MOST_TIMES, MOST_BYTES = 1 << 29, 64, 1 << 34
 """Bytes that any file may take in memory, how many times its own size a larger one may, and bytes of the largest."""
 
-MOST_AT_ONCE = 1 << 27
+MOST_AT_ONCE = 1 << 26
 """Bytes that the texts of a column may have in rows that are read together."""
 
 LARGEST_FOOTER, MOST_LISTED = 1 << 24, 1 << 17

@@ -189,7 +189,7 @@ class CsvSource(Source):
         try:
             compressed = self.path.name.lower().endswith(".gz")
             with GzipReader(self.path, "paths", MOST_GZIPPED) if compressed else self.path.open("rb") as file:
-                while block := file.read(BLOCK_SIZE // 4):
+                while block := file.read(BLOCK_SIZE // 16):
                     raw += block
                     self._check_size(raw)
         except (OSError, EOFError, zlib.error) as error:

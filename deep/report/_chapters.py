@@ -209,7 +209,7 @@ def _how(material: ReportMaterial) -> str:
 COMPARED = "Differences of the shares of consistent items, by pair of systems"
 
 
-def compare_chapter(found: evaluate.SystemComparison) -> Chapter:
+def compare_chapter(found: "evaluate.SystemComparison") -> Chapter:
     """Return the chapter on systems that are compared."""
     interval = f"{100 * found.level:g} % interval"
     systems = [
@@ -316,7 +316,7 @@ def watch_chapter(watch: Watch) -> Chapter:
     return Chapter("watch", TRUST_TITLE, says, parts)
 
 
-def _drift(found: evaluate.DriftReport) -> Iterator[DataTable]:
+def _drift(found: "evaluate.DriftReport") -> Iterator[DataTable]:
     """Yield the statistics that moved, and on demand all others."""
     for moved, caption in ((True, "Moved beyond chance"), (False, "Not moved beyond chance")):
         rows = [

@@ -126,7 +126,7 @@ class ReportMaterial:
     tables: tuple[str, ...] = ()
     people: PeopleLabels | None = None
     folder: Path | None = None
-    compared: evaluate.SystemComparison | None = None
+    compared: "evaluate.SystemComparison | None" = None
     study: evaluate.DatasetVerdict | None = None
     soft: Floats | None = None
     soft_tables: tuple[str, ...] = ()

@@ -124,7 +124,7 @@ class Watch:
         By dataset with labels.
     """
 
-    drift: evaluate.DriftReport | str | None
+    drift: "evaluate.DriftReport | str | None"
     canaries: dict[str, Canary | str]
 
 
@@ -220,7 +220,7 @@ def _badges(
         if measured is not None and (material.model is not None or material.runs):  # else P is no calibrated score
             ece_before = float(np.mean([before for _, _, before, _ in ece_by_dataset(measured, material.n_bins)]))
         yield from evaluate.badges_of(method, best, ece_before)
-    if isinstance(watch.drift, evaluate.DriftReport) and not watch.drift.is_training:
+    if watch.drift and not isinstance(watch.drift, str) and not watch.drift.is_training:
         yield evaluate.drift_badge(watch.drift.moved, watch.drift.not_tested())
     if material.simulated:
         yield evaluate.SIMULATED_BADGE

@@ -1,5 +1,9 @@
 from ._command import add_arguments as add_arguments
 from ._command import run as run
+from ._few_datasets import few_lines as few_lines
+from ._few_datasets import few_study as few_study
+from ._few_datasets import few_verdict as few_verdict
+from ._few_datasets import write_few as write_few
 from ._model import LooOptions as LooOptions
 from ._rivals import Baseline as Baseline
 from ._rivals import PublishedBaseline as PublishedBaseline

@@ -112,9 +112,7 @@ def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[st
     if "mean" in results:
         yield from (*mean_summary(results["mean"], source_of(results, {})), "")
     if "few" in results:
-        from deep.experiments.loo._few_datasets import few_lines, few_verdict
-
-        yield from console.study_lines(few_verdict(results["few"]), "\n".join(few_lines(results["few"])))
+        yield from console.study_lines(loo.few_verdict(results["few"]), "\n".join(loo.few_lines(results["few"])))
     if results["votes"] == console.SIMULATED:
         yield console.NOTICE
     written = ", ".join(sorted(path.name + "/" * path.is_dir() for path in folder.iterdir()))
@@ -126,10 +124,10 @@ def _few_panel(
     args: argparse.Namespace, votes: "VoteMatrix", scores: "datasets.ScoreTable | None"
 ) -> "tuple[StudyPanel, Sequence[int | str]] | None":
     """Return the panel of the study of few datasets and its sizes, where it is asked for."""
-    from deep.experiments.loo._few_datasets import StudyPanel, check_sizes, draws_of, measurable
-
     if args.few is None:
         return None
+    from deep.experiments.loo._few_datasets import StudyPanel, check_sizes, draws_of, measurable
+
     if args.test != "all":
         raise InputError(f"`few` must be given with --test all. Got --test {args.test}.")
     sizes = check_sizes(args.few or ["1", "2", "3"])
@@ -141,7 +139,6 @@ def _few_panel(
 
 def run(args: argparse.Namespace) -> int:
     """Hold out, write and report."""
-    from deep.experiments.loo._few_datasets import few_study, few_verdict, write_few
     from deep.experiments.loo._run import run_all, write_chains, write_held_out, write_scores
 
     console.prepare_processes(args.jobs)
@@ -161,15 +158,15 @@ def run(args: argparse.Namespace) -> int:
             studied = None
             if few is not None:
                 mapper = console.parallel_map(settings.n_jobs, progress, "few")
-                studied = few_study(*few, mapper, n_bins=settings.n_bins, random_state=settings.random_state)
+                studied = loo.few_study(*few, mapper, n_bins=settings.n_bins, random_state=settings.random_state)
     except evaluate.UnlabeledTrainingError as error:
         where = datasets.locate_row(args.votes, error.dataset, error.example_id, "label")
         raise InputError(f"{error} It is in {where}.") from error
-    answer = {} if studied is None else {"few": studied, "verdict": few_verdict(studied).as_dict()}
+    answer = {} if studied is None else {"few": studied, "verdict": loo.few_verdict(studied).as_dict()}
     results = _whole(args, found, time.perf_counter() - started) | answer
     with report.reported_folder(folder) as scratch:
         if studied is not None:
-            write_few(studied, scratch)
+            loo.write_few(studied, scratch)
         write_results(scratch, results)
         write_held_out(votes, tests, scratch / "votes.parquet")
         write_scores(found, scratch / "scores.parquet", origin)
