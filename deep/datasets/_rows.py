@@ -40,7 +40,7 @@ BYTES_OF_A_HASH, BYTES_OF_A_NESTED_CELL = 8, 64
 LIMITS = {"thrift_string_size_limit": LARGEST_FOOTER, "thrift_container_size_limit": MOST_LISTED}
 """What Arrow may take of the footer."""
 
-SHORT = 1 << 10
+SHORT = 1 << 9
 """Bytes of a column whose texts are not looked at: any may be that long."""
 
 PREFIXED = "DELTA_BYTE_ARRAY"
