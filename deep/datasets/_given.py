@@ -167,8 +167,8 @@ def _aligned(labels: Any, votes: VoteMatrix, frame: object) -> Any:
         return labels.reset_index(drop=True).set_axis(places).reindex(range(n))
     shown_index = listed([*map(repr, index.tolist())], rest="more")
     raise InputError(
-        "`labels` must have the index of the votes, or one of item ids that is named item_id. Got one that may be "
-        f"another: {shown_index}. Give `labels.to_numpy()` for labels in the order of rows."
+        "`labels` must have the index of the votes, or one of item ids that is named item_id. Got an index that is "
+        f"not clear: {shown_index}. Give `labels.to_numpy()` for labels in the order of rows."
     )
 
 

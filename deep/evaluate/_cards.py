@@ -12,7 +12,7 @@ from deep._util.names import dollars, short_names
 from deep.datasets import VoterUsage
 from deep.evaluate._annotators import clustered_kappa, clustered_share
 from deep.evaluate._contribution import PanelReport
-from deep.evaluate._figures import DataTable, Measured, Row, TableCell, in_percent, json_value, shown
+from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value, shown
 from deep.features import cohen_kappa, krippendorff_alpha
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 

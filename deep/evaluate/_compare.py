@@ -20,7 +20,7 @@ from deep.datasets import (
     table_columns,
     worst_failures,
 )
-from deep.evaluate._figures import IntervalRow, Measured, draw_intervals, in_percent
+from deep.evaluate._measured import IntervalRow, Measured, draw_intervals, in_percent
 from deep.evaluate._target import Target, labels_seen, votes_for
 from deep.evaluate._verdict import moved_words
 from deep.exceptions import InputError

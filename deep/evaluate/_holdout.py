@@ -10,7 +10,7 @@ import numpy.typing as npt
 from deep import calibration
 from deep._util.checks import Floats, Mask, check_both_classes, check_choice, check_some_votes, numbered
 from deep._util.names import listed
-from deep.evaluate._figures import Row, null_if_nan
+from deep.evaluate._measured import Row, null_if_nan
 from deep.exceptions import InputError
 from deep.model import Weighting, group_weights
 from deep.records import VoteMatrix

@@ -17,8 +17,8 @@ from deep._util.names import dollars, short_names
 from deep.evaluate import _cards
 from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
-from deep.evaluate._figures import Row, shown
 from deep.evaluate._holdout import dataset_rows, row_weights
+from deep.evaluate._measured import Row, shown
 from deep.exceptions import InputError
 from deep.features import (
     cohen_kappa,

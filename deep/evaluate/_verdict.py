@@ -8,7 +8,7 @@ import numpy as np
 
 from deep._util.checks import Floats, Mask, Texts
 from deep._util.names import short_names
-from deep.evaluate._figures import Row, in_percent
+from deep.evaluate._measured import Row, in_percent
 
 if TYPE_CHECKING:
     import pyarrow as pa
