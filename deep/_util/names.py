@@ -251,13 +251,13 @@ def meant_column(name: str, known: Collection[str]) -> str | None:
     return plain if plain in known and plain != name else None
 
 
-def check_no_known(names: Iterable[str], known: Collection[str], param: str, leave_out: str) -> None:
+def check_no_known(names: Iterable[str], known: Collection[str], param: str, leave_out: str, place: str = "") -> None:
     """Raise where a column that would be a voter seems to mean a known one: a label that votes is always right."""
     for name in names:
         if (meant := meant_column(name, known)) is not None:
             raise InputError(
-                f"`{param}` must name its columns as deep does. Got {name!r}, which may be the column {meant!r}. "
-                f"Rename it, or {leave_out.format(name=name)}."
+                f"`{param}` must name its columns as deep does. Got {name!r}{place}, which may be the column "
+                f"{meant!r}. Rename it, or {leave_out.format(name=name)}."
             )
 
 

@@ -289,7 +289,8 @@ def _read(paths: Tables, ignore: Iterable[str], cells: CellReader, empty: np.gen
     ]
     for source, names in zip(sources, voters, strict=True):
         if not isinstance(source, LongSource):  # whose voters are cells, not names of columns
-            check_no_known(names, VOTE_COLUMNS, "paths", "leave it out with `--ignore {name!r}` (`ignore`)")
+            leave_out = "leave it out with `--ignore {name!r}` (`ignore`)"
+            check_no_known(names, VOTE_COLUMNS, "paths", leave_out, f" in {source.path}")
     if not any(voters):
         raise InputError(
             f"`paths` must have at least one {what} column beside {', '.join(VOTE_COLUMNS)} and the ignored ones. "

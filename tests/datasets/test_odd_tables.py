@@ -195,8 +195,9 @@ def test_a_column_that_seems_to_be_a_known_one(tmp_path, ending, name):
     """It is refused with both names; `ignore` leaves it out, and then the known one is free."""
     given = written(pa.table({**PLAIN, name: PLAIN["k"]}), ending, tmp_path)
     meant = name.strip().casefold() if name.strip().casefold() in ("document_id", "family") else "label"
+    place = "the frame" if ending == "frame" else str(given)
     with pytest.raises(
-        InputError, match=f"Got {name!r}, which may be the column {meant!r}. Rename it, or leave it out"
+        InputError, match=f"Got {name!r} in {place}, which may be the column {meant!r}. Rename it, or leave it out"
     ):
         deep.read_votes(given)
     with pytest.raises(InputError, match=f"which may be the column {meant!r}"):

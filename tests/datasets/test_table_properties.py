@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -140,6 +140,7 @@ def test_scores_are_read_to_the_last_bit(values, suffix):
 
 
 @settings(deadline=None, max_examples=100)
+@example(raw=b"Y", suffix="csv")  # a column that may be the labels
 @given(raw=st.binary(max_size=200) | st.text('dataset,item_id\n\r"a01; ', max_size=60).map(str.encode), suffix=SUFFIX)
 def test_garbage_is_refused_in_one_line(raw, suffix):
     """Bytes that are no table never get through, and never raise anything but an InputError."""
