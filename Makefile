@@ -104,7 +104,8 @@ mutants: $(VENV)/mutation-installed
 screenshots: $(VENV)/test-installed
 	$(BIN)/python benchmarks/screenshots.py --every build/screens
 
-papers: $(VENV)/installed
+# With netcal, whose ECE and calibrators stand in two tables; it comes with what tests take.
+papers: $(VENV)/test-installed
 	$(BIN)/python benchmarks/papers.py
 
 # 20 minutes on two idle cores: what deep is compared with in docs/benchmarks.md, by real votes in DEEP_DATA_HOME.

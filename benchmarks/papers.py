@@ -7,11 +7,13 @@
 stand. Each command runs once, in a temporary folder; one whose data are missing is skipped, and its figures stay as the
 page has them. The page is written anew, and the status is 1 where a figure has moved by more than its last digit, where
 it is further from the printed one than the item allows, where a file is missing, or where a table of simulated votes
-does not say so. docs/papers-cells.csv has every cell of the DEEP paper's tables beside this run's, with a verdict.
+does not say so. A package that a command needs and that is not installed ends it before any command runs.
+docs/papers-cells.csv has every cell of the DEEP paper's tables beside this run's, with a verdict.
 """
 
 import argparse
 import csv
+import importlib.util
 import json
 import os
 import re
@@ -73,6 +75,17 @@ def missing(run: Entry, places: Mapping[str, Path]) -> str:
     """Return the first file that a run needs and that is not there, else ''."""
     needed = (need.format_map(places) for need in run.get("needs", ()))
     return next((need for need in needed if not Path(need).exists()), "")
+
+
+def check_packages(runs: Iterable[Entry]) -> None:
+    """Raise SystemExit where a run needs a package that is not installed: its tables would lack rows of the page."""
+    wanted = {package: run["command"] for run in runs for package in run.get("packages", ())}
+    for package, command in wanted.items():
+        if importlib.util.find_spec(package) is None:
+            raise SystemExit(
+                f"`{command}` needs the package {package}, which is not installed. Run `make papers`, or: "
+                f"pip install 'deep-judges[{package}]'"
+            )
 
 
 def execute(run: Entry, places: Mapping[str, Path]) -> None:
@@ -137,6 +150,8 @@ def mean_distance(rows: list[dict[str, str]], column: str, one: str, other: str)
         if row[column] in cells:
             cells[row[column]][tuple(v for k, v in row.items() if k not in skipped)] = float(row["value"])
     both = cells[one].keys() & cells[other].keys()
+    if not both:
+        raise SystemExit(f"No cell has both {column} = {one!r} and {column} = {other!r}: the run lacks one of them.")
     return sum(abs(cells[one][cell] - cells[other][cell]) for cell in both) / len(both)
 
 
@@ -366,7 +381,9 @@ def main(argv: list[str] | None = None) -> int:
     old = committed_rows(before)
     with TemporaryDirectory() as scratch:
         places = {"data": args.data, "texts": args.texts or args.data.parent / "papers", "out": Path(scratch)}
-        ran = run_all(papers, places, papers.runs if args.run is None else args.run)
+        only = papers.runs if args.run is None else args.run
+        check_packages(run for name, run in papers.runs.items() if name in only)
+        ran = run_all(papers, places, only)
         rows, wrong = collect(papers, ran, old)
         if "paper" in ran:
             cells = [*deep_cells(ran["paper"] / "figures.csv"), *other_cells(papers, rows)]

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,40 @@ def test_a_command_without_data_is_skipped_and_its_figures_stand(tiny, tmp_path,
     assert tiny() == 0
     assert "printing: skipped" in capsys.readouterr().out
     assert lines_of(tmp_path / "papers.md") == before
+
+
+def test_a_lacking_package_is_refused_before_any_command_runs(tiny, tmp_path):
+    """Its rows would be missing from the page, and nobody would know after minutes of work."""
+    items = tmp_path / "papers.toml"
+    items.write_text(TINY.replace("[runs.printing]", '[runs.printing]\npackages = ["nowhere"]'), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"needs the package nowhere, which is not installed. Run `make papers`"):
+        tiny(0.51)
+    assert not (tmp_path / "papers.md").exists()
+
+
+def test_make_papers_installs_what_its_commands_need():
+    """The target's environment holds every package that a run of docs/papers.toml names."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    needs = {
+        package
+        for run in page.read_papers(ROOT / "docs" / "papers.toml").runs.values()
+        for package in run.get("packages", ())
+    }
+    assert needs == {"netcal"}
+    assert "papers: $(VENV)/test-installed\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    held, queue = set(), ["test"]
+    while queue:
+        for requirement in extras[queue.pop()]:
+            own = re.match(r"deep-judges\[(.+)\]", requirement)
+            queue += own[1].split(",") if own else []
+            held.add(re.match(r"[\w.-]+", requirement)[0])
+    assert needs <= held
+
+
+def test_rows_that_a_run_lacks_are_named():
+    """Where no cell has both of what is to be compared, one sentence says so."""
+    with pytest.raises(SystemExit, match="No cell has both source = 'a' and source = 'b': the run lacks one of them"):
+        page.mean_distance([{"source": "a", "cell": "1", "value": "2"}], "source", "a", "b")
 
 
 def test_a_page_that_is_not_what_the_items_say_fails_once(tiny, tmp_path, capsys):

@@ -60,7 +60,6 @@ from ._measured import in_percent as in_percent
 from ._measured import json_value as json_value
 from ._measured import markdown as markdown
 from ._measured import method_rows as method_rows
-from ._measured import null_if_nan as null_if_nan
 from ._measured import records as records
 from ._measured import shown as shown
 from ._measured import write_table as write_table

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from deep import calibration
 from deep._util.checks import Floats, Mask, check_both_classes, check_choice, check_some_votes, numbered
 from deep._util.names import listed
-from deep.evaluate._measured import Row, null_if_nan
+from deep.evaluate._measured import Row, json_value
 from deep.exceptions import InputError
 from deep.model import Weighting, group_weights
 from deep.records import VoteMatrix
@@ -231,7 +231,7 @@ def decision_metrics(
     values["balanced_accuracy_ci"] = calibration.bootstrap_balanced_accuracy(
         y, decided, sample_weight=weight, n_boot=n_boot, random_state=random_state
     )
-    return {name: null_if_nan(values[name]) for name in names}
+    return {name: json_value(values[name]) for name in names}
 
 
 def row_weights(train: VoteMatrix, weighting: Weighting = "dataset-class") -> Floats:

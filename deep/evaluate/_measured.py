@@ -134,7 +134,9 @@ def json_value(value: object) -> object:
         values = [json_value(one) for one in value]
         # Of a tuple, which is an interval, half is nothing.
         return None if isinstance(value, tuple) and None in values else values
-    return null_if_nan(value) if isinstance(value, float) else value
+    if isinstance(value, float):  # of NumPy too
+        return None if math.isnan(value) else float(value)
+    return value
 
 
 MOST_SHOWN = 15
@@ -210,13 +212,6 @@ class DataTable:
         yield self.caption
         lines = table(list(zip(*columns, strict=True)), right=len(columns) - 1).split("\n")
         yield from (f"  {line}" for line in lines)
-
-
-def null_if_nan(value: float | Sequence[float] | None) -> float | list[float] | None:
-    """Return a number JSON can hold: None for NaN, also where a list holds one."""
-    if isinstance(value, list | tuple):
-        return None if any(null_if_nan(item) is None for item in value) else [float(item) for item in value]
-    return None if value is None or np.isnan(value) else float(value)  # type: ignore[arg-type]
 
 
 def records(frame: "pd.DataFrame") -> list[Row]:

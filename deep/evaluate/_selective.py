@@ -96,7 +96,7 @@ def guaranteed_confidence(
     See :func:`deep.calibration.selective_threshold`.
     """
     found = calibration.selective_threshold(labels, p, accuracy, delta=delta, threshold=threshold)
-    values = {name: evaluate.null_if_nan(value) for name, value in vars(found).items()}
+    values = {name: evaluate.json_value(value) for name, value in vars(found).items()}
     return {"guaranteed": found.confidence is not None, "labels": len(labels), **values}
 
 

@@ -20,9 +20,9 @@ from deep.evaluate import (
     TableCell,
     framed,
     in_percent,
+    json_value,
     markdown,
     mean_interval,
-    null_if_nan,
     records,
     shown,
     t_reach,
@@ -68,11 +68,11 @@ def test_rows_of_json_hold_no_nan_and_no_type_of_numpy() -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(float("nan"), None), (None, None), (np.float64(0.5), 0.5), ((0.1, 0.2), [0.1, 0.2]), ([0.1, float("nan")], None)],
+    [(float("nan"), None), (None, None), (np.float64(0.5), 0.5), ((0.1, 0.2), [0.1, 0.2]), ((0.1, float("nan")), None)],
 )
 def test_nan_is_null_also_within_an_interval(value: object, expected: object) -> None:
     """An interval with an undefined bound is undefined."""
-    assert null_if_nan(value) == expected
+    assert json_value(value) == expected
 
 
 def test_a_table_is_a_csv_and_a_titled_markdown_file(tmp_path: Path) -> None:

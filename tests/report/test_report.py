@@ -14,7 +14,9 @@ from deep.cli import main
 from deep.datasets import simulate_votes
 from deep.evaluate import (
     STATES,
+    MeasuredMethod,
     Target,
+    badges_of,
     canary_report,
     clustered_balanced_accuracy,
     dataset_rows,
@@ -419,6 +421,33 @@ def test_labels_that_disagree_take_the_first_line(tmp_path):
     page = out.read_text(encoding="utf-8")
     assert page.index('class="failure"') < page.index('class="suspect"')
     assert 'class="fail"' in page
+
+
+def measured(accuracy, half, n=1):
+    """Return a method with one balanced accuracy a dataset, each with its interval."""
+    rows = {
+        f"d{at}": {"balanced_accuracy": value, "balanced_accuracy_ci": [value - half, value + half]}
+        for at, value in enumerate(np.broadcast_to(accuracy, n))
+    }
+    return MeasuredMethod("a", "judge", rows)
+
+
+@pytest.mark.parametrize(
+    ("own", "its", "half", "n", "level"),
+    [
+        (0.709, 0.691, 0.02, 1, "warn"),  # higher, and no more than that
+        (0.709, 0.651, 0.02, 1, "ok"),
+        (0.651, 0.709, 0.02, 1, "fail"),
+        (0.70, 0.70, 0.02, 1, "warn"),
+        ([0.70, 0.80, 0.60], [0.68, 0.78, 0.59], 0.1, 3, "ok"),  # each dataset, by nearly as much: paired
+        ([0.70, 0.80, 0.60], [0.66, 0.84, 0.58], 0.0, 3, "warn"),
+        ([0.68, 0.78, 0.59], [0.70, 0.80, 0.60], 0.1, 3, "fail"),
+    ],
+)
+def test_the_panel_beats_a_judge_only_beyond_chance(own, its, half, n, level):
+    """The interval of the paired difference decides, not which of two means is higher."""
+    badge = next(badges_of(measured(own, half, n), measured(its, half, n), None))
+    assert (badge.name, badge.level) == ("beats the best judge", level)
 
 
 def test_the_histogram_holds_the_claims_that_somebody_voted_on(tmp_path):

@@ -16,7 +16,7 @@ from deep.calibration import NETCAL_CLASSES
 from deep.console import SIMULATED
 from deep.datasets import ScoreTable
 from deep.ensembles import draws_note, left_out_note
-from deep.evaluate import HoldOut, Row, hold_out, json_value, null_if_nan
+from deep.evaluate import HoldOut, Row, hold_out, json_value
 from deep.experiments.loo import _model, _rivals
 from deep.experiments.loo._model import LooOptions, LooOutcome, ScoredChain, Step, chain_table, run_tasks
 from deep.experiments.loo._run_tables import LooResult
@@ -297,11 +297,11 @@ def _header(split: HoldOut, settings: LooOptions) -> Row:
         "dropped": split.dropped,
         "warnings": split.warnings,
         "voters": [
-            {"name": name, **{key: null_if_nan(value) for key, value in row.items()}}
+            {"name": name, **{key: json_value(value) for key, value in row.items()}}
             for name, row in analysis.iterrows()
         ],
         "error_correlation": error_correlation(split.train.votes, split.train.labels).round(4).tolist(),
-        "effective_votes": null_if_nan(effective_votes(split.train.votes, split.train.labels)),
+        "effective_votes": json_value(effective_votes(split.train.votes, split.train.labels)),
     }
 
 
