@@ -110,5 +110,5 @@ def test_asking(tmp_path):
         refused(lambda given: deep.ask(examples, [judge], ledger=given), "ledger", value)
     ledger = tmp_path / "answers.sqlite"
     assert deep.ask(examples, [judge], ledger=ledger).votes.tolist() == [[1]]
-    assert ledger.with_name("answers.functions.sqlite").exists()
+    assert ledger.exists()
     refused(lambda given: deep.ask(examples, [judge], options=given), "options", {"ledger": "answers.sqlite"})

@@ -1,8 +1,9 @@
 from ._ask import ask as ask
 from ._functions import AnyFunction as AnyFunction
-from ._functions import Calls as Calls
 from ._functions import FunctionJudge as FunctionJudge
+from ._functions import enter_earlier as enter_earlier
 from ._functions import judge as judge
+from ._functions import run_in_loop as run_in_loop
 from ._options import AskOptions as AskOptions
 from ._options import AskProgress as AskProgress
 from ._options import ProgressCallback as ProgressCallback

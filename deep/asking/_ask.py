@@ -2,13 +2,15 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import NoneType
 
 from deep._util.checks import check_kind, several
 from deep._util.frames import Frame
-from deep.asking._functions import AnyFunction, Calls
+from deep.asking._functions import AnyFunction
 from deep.asking._options import AskOptions, ProgressCallback, notebook_progress
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import Sampling, find_judges
@@ -110,28 +112,42 @@ def ask(
         raise InputError(f"`workers` must be a whole number of 1 or more. Got {workers!r}.")
     windows = Chunking.parse(chunk) if isinstance(chunk, str) else chunk
     sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain, few_shot, windows)
-    columns = planned_voters(find_judges(names, sampling), llms)
-    asks = any(column.judge.needs_llm for column in columns)
+    columns = planned_voters(find_judges(names, sampling), llms, workers)
     if not columns:
         raise InputError("`llm` must be given with judges that ask one. Got none.")
     check_kind(options, (AskOptions, NoneType), "options", "AskOptions")
     file = _file(ledger)
-    chosen = (options or _options(file, budget, base_url)) if asks else None
-    name = "" if chosen is None else endpoint or chosen.public_url
     found = as_examples(examples)
-    given = found if isinstance(found, Examples) else GivenExamples(found)
-    kept = Calls(file, workers, budget) if options is None else Calls(options.ledger, workers, options.budget)
-    plan = Plan(examples=given, columns=columns, endpoint=name, calls=kept)
-    assert plan.n_examples  # or what is not usable has been refused; it is counted once
-    plan.check_questions()
-    progress = progress or notebook_progress()
-    outcome = run_plan(plan, chosen, progress)
+    plan = Plan(examples=found if isinstance(found, Examples) else GivenExamples(found), columns=columns)
+    with ExitStack() as stack:
+        if options is None and plan.keeps_answers:
+            if file is None and plan.asks:
+                raise InputError(
+                    "`ledger` must be given with judges that ask an LLM: a file for the answers. Got none."
+                )
+            file = file or ledger_for_once(stack)
+            options = AskOptions(ledger=file, budget=budget, base_url=base_url or "")
+        if options is not None and plan.asks:
+            plan = replace(plan, endpoint=endpoint or options.public_url)
+        assert plan.n_examples  # or what is not usable has been refused; it is counted once
+        plan.check_questions()
+        return _asked(plan, options if plan.keeps_answers else None, progress or notebook_progress())
+
+
+def _asked(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None) -> VoteMatrix:
+    """Ask, tell of what has failed, and return the votes."""
+    outcome = run_plan(plan, options, progress)
     for voter, counts in outcome.tally.by_voter.items():
         if counts["failed"]:
             sys.stderr.write(f"{printable(voter)}: {counts['failed']:,} of {counts['done']:,} failed, no vote there\n")
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
-    return _matrix(plan, list(judged_rows(plan, chosen, outcome.tally, progress)))
+    return _matrix(plan, list(judged_rows(plan, options, outcome.tally, progress)))
+
+
+def ledger_for_once(stack: ExitStack) -> str:
+    """Return the name of a ledger that goes when `stack` ends: the answers of functions, where none is to keep them."""
+    return str(Path(stack.enter_context(TemporaryDirectory(prefix="deep-")), "answers.sqlite"))
 
 
 def _file(ledger: str | Path | None) -> str | None:
@@ -142,12 +158,6 @@ def _file(ledger: str | Path | None) -> str | None:
     if not Path(ledger).name:
         raise InputError(f"`ledger` must be the path of a file. Got {str(ledger)!r}.")
     return str(ledger)
-
-
-def _options(ledger: str | None, budget: float | None, base_url: str | None) -> AskOptions:
-    if ledger is None:
-        raise InputError("`ledger` must be given with judges that ask an LLM: a file for the answers. Got none.")
-    return AskOptions(ledger=ledger, budget=budget, base_url=base_url or "")
 
 
 def _matrix(plan: Plan, rows: Sequence[Row]) -> VoteMatrix:

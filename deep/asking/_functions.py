@@ -1,36 +1,36 @@
-"""Functions as judges: how one is called on an example, and calls side by side, each answer kept as it comes."""
+"""Functions as judges: how one is called on an example, and its call as a request like any other."""
 
 import asyncio
 import hashlib
 import inspect
 import json
+import os
 import re
 import sqlite3
 import sys
 import time
-import weakref
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from contextlib import closing
+from dataclasses import fields, replace
 from functools import cache, partial, update_wrapper
-from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from textwrap import dedent
-from threading import Thread
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
+from threading import Thread, current_thread
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from uuid import uuid4
 
 from deep._util import sqlite_log
-from deep.asking._options import NOT_ASKED, AskProgress, ProgressCallback
 from deep.exceptions import InputError, printable
-from deep.judges import OfflineJudge, voter_name
+from deep.judges import LLMReply, OfflineJudge, VoteQuestion, parse_voter, voter_name
+from deep.llm import RAISED, CallError, LedgerError, Reply, Request, json_text
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
-    from deep.asking._plan import PlannedVoter
-    from deep.llm import Tally
+    from sqlalchemy import Connection
+
+    from deep.llm import Announce, Failed, Ledger, Terms
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +41,14 @@ AnyFunction = Callable[..., object]
 
 SOURCE = "source"
 WORKERS = 16
+
+LOOP = "deep-functions"
+"""The name of the thread in which all is asked."""
+
+SECONDS_BETWEEN_LOOKS = 0.5
+
+ENTERED_AT_ONCE = 1000
+"""Answers of an earlier file that are entered in one transaction."""
 
 _NAME = re.compile(r"\w[\w.-]*")
 _ORDER = {1: ("example",), 2: ("source", "claim"), 3: ("question", "source", "claim")}
@@ -116,7 +124,7 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
             task = asyncio.current_task()
             if isinstance(error, Exception | GeneratorExit) or (task is not None and task.cancelling()):
                 raise
-            raise RuntimeError(_said(error)) from error
+            raise RuntimeError(said_of(error)) from error
         return judgment_of(said, cost=self.cost, seconds=time.monotonic() - started)
 
     def label(self, example: Example) -> Judgment:
@@ -131,21 +139,38 @@ def _called(call: Callable[[], object]) -> object:
     except BaseException as error:
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
             raise
-        raise RuntimeError(_said(error)) from error
+        raise RuntimeError(said_of(error)) from error
 
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
     """Return the loop of all functions, which stays: a client that an async function keeps belongs to one loop."""
     loop = asyncio.new_event_loop()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_loop.cache_clear)  # a forked process has no such thread
     loop.set_default_executor(ThreadPoolExecutor(1024, "deep-function"))  # how many are in use is each judge's affair
-    Thread(target=loop.run_forever, name="deep-functions", daemon=True).start()
+    Thread(target=loop.run_forever, name=LOOP, daemon=True).start()
     return loop
 
 
 def run_in_loop(work: Coroutine[Any, Any, T]) -> "Future[T]":
     """Begin some work in the loop of all functions, from any other thread."""
     return asyncio.run_coroutine_threadsafe(work, _loop())
+
+
+def wait_in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Do some work in the loop of all functions, and wait for it; what a function asks for there has another loop."""
+    if current_thread().name == LOOP:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, work).result()
+    future = run_in_loop(work)
+    try:
+        while not wait([future], SECONDS_BETWEEN_LOOKS).done:
+            pass  # some systems see no Ctrl-C in a longer wait
+        return future.result()
+    except KeyboardInterrupt:  # before anything is asked
+        future.cancel()
+        raise
 
 
 def takes_nothing(made: AnyFunction) -> bool:
@@ -285,314 +310,152 @@ def judge(function: Any = None, /, **options: Any) -> Any:
     return partial(FunctionJudge, **options) if function is None else FunctionJudge(function, **options)
 
 
-SECONDS_BETWEEN_LOOKS = 0.5
 FAILED = Judgment(-1, "failed")
-RECENT_JUDGMENTS = 100_000  # kept in memory as well as on disk
+CALLS = "functions"
+"""The name of the endpoint under which the ledger keeps what functions answer."""
 
-TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, voter TEXT, judgment TEXT, cost REAL) WITHOUT ROWID"
+
+def call_key(key: str, voter: str) -> Request:
+    """Return a call of a function as the ledger keeps it: by the hash of name, version and texts, not by the texts."""
+    body = {"model": voter, "call": key}
+    return Request(body, CALLS, parse_voter(voter).name, CALLS, voter, dataset="", item="")
 
 
-@dataclass(eq=False)
-class Calls:
-    """Calls functions on examples, and keeps their answers.
+def _read_call(reply: LLMReply | None) -> Judgment:
+    """Return the judgment that a function has given; without one it has failed."""
+    return FAILED if reply is None else from_text(reply.text or "")
+
+
+def _reply_of(judgment: str) -> str:
+    """Return a judgment in the form in which the ledger keeps the answers of all who are asked."""
+    return json.dumps({"choices": [{"message": {"content": judgment}, "finish_reason": "stop"}]})
+
+
+class FunctionCaller:
+    """Makes requests of the calls of a function, and carries them out.
 
     Parameters
     ----------
-    ledger : str, optional
-        The file beside which the answers are kept; None: they go with this object.
+    judge : FunctionJudge
     workers : int, optional
-        The most calls of a function side by side. Default: its own number, else 16.
-    budget : float, optional
-        Dollars that all answers kept may cost.
+        The most calls of it side by side, where it does not say itself that they are fewer; else 16.
     """
 
-    ledger: str | None = None
-    workers: int | None = None
-    budget: float | None = None
-    spent: float = field(default=0.0, init=False)
-    reserved: float = field(default=0.0, init=False)
-    open: dict[str, asyncio.Future[None]] = field(default_factory=dict, init=False)
-    _book: sqlite3.Connection | None = field(default=None, init=False)
-    _coming: list[tuple[str, str, str, float | None]] = field(default_factory=list, init=False)
-    _written: asyncio.Future[None] = field(init=False)
-    _due: float = field(default=0.0, init=False)
-    _failed: dict[str, Judgment] = field(default_factory=dict, init=False)
-    _recent: dict[str, Judgment] = field(default_factory=dict, init=False)
-    _told: set[tuple[str, str]] = field(default_factory=set, init=False)
-    _rooms: dict[str, asyncio.Semaphore] = field(default_factory=dict, init=False)
+    def __init__(self, judge: "FunctionJudge[..., object]", workers: int | None = None) -> None:
+        most = [n for n in (judge.workers, workers) if n is not None]
+        self.judge, self.workers = judge, min(most, default=WORKERS)
+        self._room = asyncio.Semaphore(self.workers)
+        self._told: set[str] = set()
 
-    def check(self, columns: "Sequence[PlannedVoter]") -> None:
-        """Raise where there is a budget and the cost of a function is not known."""
-        unknown = [column.name for column in columns if _function(column).cost is None]
-        if self.budget is not None and unknown:
-            raise InputError(f"`budget` needs the `cost` of every function. Got {unknown[0]!r} without one.")
+    def request(self, example: Example) -> Request:
+        """Return the call on an example, as the ledger keeps it."""
+        return replace(
+            call_key(self.judge.key(example), self.judge.voter()),
+            dataset=str(example.dataset),
+            item=example.example_id,
+            context=VoteQuestion(step="call", messages=[], version=self.judge.version, read=_read_call),
+            call=partial(self._answer, example),
+        )
 
-    def ask(
-        self,
-        columns: "Sequence[PlannedVoter]",
-        examples: Iterable[Example],
-        tally: "Tally",
-        progress: ProgressCallback | None = None,
-        *,
-        alone: bool = False,
-    ) -> str | None:
-        """Call functions on all examples, save those whose answer is kept; return why it ended early, if it did.
+    async def _answer(self, example: Example, terms: "Terms", announce: "Announce") -> "Reply | Failed":
+        """Call the function once, as soon as there is room for it, beside its other calls and in the budget."""
+        from deep.llm import Failed
 
-        Parameters
-        ----------
-        columns : sequence of PlannedVoter
-        examples : iterable of Example
-            Gone through once a column.
-        tally : Tally
-        progress : callable, optional
-        alone : bool
-            Whether no other judge votes, so that nothing is won where all fail.
-
-        Raises
-        ------
-        InputError
-            All fail on the first example, and `alone`.
-        LedgerError
-            The answers cannot be kept.
-        """
-        asked = _Round(self, tally)
-        future = run_in_loop(asked.all(columns, examples, alone=alone))
-        try:
-            while not wait([future], SECONDS_BETWEEN_LOOKS).done:
-                if progress is not None:
-                    progress(AskProgress(tally))
-        except KeyboardInterrupt:
-            asked.stopped = "interrupted"  # what is in flight is waited for, unless it is pressed again
-            future.result()
-        future.result()
-        if progress is not None:
-            progress(AskProgress(tally))
-        return asked.stopped
-
-    def submit(self, columns: "Sequence[PlannedVoter]", examples: Sequence[Example]) -> "Future[str | None]":
-        """Begin to call functions on examples, side by side with others; the result is why that ended early."""
-        from deep.llm import Tally
-
-        return run_in_loop(_Round(self, Tally()).all(columns, examples))
-
-    def judgments(
-        self, columns: "Sequence[PlannedVoter]", examples: Sequence[Example], *, call: bool
-    ) -> list[dict[str, Judgment]]:
-        """Return the judgments of each example by voter, with `call` after the calls that were never made."""
-        if not columns:
-            return [{} for _ in examples]
-        found = run_in_loop(self._read(columns, examples)).result()
-        if call and any(None in row.values() for row in found):
-            self.submit(columns, examples).result()
-            found = run_in_loop(self._read(columns, examples)).result()
-        none = FAILED if call else NOT_ASKED
-        return [{voter: judgment or none for voter, judgment in row.items()} for row in found]
-
-    async def _read(
-        self, columns: "Sequence[PlannedVoter]", examples: Sequence[Example]
-    ) -> list[dict[str, Judgment | None]]:
-        keys = [{column.name: _function(column).key(example) for column in columns} for example in examples]
-        return [
-            {voter: self._recent.get(key) or self.known(key) or self._failed.get(key) for voter, key in row.items()}
-            for row in keys
-        ]
-
-    def left(self, columns: "Sequence[PlannedVoter]", examples: Iterable[Example]) -> Iterator[float | None]:
-        """Yield the dollars of each call that is still to be made, of the same texts once; nothing is called."""
-        for column in columns:
-            judge, keys = _function(column), set[str]()
-            for example in filter(attrgetter("has_texts"), examples):
-                key = judge.key(example)
-                if key not in keys and (not Path(self._path).is_file() or self.known(key) is None):
-                    yield judge.cost
-                keys.add(key)
-
-    def known(self, key: str) -> Judgment | None:
-        """Return the answer that is kept under a key; None for one that is no judgment, which is asked again."""
-        try:
-            row = self._opened().execute("SELECT judgment FROM answers WHERE key = ?", (key,)).fetchone()
-        except sqlite3.Error as error:
-            raise self._unusable(error) from None
-        with suppress(AttributeError, TypeError, ValueError):
-            return None if row is None else from_text(row[0])
-        return None
-
-    async def keep(self, key: str, voter: str, judgment: Judgment, text: str) -> None:
-        """Keep an answer, on disk when this returns, with those that come at the same moment; a failure in memory."""
-        if judgment.reason == "failed":
-            self._failed[key] = judgment
-            return
-        self._recent[key] = judgment
-        while len(self._recent) > RECENT_JUDGMENTS:
-            del self._recent[next(iter(self._recent))]
-        self.spent += judgment.cost or 0.0
-        if not self._coming:
-            loop = asyncio.get_running_loop()
-            self._written = loop.create_future()
-            loop.call_soon(self._write, self._written)
-        self._coming.append((key, voter, text, judgment.cost))
-        await asyncio.shield(self._written)  # one that is cancelled cancels no other
-
-    def _write(self, written: asyncio.Future[None]) -> None:
-        """Write the answers that have come, as one transaction."""
-        rows, self._coming = self._coming, []
-        try:
-            with sqlite_log.transaction(self._opened()) as book:  # all or none of them
-                book.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", rows)
-        except sqlite3.Error as error:
-            written.set_exception(self._unusable(error))
-        else:
-            written.set_result(None)
-            loop, wait = asyncio.get_running_loop(), sqlite_log.SECONDS_OUTSIDE
-            if loop.time() >= self._due:
-                loop.call_later(wait, sqlite_log.move_log_into_file, book)
-                self._due = loop.time() + wait
-
-    def _opened(self) -> sqlite3.Connection:
-        """Return the answers, opened by the loop's thread, the only one to use them."""
-        if self._book is None:
+        judge, voter, spent = self.judge, self.judge.voter(), 0.0
+        async with self._room:
+            await terms.budget.admit(judge.cost, voter)
             try:
-                book = sqlite_log.opened(self._path, TABLE)
-                weakref.finalize(self, sqlite_log.close, book)
-                self.spent = book.execute("SELECT total(cost) FROM answers").fetchone()[0]
-            except sqlite3.Error as error:
-                raise self._unusable(error) from None
-            self._book = book
-        return self._book
+                await announce(judge.cost)
+                spent, started = judge.cost or 0.0, time.monotonic()
+                try:
+                    judgment = await judge.judged(example)
+                    text = to_text(judgment)
+                except Exception as error:
+                    spent = 0.0
+                    self._tell(example, error)
+                    return Failed(CallError(RAISED, said_of(error)), time.monotonic() - started)
+                spent = judgment.cost or 0.0
+                if judgment.reason == "failed":  # it says so itself, and is called again like one that raises
+                    return Failed(CallError(RAISED, judgment.rationale or "failed"), time.monotonic() - started)
+                return Reply(text, raw=_reply_of(text), cost=judgment.cost, seconds=judgment.seconds)
+            finally:
+                terms.budget.settle(judge.cost, spent, voter)
 
-    @property
-    def _path(self) -> str:
-        """The file of answers; SQLite keeps those without a name in a file that goes with the connection."""
-        if self.ledger is None:
-            return ""
-        if "://" in self.ledger:
-            raise InputError("`ledger` must be a file where functions are judges. Got a URL. Ask them in another run.")
-        path = Path(self.ledger)
-        return str(path.with_name(f"{path.stem}.functions{path.suffix or '.sqlite'}"))
-
-    def _unusable(self, error: sqlite3.Error) -> Exception:
-        from deep.llm import LedgerError
-
-        return LedgerError(f"`ledger` {self._path} cannot be used for the answers of functions: {error}.")
-
-    def tell(self, voter: str, example: Example, error: BaseException) -> None:
+    def _tell(self, example: Example, error: BaseException) -> None:
         """Tell on standard error of the first failure of each kind."""
-        kind = voter, type(error).__name__
+        kind = type(error).__name__
         if kind not in self._told:
             self._told.add(kind)
-            sys.stderr.write(f"{printable(f'{voter} failed on {_item(example)}: {_said(error)}')}\n")
-
-    def room(self, column: "PlannedVoter") -> tuple[int, asyncio.Semaphore]:
-        """Return how many calls of a function there may be side by side, and what counts them."""
-        most = [n for n in (_function(column).workers, self.workers) if n is not None]
-        n = min(most, default=WORKERS)
-        return n, self._rooms.setdefault(column.name, asyncio.Semaphore(n))
+            sys.stderr.write(f"{printable(f'{self.judge.voter()} failed on {item_of(example)}: {said_of(error)}')}\n")
 
 
-@dataclass(eq=False)
-class _Round:
-    """One time of asking, all of it in the loop of functions."""
-
-    calls: Calls
-    tally: "Tally"
-    stopped: str | None = None
-    errors: dict[str, BaseException] = field(default_factory=dict)
-
-    async def all(
-        self, columns: "Sequence[PlannedVoter]", examples: Iterable[Example], *, alone: bool = False
-    ) -> str | None:
-        """Call all functions on all examples; where they are alone, each on the first before all else."""
-        begin, first = next(((n, e) for n, e in enumerate(examples, start=1) if alone and e.has_texts), (0, None))
-        if first is not None:
-            await asyncio.gather(*(self._one(column, first, self.calls.room(column)[1]) for column in columns))
-            if len(self.errors) == len(columns):
-                said = "; ".join(f"{column.name}: {_said(self.errors[column.name])}" for column in columns)
-                raise InputError(
-                    f"`judges` must judge the first item, or nothing more is asked. Got failures on {_item(first)}: "
-                    f"{printable(said)}. Mend them."
-                )
-        await _together(self._column(column, islice(iter(examples), begin, None)) for column in columns)
-        return self.stopped
-
-    async def _column(self, column: "PlannedVoter", examples: Iterator[Example]) -> None:
-        n, room = self.calls.room(column)
-        await _together(self._work(column, examples, room) for _ in range(n))
-
-    async def _work(self, column: "PlannedVoter", examples: Iterator[Example], room: asyncio.Semaphore) -> None:
-        for example in examples:
-            if self.stopped is not None:
-                return
-            await self._one(column, example, room)
-
-    async def _one(self, column: "PlannedVoter", example: Example, room: asyncio.Semaphore) -> None:
-        """Bring one judgment to an end; the same texts, called with at this moment, are waited for."""
-        if not example.has_texts:
-            return
-        calls, judge, voter = self.calls, _function(column), column.name
-        key = judge.key(example)
-        while key in calls.open:
-            await asyncio.wait([calls.open[key]])
-        found = calls.known(key)
-        if found is not None:
-            self.tally.find(voter, {"state": "done", "vote": found.vote, "reason": found.reason})
-            return
-        calls.open[key] = mine = asyncio.get_running_loop().create_future()
-        try:
-            async with room:
-                if self._afford(judge):
-                    await self._call(judge, voter, key, example)
-        finally:
-            del calls.open[key]
-            mine.set_result(None)
-
-    def _afford(self, judge: "FunctionJudge[..., object]") -> bool:
-        """Reserve the cost of a call; stop where the budget has no room for it."""
-        calls, budget = self.calls, self.calls.budget
-        if budget is not None and calls.spent + calls.reserved + (judge.cost or 0.0) > budget:
-            self.stopped = self.stopped or "budget"
-        return self.stopped is None
-
-    async def _call(self, judge: "FunctionJudge[..., object]", voter: str, key: str, example: Example) -> None:
-        """Call a function once, and keep its answer."""
-        calls = self.calls
-        calls.reserved += judge.cost or 0.0
-        self.tally.attempts += 1
-        try:
-            judgment = await judge.judged(example)
-            text = to_text(judgment)
-        except Exception as error:
-            judgment, text = FAILED, ""
-            self.errors[voter] = error
-            calls.tell(voter, example, error)
-        finally:
-            calls.reserved -= judge.cost or 0.0
-        await calls.keep(key, voter, judgment, text)
-        if judgment.reason == "failed":
-            self.tally.fail(voter)
-        else:
-            self.tally.answer(voter, judgment, judgment.cost)
+def earlier_file(ledger: str) -> Path | None:
+    """Return the file beside a ledger in which functions once kept their answers; None where there is none."""
+    path = Path(ledger)
+    file = path.with_name(f"{path.stem}.functions{path.suffix or '.sqlite'}")
+    return file if "://" not in ledger and file.is_file() else None
 
 
-async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Wait for some work; where one part breaks, end the others."""
-    tasks = [asyncio.ensure_future(work) for work in works]
+async def enter_earlier(ledger: "Ledger") -> None:
+    """Take over the answers of functions from the time when they had a file of their own, which gets another name.
+
+    Raises
+    ------
+    LedgerError
+        It cannot be read.
+    """
+    file = earlier_file(ledger.target)
+    if file is None:
+        return
     try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        sqlite_log.set_aside_foreign_log(str(file))
+        with closing(sqlite3.connect(file)) as book:
+            rows = book.execute("SELECT key, voter, judgment FROM answers")
+            n = 0
+            while some := rows.fetchmany(ENTERED_AT_ONCE):
+                n += await ledger.call(_enter, [row for row in some if _is_judgment(row[2])])
+    except sqlite3.Error as error:
+        raise LedgerError(
+            f"`ledger` must be able to take what {file} keeps. Got {error}. Move that file away to go on without it."
+        ) from None
+    entered = file.with_name(f"{file.name}.entered")
+    file.rename(entered)
+    ledger.entered.append(f"{n} answers of functions that were kept in {file} are in {ledger.name} now ({entered}).")
 
 
-def _function(column: "PlannedVoter") -> "FunctionJudge[..., object]":
-    return cast("FunctionJudge[..., object]", column.judge)
+def _enter(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> int:
+    """Write answers of functions as those of a run before all others; return how many."""
+    from deep.llm import NOBODY, schema
+
+    now = time.time()
+    for key, voter, text in rows:
+        asked, judgment = call_key(key, voter), from_text(text)
+        request: dict[str, object] = {"key": asked.key, "owner": NOBODY, "queued": now, "finished": now, "attempts": 1}
+        request |= {"endpoint": CALLS, "model": voter, "sample": 0, "prompt": asked.prompt, "prompt_hash": CALLS}
+        request |= {"requested_body": json_text(asked.body), "state": "done"}
+        request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
+        attempt: dict[str, object] = {"key": asked.key, "number": 1, "run": NOBODY, "started": now, "status": 200}
+        attempt |= {"outcome": "answered", "reply": _reply_of(text), "finish_reason": "stop"}
+        attempt |= {"cost": judgment.cost, "seconds": judgment.seconds}
+        for table, row in ((schema.requests, request), (schema.attempts, attempt)):
+            schema.write_all(connection, [schema.Write(table, "insert_or_keep", row)])
+    return len(rows)
 
 
-def _item(example: Example) -> str:
+def _is_judgment(text: str) -> bool:
+    """Return whether a text of an earlier file is a judgment; the function is called again where it is none."""
+    try:
+        from_text(text)
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return True
+
+
+def item_of(example: Example) -> str:
     return f"{example.example_id!r} of {example.dataset!r}"
 
 
-def _said(error: BaseException) -> str:
+def said_of(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # the words of an error are the function's own code too

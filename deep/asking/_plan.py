@@ -2,14 +2,15 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, groupby, islice, product
 from pathlib import Path
+from typing import TypeVar
 
 from deep._util.names import check_name, family_of
-from deep.asking._functions import Calls, FunctionJudge
+from deep.asking._functions import FunctionCaller, FunctionJudge
 from deep.asking._options import NO_SOURCE, OPENAI_URL, AskOptions, model_of
 from deep.asking._replay import Entry, ProgramId, RequestProgram, as_requests
 from deep.datasets import Examples, read_examples, read_labels, read_texts, table_columns
@@ -18,6 +19,9 @@ from deep.judges import Judge, Program
 from deep.llm import Provider, Request
 from deep.prompt_pool import FewShot, PromptJudge
 from deep.records import Example, Judgment, Reason
+
+Asked = TypeVar("Asked")
+Replies = TypeVar("Replies")
 
 CLAIMS_AT_ONCE = 50
 """Claims about one document that are asked about together, so that no document fills the memory."""
@@ -35,10 +39,18 @@ class PlannedVoter:
     judge : Judge
     llm : str
         The LLM that the judge asks; empty where it asks none.
+    workers : int, optional
+        The most calls side by side of a function that does not say itself that they are fewer.
     """
 
     judge: Judge
     llm: str
+    workers: int | None = None
+
+    @cached_property
+    def caller(self) -> FunctionCaller | None:
+        """The caller of a judge that is a function, whoever asks; None where it is none."""
+        return FunctionCaller(self.judge, self.workers) if isinstance(self.judge, FunctionJudge) else None
 
     @cached_property
     def name(self) -> str:
@@ -50,10 +62,13 @@ class PlannedVoter:
         return {**self.judge.details, **({"model": self.llm} if self.judge.needs_llm else {})}
 
 
-def planned_voters(judges: Iterable[Judge], llms: Sequence[str]) -> tuple[PlannedVoter, ...]:
+def planned_voters(
+    judges: Iterable[Judge], llms: Sequence[str], workers: int | None = None
+) -> tuple[PlannedVoter, ...]:
     """Return a voter for each judge and LLM: prompts first, then staged judges, then judges that need no LLM."""
     ordered = sorted(judges, key=lambda judge: (not judge.needs_llm, not isinstance(judge, PromptJudge)))
-    return tuple(PlannedVoter(judge, llm) for judge in ordered for llm in (llms if judge.needs_llm else ("",)))
+    each = ((judge, llm) for judge in ordered for llm in (llms if judge.needs_llm else ("",)))
+    return tuple(PlannedVoter(judge, llm, workers) for judge, llm in each)
 
 
 def _state_of(examples: Examples) -> tuple[int, int] | None:
@@ -75,8 +90,6 @@ class Plan:
     columns : tuple of PlannedVoter
     endpoint : str, default=''
         The endpoint's name in the ledger; empty where no LLM is asked.
-    calls : Calls, optional
-        How functions are called, and where their answers are kept.
     file_state : tuple of int, optional
         When the file of the examples was last changed, and its size.
     """
@@ -84,7 +97,6 @@ class Plan:
     examples: Examples
     columns: tuple[PlannedVoter, ...]
     endpoint: str = ""
-    calls: Calls = field(default_factory=Calls)
     file_state: tuple[int, int] | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,7 +109,6 @@ class Plan:
             )
         for voter in self.voters:
             check_name(voter, "llm")
-        self.calls.check(self.functions)
         shown = {few.version: few for judge, _ in self.prompts if (few := judge.few_shot) is not None}
         for example in self.complete if shown else ():
             for few in shown.values():
@@ -127,14 +138,18 @@ class Plan:
         return [c for c in self.columns if c.judge.needs_llm and not isinstance(c.judge, PromptJudge)]
 
     @cached_property
-    def functions(self) -> list[PlannedVoter]:
-        """The voters that are functions, which may ask whom they like."""
-        return [column for column in self.columns if isinstance(column.judge, FunctionJudge)]
+    def functions(self) -> dict[str, FunctionCaller]:
+        """The callers of the voters that are functions, which may ask whom they like, by voter."""
+        return {column.name: caller for column in self.columns if (caller := column.caller) is not None}
+
+    def calls(self, caller: FunctionCaller, examples: Iterable[Example] | None = None) -> Iterator[Request]:
+        """Yield the calls of a function on all or some examples."""
+        return (caller.request(e) for e in (self.examples if examples is None else examples) if e.has_texts)
 
     @cached_property
     def offline(self) -> list[PlannedVoter]:
         """The voters that need no LLM and cost nothing."""
-        return [c for c in self.columns if not (c.judge.needs_llm or isinstance(c.judge, FunctionJudge))]
+        return [c for c in self.columns if not (c.judge.needs_llm or c.caller)]
 
     @cached_property
     def providers(self) -> dict[str, Provider]:
@@ -165,6 +180,17 @@ class Plan:
         """Whether there is anything to ask an endpoint."""
         return bool(self.prompts or self.staged)
 
+    @property
+    def keeps_answers(self) -> bool:
+        """Whether there is a judge whose answers a ledger keeps: one that asks an LLM, or a function."""
+        return self.asks or bool(self.functions)
+
+    def check_costs(self, budget: float | None) -> None:
+        """Raise where there is a budget and the cost of a function is not known."""
+        unknown = [name for name, caller in self.functions.items() if caller.judge.cost is None]
+        if budget is not None and unknown:
+            raise InputError(f"`budget` needs the `cost` of every function. Got {unknown[0]!r} without one.")
+
     @cached_property
     def claim_first(self) -> frozenset[str]:
         """The voters whose evidence is words or sentences of the claim; that of others is looked for in the source."""
@@ -175,7 +201,8 @@ class Plan:
         """The voters that give more than a vote."""
         return [
             *(c.name for judge, c in self.prompts if judge.gives_scores),
-            *(c.name for c in (*self.functions, *self.offline)),
+            *self.functions,
+            *(column.name for column in self.offline),
         ]
 
     def check_questions(self) -> None:
@@ -204,7 +231,7 @@ class Plan:
 
     @property
     def n_requests(self) -> int:
-        """The number of requests in all, those of staged judges left out: they are known only as answers come."""
+        """The number of requests of prompts; those of staged judges left out: they are known only as answers come."""
         cut = [judge for judge, _ in self.prompts if judge.chunk is not None]
         whole = self.n_complete * sum(judge.samples for judge, _ in self.prompts if judge.chunk is None)
         return whole + sum(judge.n_questions(example) for example in (self.complete if cut else ()) for judge in cut)
@@ -235,6 +262,8 @@ class Plan:
     def program(self, column: PlannedVoter, example: Example, *, tell: bool = False) -> RequestProgram[Judgment]:
         """Return the requests of one voter about one example, as a program that ends with a judgment."""
         identity = ProgramId(column.name, str(example.dataset), example.example_id)
+        if column.caller is not None:
+            return unbroken(_called(column.caller, example), identity, "failed", tell=tell)
         provider = self.providers.get(column.llm)
         model, endpoint = (column.llm, self.endpoint) if provider is None else (model_of(column.llm), provider.endpoint)
         program = unbroken(program_of(column.judge, example), identity, "unparsable", tell=tell)
@@ -276,6 +305,16 @@ class Plan:
         }
 
 
+def _called(caller: FunctionCaller, example: Example) -> RequestProgram[Judgment]:
+    """Ask what a function says of an example; nothing where there is nothing to judge."""
+    if not example.has_texts:
+        return NO_SOURCE
+    request = caller.request(example)
+    (reply,) = yield [request]
+    judgment: Judgment = request.context.read(reply)
+    return judgment
+
+
 def _by_group(requests: Iterable[Request]) -> Iterator[Request]:
     """Yield requests group by group: all questions about one window of a document, then those about the next."""
     groups: dict[str | None, list[Request]] = {}
@@ -289,7 +328,9 @@ def program_of(judge: Judge, example: Example) -> Program[Judgment]:
     return (yield from judge.program(example)) if example.has_texts else NO_SOURCE
 
 
-def unbroken(program: Program[Judgment], identity: ProgramId, reason: Reason, *, tell: bool) -> Program[Judgment]:
+def unbroken(
+    program: Generator[Asked, Replies, Judgment], identity: ProgramId, reason: Reason, *, tell: bool
+) -> Generator[Asked, Replies, Judgment]:
     """End a judge that breaks without a vote: the answers of all others are paid for, and good."""
     try:
         return (yield from program)

@@ -21,7 +21,7 @@ from deep._util.entry_points import (
     load_part,
     unusable,
 )
-from deep.asking._functions import AnyFunction, Calls, FunctionJudge, takes_nothing
+from deep.asking._functions import AnyFunction, FunctionJudge, takes_nothing
 from deep.asking._plan import Plan, PlannedVoter
 from deep.datasets import Examples
 from deep.exceptions import InputError
@@ -293,7 +293,7 @@ class Finder:
     sampling: Sampling = ONCE
     judges: Sequence[str | Judge | AnyFunction] = ()
 
-    def plan(self, model: Model, examples: Examples, endpoint: Callable[[], str], calls: Calls | None = None) -> Plan:
+    def plan(self, model: Model, examples: Examples, endpoint: Callable[[], str], workers: int | None = None) -> Plan:
         """Return the plan of a model's judges on examples.
 
         Parameters
@@ -302,17 +302,17 @@ class Finder:
         examples : Examples
         endpoint : callable
             Returns the endpoint's name in the ledger; not called where no LLM is asked.
-        calls : Calls, optional
-            How functions are called.
+        workers : int, optional
+            The most calls of a function side by side.
 
         Raises
         ------
         InputError
             A voter is no judge that can be run here, or only one of another version or model is.
         """
-        columns = tuple(self._find(voter) for voter in model.voters)
+        columns = tuple(replace(self._find(voter), workers=workers) for voter in model.voters)
         asks = any(column.judge.needs_llm for column in columns)
-        return Plan(examples=examples, columns=columns, endpoint=endpoint() if asks else "", calls=calls or Calls())
+        return Plan(examples=examples, columns=columns, endpoint=endpoint() if asks else "")
 
     @cached_property
     def _own(self) -> Mapping[str, Judge]:

@@ -4,16 +4,17 @@ import asyncio
 import signal
 import sys
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util.entry_points import load_part
+from deep.asking._functions import earlier_file, enter_earlier, wait_in_loop
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, Replay, is_repair, offers_repair, read_answer, repair_request
@@ -181,29 +182,43 @@ FROM_LEDGER = "ledger"
 def run_plan(
     plan: Plan, options: AskOptions | None, progress: ProgressCallback | None = None, *, ask: bool = True
 ) -> RunOutcome:
-    """Call the functions of a plan, and ask what the ledger lacks; without options, or not to `ask`, no LLM is."""
+    """Ask what the ledger lacks, and call functions likewise; without options, or not to `ask`, nobody is asked."""
     if not ask:
         return RunOutcome(llm.Tally(0), FROM_LEDGER)
-    tally = llm.Tally(plan.n_complete * len(plan.functions))
-    if plan.functions:
-        alone = len(plan.functions) == len(plan.columns)
-        stopped = plan.calls.ask(plan.functions, plan.examples, tally, progress, alone=alone)
-        if stopped is not None:
-            return RunOutcome(tally, stopped)
     if options is None:
-        return RunOutcome(tally)
-    if options.budget is not None:
-        options = replace(options, budget=max(options.budget - plan.calls.spent, 0.0))
+        return RunOutcome(llm.Tally(0))
+    plan.check_costs(options.budget)
     return ask_requests(
         plan.with_providers(options),
         endpoint=plan.endpoint,
         default=plan.asks_default,
         requests=plan.requests,
         programs=plan.programs,
-        total=None if plan.staged else plan.n_requests,
+        total=None if plan.staged else plan.n_requests + plan.n_complete * len(plan.functions),
         progress=progress,
-        tally=tally,
+        calls=[_Lane(f.workers, partial(plan.calls, f)) for f in plan.functions.values()],
+        asks=plan.asks,
+        alone=len(plan.functions) == len(plan.columns),
     )
+
+
+class _Lane(NamedTuple):
+    """The calls of one function, which wait for no other's, and how many there may be side by side."""
+
+    workers: int
+    requests: "Callable[[], Iterable[Request]]"
+
+
+def history_of(ledger: str, plan: Plan) -> "History | None":
+    """Open a ledger to read, once it has the answers of an earlier file of functions; None where there is no ledger."""
+    if plan.functions and earlier_file(ledger) is not None and not llm.is_read_only(ledger):
+        wait_in_loop(_take_over(ledger))
+    return llm.History(ledger) if "://" in ledger or Path(ledger).is_file() else None
+
+
+async def _take_over(target: str) -> None:
+    async with llm.Ledger(target) as ledger:
+        await enter_earlier(ledger)
 
 
 def ask_requests(
@@ -214,27 +229,20 @@ def ask_requests(
     programs: Callable[[], Iterable[Entry]] = tuple,
     total: int | None = None,
     progress: ProgressCallback | None = None,
-    tally: "Tally | None" = None,
     default: bool = True,
+    calls: Sequence[_Lane] = (),
+    asks: bool = True,
+    alone: bool = False,
 ) -> RunOutcome:
     """Ask the requests and the questions of programs that the ledger lacks, until no program asks anything more.
 
-    Inside a running event loop, as in a notebook, the work is done by a thread with a loop of its own.
+    All of it is done in the event loop of functions, whose own clients live on there. With `alone`, where the `calls`
+    of functions are all that there is, nothing more is called where each fails on the first item.
     """
-    tally = tally or llm.Tally(0)
-    tally.total = None if total is None or tally.total is None else tally.total + total
-    run = _Run(options, endpoint, requests, programs, AskProgress(tally), progress, default)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(run.ask())
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(asyncio.run, run.ask())
-        try:
-            return done.result()
-        except KeyboardInterrupt:
-            run.stop()
-            return done.result()
+    state = AskProgress(llm.Tally(total))
+    run = _Run(options, endpoint, requests, programs, state, progress, default, calls, asks, alone)
+    with _stop_on_signal(run):
+        return wait_in_loop(run.ask())
 
 
 @dataclass(eq=False)
@@ -253,6 +261,12 @@ class _Run:
         Called with `state` as the run goes on.
     default : bool
         Whether the endpoint of `options` is asked, and not those of providers alone.
+    calls : sequence of _Lane
+        Of functions.
+    asks : bool
+        Whether an LLM is asked at all.
+    alone : bool
+        Whether no other judge votes, so that nothing is won where all functions fail.
     """
 
     options: AskOptions
@@ -262,8 +276,11 @@ class _Run:
     state: AskProgress
     progress: ProgressCallback | None
     default: bool
-    stop: Callable[[], object] = field(default=lambda: None, init=False)
-    """Ends the run cleanly, from any thread."""
+    calls: Sequence[_Lane] = ()
+    asks: bool = True
+    alone: bool = False
+    stop: Callable[[], object] | None = field(default=None, init=False)
+    """Ends the run cleanly, from any thread; None before anything is asked."""
     _gate: "llm.ModelGate" = field(default_factory=lambda: llm.ModelGate(), init=False)
 
     async def ask(self) -> RunOutcome:
@@ -273,7 +290,8 @@ class _Run:
             return self._find_all()
         if options.batch:
             load_part("batch")  # refused before a ledger is made
-        client = options.client(default=self.default)
+        # No request reaches it where none is to an LLM; to load the library takes longer than many calls of functions.
+        client = options.client(default=self.default) if self.asks else None
         ledger = llm.Ledger(
             options.ledger,
             options={**options.record, "repairs": options.repairs},
@@ -282,17 +300,18 @@ class _Run:
         )
         try:
             async with ledger:
-                runner = await self._runner(ledger, client)
+                await enter_earlier(ledger)
+                runner = await self._runner(ledger, cast("Client", client))
                 doubts = ledger.unknown, ledger.in_doubt_twice
                 for line in (*ledger.entered, *doubt_lines(*doubts, asked_again=not options.at_most_once)):
                     sys.stderr.write(f"{line}\n")
                 loop = asyncio.get_running_loop()
                 self.stop = partial(loop.call_soon_threadsafe, runner.stop, "interrupted")
-                with _stop_on_signal(runner):
-                    async with self._reported():
-                        await self._waves(runner, ledger.run)
+                async with self._reported():
+                    await self._waves(runner, ledger.run)
         finally:
-            await client.close()
+            if client is not None:
+                await client.close()
         return RunOutcome(tally, runner.stopped, *doubts, tuple(self._gate.quirks(self.endpoint)))
 
     def _find_all(self) -> RunOutcome:
@@ -302,7 +321,8 @@ class _Run:
             once, retry = options.at_most_once, options.retry_failed
             final = {"done", "failed", "unknown"} if once else {"done", "failed"}
             replay = Replay(self.programs, self.endpoint, history, at_most_once=once, retry=retry)
-            for requests in chunks(chain(self.requests(), replay.requests())):
+            calls = chain.from_iterable(lane.requests() for lane in self.calls)
+            for requests in chunks(chain(calls, self.requests(), replay.requests())):
                 rows = history.rows([request.key for request in requests])
                 for request in requests:
                     row = rows.get(request.key)
@@ -322,16 +342,19 @@ class _Run:
             for request in requests:
                 self.state.tally.find(request.voter, rows[request.key])
 
-    async def _runner(self, ledger: "Ledger", client: "Client") -> RequestRunner:
+    async def _runner(self, ledger: "Ledger", client: "Client") -> "_SideBySide":
         options, tally = self.options, self.state.tally
         watch = LossWatch(lambda line: sys.stderr.write(f"{printable(line)}\n"))
         terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
         gate = self._gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
+        caller = llm.Caller(ledger, client, watch.read, terms, gate, tally)
+        lanes = [llm.Runner(ledger, caller, tally, workers=lane.workers) for lane in self.calls]
         if options.batch:
             await self._check_exported(ledger)
             batch_runner: Callable[..., RequestRunner] = load_part("batch").BatchRunner
-            return batch_runner(
-                ledger, client, watch.read, terms, gate, tally, endpoint=self.endpoint, poll=options.poll
+            return _SideBySide(
+                batch_runner(ledger, client, watch.read, terms, gate, tally, endpoint=self.endpoint, poll=options.poll),
+                lanes,
             )
         n = await ledger.in_batches(self.endpoint)
         if n:
@@ -339,8 +362,7 @@ class _Run:
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
             )
         await self._check_exported(ledger)
-        caller = llm.Caller(ledger, client, watch.read, terms, gate, tally)
-        return llm.Runner(ledger, caller, tally, workers=terms.concurrency.maximum)
+        return _SideBySide(llm.Runner(ledger, caller, tally, workers=terms.concurrency.maximum), lanes)
 
     async def _check_exported(self, ledger: "Ledger") -> None:
         """Give up on requests in files where that is asked for; raise where some have not come back."""
@@ -353,7 +375,7 @@ class _Run:
                 "results first, or give up on them with `retry_failed` exported."
             )
 
-    async def _waves(self, runner: RequestRunner, run: int) -> None:
+    async def _waves(self, runner: "_SideBySide", run: int) -> None:
         """Ask everything that can be asked at once, and again the questions to which the answers lead programs."""
         options = self.options
         with llm.History(options.ledger) as history:
@@ -366,12 +388,32 @@ class _Run:
                 retry=options.retry_failed,
                 repairs=(may := may_repair(options, history, run)),
             )
-            await runner.run(lambda: chain(self.requests(), replay.requests()))
+            if self.alone:
+                await self._check_first(runner, history)
+            if runner.stopped is None:
+                await runner.run(lambda: chain(self.requests(), replay.requests()), self._calls(int(self.alone), None))
             if runner.stopped is None:
                 await self._repair(runner, history, may)
             while replay.n_open and runner.stopped is None:
                 replay.n_open = 0
                 await runner.run(replay.requests)
+
+    def _calls(self, begin: int, end: int | None) -> "list[Callable[[], Iterable[Request]]]":
+        """Return the calls of each function on some of the items, as a runner takes them."""
+        return [partial(_between, lane.requests, begin, end) for lane in self.calls]
+
+    async def _check_first(self, runner: "_SideBySide", history: "History") -> None:
+        """Call each function on the first item before all else; raise where all fail on it."""
+        await runner.run(tuple, self._calls(0, 1))
+        first = [request for lane in self.calls for request in islice(lane.requests(), 1)]
+        rows = history.rows([request.key for request in first])
+        failed = [r for r in first if r.key in rows and rows[r.key]["failure"] == llm.RAISED]
+        if first and len(failed) == len(first):
+            told = "; ".join(f"{r.voter}: {rows[r.key]['message']}" for r in first)
+            raise InputError(
+                "`judges` must judge the first item, or nothing more is asked. "
+                f"Got failures on {first[0].item!r} of {first[0].dataset!r}: {printable(told)}. Mend them."
+            )
 
     async def _repair(self, runner: RequestRunner, history: "History", may: Callable[[int], bool]) -> None:
         """Ask for the answers that replies to prompts lack, one more request a reply."""
@@ -422,24 +464,77 @@ def doubt_lines(unknown: int, twice: int, *, asked_again: bool) -> Iterator[str]
         )
 
 
+def _between(requests: "Callable[[], Iterable[Request]]", begin: int, end: int | None) -> "Iterator[Request]":
+    return islice(requests(), begin, end)
+
+
+class _SideBySide:
+    """Runners of an endpoint and of each function, of which none goes on where one has stopped.
+
+    Parameters
+    ----------
+    endpoint : RequestRunner
+    lanes : sequence of RequestRunner
+        One a function.
+    """
+
+    def __init__(self, endpoint: RequestRunner, lanes: Sequence[RequestRunner]) -> None:
+        self._runners = [endpoint, *lanes]
+
+    @property
+    def stopped(self) -> "StopReason | None":
+        """Why the run ended before its end."""
+        return next((runner.stopped for runner in self._runners if runner.stopped is not None), None)
+
+    def stop(self, why: "StopReason") -> None:
+        """End the run cleanly."""
+        for runner in self._runners:
+            runner.stop(why)
+
+    async def run(
+        self,
+        requests: "Callable[[], Iterable[Request]]",
+        calls: "Sequence[Callable[[], Iterable[Request]]]" = (),
+    ) -> None:
+        """Bring all requests to their end, and with them the calls of each function."""
+        works = zip(self._runners, [requests, *calls], strict=False)  # without calls, no lane has any work
+        tasks = [asyncio.create_task(runner.run(work)) for runner, work in works]
+        try:
+            for task in asyncio.as_completed(tasks):
+                with suppress(Exception):  # raised below, once what is in flight has been written down
+                    await task
+                if self.stopped is not None:
+                    for runner in self._runners:
+                        if runner.stopped is None:
+                            runner.stop(self.stopped)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in tasks:
+            task.result()
+
+
 @contextmanager
-def _stop_on_signal(runner: RequestRunner) -> Iterator[None]:
-    """Let Ctrl-C and a plain kill end the run cleanly; the second one does not wait for what is in flight."""
-    loop = asyncio.get_running_loop()
+def _stop_on_signal(run: _Run) -> Iterator[None]:
+    """Let Ctrl-C and a plain kill end a run cleanly; the second one does not wait for what is in flight."""
+
+    def stop(*_: object) -> None:
+        if run.stop is None:  # nothing is asked yet
+            raise KeyboardInterrupt
+        run.stop()
+
     handled = []
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is None or (name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN):
             continue  # a system without it; nohup
-        before = signal.getsignal(number)
         try:
-            loop.add_signal_handler(number, runner.stop, "interrupted")
-            handled.append((number, before))
-        except (NotImplementedError, RuntimeError, ValueError):
-            continue  # not the main thread, or a system without signals
+            handled.append((number, signal.signal(number, stop)))
+        except ValueError:
+            continue  # not the main thread
     try:
         yield
     finally:
         for number, before in handled:
-            loop.remove_signal_handler(number)
             signal.signal(number, before)

@@ -40,26 +40,22 @@ def judgments_of_plan(
     examples : sequence of Example
         All or some of the plan's; each with an id of its own in its dataset.
     history : History or None
-        The ledger; None where no LLM was asked.
+        The ledger; None where no LLM was asked and no function called.
     tell : bool, default=True
     stopped : str, optional
-        Why the run ended: no function is called then and, where it was ``interrupted``, no other judge judges.
+        Why the run ended: where it was ``interrupted``, no judge judges that is not asked.
     """
-    asked = [column for column in plan.columns if column.judge.needs_llm]
+    asked = [column for column in plan.columns if column.judge.needs_llm or column.caller]
     rows: dict[tuple[str, str], dict[str, Judgment]] = {(str(e.dataset), e.example_id): {} for e in examples}
     if asked:
         replay = Replay(lambda: plan.programs(examples, asked, tell=tell), plan.endpoint, history)
         for identity, judgment in replay.values():
             known = identity not in replay.not_asked
             rows[identity.dataset, identity.item][identity.voter] = judgment if known else NOT_ASKED
-    called: list[dict[str, Judgment]] = [{} for _ in examples]
-    if plan.functions:
-        called = plan.calls.judgments(plan.functions, examples, call=stopped is None)
     # Whoever presses Ctrl-C waits for no encoder.
     none = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
     offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
-    made = zip(rows.values(), called, offline, strict=True)
-    judgments = [asked | called | read for asked, called, read in made]
+    judgments = [asked | read for asked, read in zip(rows.values(), offline, strict=True)]
     nothing = dict.fromkeys(plan.voters, NO_SOURCE)
     return [found if example.has_texts else nothing for example, found in zip(examples, judgments, strict=True)]
 

@@ -4,7 +4,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,15 @@ from deep._util.names import table
 from deep.asking._options import AskOptions, money
 from deep.asking._plan import Plan
 from deep.asking._replay import Replay, offers_repair, repair_request
-from deep.asking._run import FROM_LEDGER, LONGEST_REPLY, RunOutcome, doubt_lines, may_repair, repair_requests
+from deep.asking._run import (
+    FROM_LEDGER,
+    LONGEST_REPLY,
+    RunOutcome,
+    doubt_lines,
+    history_of,
+    may_repair,
+    repair_requests,
+)
 from deep.asking._vote_files import chunks, output_paths
 from deep.datasets import Failures
 from deep.exceptions import InputError
@@ -96,15 +104,21 @@ class Estimate:
             unknown = prices.cost([request.model], {"input": 1, "output": 1}) is None
             (self.unpriced_models if unknown else self.priced_models).add(request.model)
 
-    def add_functions(self, plan: Plan) -> None:
-        """Count the calls of functions."""
-        total = self.calls + self.settled + plan.n_complete * len(plan.functions)
-        for cost in plan.calls.left(plan.functions, plan.examples):
-            self.calls += 1
-            self.unpriced_calls += cost is None
-            self.dollars = _plus(self.dollars, cost or 0.0)
-            self.dollars_at_most = _plus(self.dollars_at_most, cost or 0.0)
-        self.settled = total - self.calls
+    def add_calls(self, cost: float | None, requests: Iterable[Request], history: History | None) -> None:
+        """Count the calls of a function, of which each costs so much; of the same texts it is called once."""
+        seen = set[str]()
+        for chunk in chunks(requests):
+            keys = [request.key for request in chunk]
+            rows = {} if history is None else history.rows(keys)
+            for key in keys:
+                if key in seen or (key in rows and rows[key]["state"] == "done"):
+                    self.settled += 1
+                    continue
+                seen.add(key)
+                self.calls += 1
+                self.unpriced_calls += cost is None
+                self.dollars = _plus(self.dollars, cost or 0.0)
+                self.dollars_at_most = _plus(self.dollars_at_most, cost or 0.0)
 
     def add_repair(self, request: Request, prices: PriceBook) -> None:
         """Count a repair turn that may be needed."""
@@ -138,10 +152,10 @@ def _plus(total: float | None, amount: float | None) -> float | None:
 def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
     """Count the requests of a plan that are still to be sent and bound their cost, without sending anything."""
     options = plan.with_providers(options)
-    exists = "://" in options.ledger or Path(options.ledger).is_file()
-    with ExitStack() as stack:
-        history = stack.enter_context(History(options.ledger)) if exists else None
+    with history_of(options.ledger, plan) or nullcontext() as history:
         estimate = _estimate(plan, options, history)
+        for caller in plan.functions.values():
+            estimate.add_calls(caller.judge.cost, plan.calls(caller), history)
     estimate.calls_at_most = _most_calls(plan) if plan.staged else None
     return estimate
 
@@ -192,7 +206,6 @@ def _most_calls(plan: Plan) -> int | None:
 def print_estimate(plan: Plan, options: AskOptions | None, *, as_json: bool) -> None:
     """Print how many calls, tokens and dollars a plan takes beyond the ledger; nothing is sent."""
     estimate = Estimate(plan.n_offline) if options is None else estimate_plan(plan, options)
-    estimate.add_functions(plan)
     if as_json:
         sys.stdout.write(json.dumps({"schema_version": 1, "dry_run": True, **estimate.as_dict()}, indent=2) + "\n")
     else:

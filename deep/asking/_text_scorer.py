@@ -3,15 +3,16 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from deep._util.files import to_json
-from deep.asking._ask import GivenExamples
-from deep.asking._functions import Calls
+from deep.asking._ask import GivenExamples, ledger_for_once
 from deep.asking._options import AskOptions
 from deep.asking._registry import Finder
 from deep.asking._run import run_plan
@@ -56,6 +57,8 @@ class TextScorer:
         The model's judges, without examples.
     asks : bool
         Whether a judge of the model asks an LLM.
+    ask : AskOptions or None
+        The ledger and the limits: those given; with functions and without any, a ledger that goes with this object.
 
     Raises
     ------
@@ -86,18 +89,22 @@ class TextScorer:
         self.model = model if isinstance(model, Model) else load(model)
         self.options = options
         check_scores_given(self.model, ())
-        self._ask, self._dataset = ask, dataset
+        self.ask, self._dataset = ask, dataset
         self.plan = finder.plan(
             self.model,
             GivenExamples(()),
             lambda: endpoint or ("" if ask is None else ask.public_url),
-            Calls() if ask is None else Calls(ask.ledger, ask.workers, ask.budget),
+            None if ask is None else ask.workers,
         )
         self.asks = self.plan.asks
         if self.asks and ask is None:
             raise InputError(
                 "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
             )
+        if self.plan.functions and ask is None:  # their answers are kept as long as this object is
+            stack = ExitStack()
+            self.ask = AskOptions(ledger=ledger_for_once(stack))
+            finalize(self, stack.close)
         self._scored = PlanScorer(self.model, self.plan, options)
         self._waiting: dict[str, tuple[Example, Future[Scored]]] = {}
         self._queue, self._turn = Lock(), Lock()
@@ -130,7 +137,8 @@ class TextScorer:
         distinct = {example.example_id: example for example in examples}
         if not distinct:
             return []
-        found = self._in_turn(distinct) if self.asks else self._score(list(distinct.values()))
+        in_turn = self.plan.keeps_answers
+        found = self._in_turn(distinct) if in_turn else self._score(list(distinct.values()))
         by_id = {scored.example.example_id: scored for scored in found}
         return [by_id[example.example_id] for example in examples]
 
@@ -174,18 +182,16 @@ class TextScorer:
                 future.set_result(scored)
 
     def _score(self, examples: Sequence[Example]) -> list[Scored]:
-        if not self.asks:
-            if self.plan.functions:
-                self.plan.calls.submit(self.plan.functions, examples).result()
+        if not self.plan.keeps_answers:
             with self._turn:  # lexical checks share what they keep of a text
                 return self.read(examples)
         from deep.llm import History
 
-        assert self._ask is not None  # or `__init__` has raised
-        outcome = run_plan(replace(self.plan, examples=GivenExamples(examples)), self._ask)
+        assert self.ask is not None  # or `__init__` has raised
+        outcome = run_plan(replace(self.plan, examples=GivenExamples(examples)), self.ask)
         if outcome.stopped is not None:
             raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
-        with History(self._ask.ledger) as history:
+        with History(self.ask.ledger) as history:
             return self.read(examples, history)
 
 

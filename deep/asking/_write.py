@@ -11,7 +11,7 @@ from deep import llm
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, ProgramId, Replay
-from deep.asking._run import FROM_LEDGER, RunOutcome, ask_requests
+from deep.asking._run import FROM_LEDGER, RunOutcome, ask_requests, history_of
 from deep.asking._score_text import judgments_of_plan
 from deep.asking._vote_files import Outputs, Row, chunks, place_of_votes
 from deep.datasets import origin_record
@@ -98,7 +98,7 @@ def write_votes(
         plan.voters,
         soft=plan.soft_voters,
         metadata={
-            **plan.metadata(None if options is None else options.public_url),
+            **plan.metadata(options.public_url if options is not None and plan.asks else None),
             **asked,
             "examples": origin_record(plan.examples, out),
         },
@@ -151,7 +151,10 @@ def judged_rows(
     counted = {column.name for column in (plan.columns if stopped == FROM_LEDGER else (*plan.staged, *plan.offline))}
     state = AskProgress(tally, 0, plan.n_examples)
     with ExitStack() as stack:
-        history = None if options is None else stack.enter_context(llm.History(options.ledger))
+        history = None
+        if options is not None:
+            history = history_of(options.ledger, plan) or llm.History(options.ledger)  # which says that there is none
+            stack.enter_context(history)
         for examples in chunks(plan.examples):
             for example, judgments in zip(
                 examples, judgments_of_plan(plan, examples, history, stopped=stopped), strict=True

@@ -67,13 +67,13 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
     examples.check()
     if args.sequential:
         load_part("sequential").check_sequential(fitted)
-    calls = console.calls_of(args, args.out)
-    plan = console.finder_of(args, args.input).plan(fitted, examples, lambda: console.endpoint_of(args), calls)
+    finder, workers = console.finder_of(args, args.input), console.workers_of(args)
+    plan = finder.plan(fitted, examples, lambda: console.endpoint_of(args), workers)
     with tempfile.TemporaryDirectory() as folder:
-        ask = console.ask_options(args, args.out or Path(folder, "one")) if plan.asks else None
+        ask = console.ask_options(args, args.out or Path(folder, "one")) if plan.keeps_answers else None
         if args.sequential:
             return int(load_part("sequential").score_one_by_one(fitted, args, plan, ask, options))
-        if ask is not None or plan.functions:
+        if ask is not None:
             with console.live_progress() as progress:
                 outcome = asking.run_plan(plan, ask, progress)
             if outcome.stopped is not None:

@@ -79,7 +79,7 @@ def _ask(args: argparse.Namespace) -> int:
     if args.strict:
         plan.examples.check(strict=True)
     plan.check_questions()
-    options = console.ask_options(args, args.out) if plan.asks else None
+    options = console.ask_options(args, args.out) if plan.keeps_answers else None
     if files:
         return int(load_part("batch").votes_by_files(args, plan, options))
     console.note_run(args, plan.voters, {} if options is None else options.prices_of(args.llm))
@@ -113,7 +113,6 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
     models = console.check_models(args) if asked else ()
     return asking.Plan(
         examples=console.examples_from(args, args.examples),
-        columns=asking.planned_voters([*judges, *console.offline_judges(args)], models),
+        columns=asking.planned_voters([*judges, *console.offline_judges(args)], models, console.workers_of(args)),
         endpoint=console.endpoint_of(args) if asked else "",
-        calls=console.calls_of(args, args.out) if called else asking.Calls(),
     )

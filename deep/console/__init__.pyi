@@ -20,7 +20,6 @@ from ._options import add_strict as add_strict
 from ._options import add_target_options as add_target_options
 from ._options import ask_options as ask_options
 from ._options import ask_programs as ask_programs
-from ._options import calls_of as calls_of
 from ._options import check_draws as check_draws
 from ._options import check_least as check_least
 from ._options import check_models as check_models
@@ -36,6 +35,7 @@ from ._options import offline_judges as offline_judges
 from ._options import read_text as read_text
 from ._options import sampling_of as sampling_of
 from ._options import shots_for as shots_for
+from ._options import workers_of as workers_of
 from ._output import SCHEMA as SCHEMA
 from ._output import Results as Results
 from ._output import add_otel as add_otel

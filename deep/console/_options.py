@@ -20,7 +20,7 @@ from deep.exceptions import InputError, StoppedError
 from deep.records import Example
 
 if TYPE_CHECKING:
-    from deep.asking import AskOptions, Calls, Entry, Finder, ProgramId, Sampling
+    from deep.asking import AskOptions, Entry, Finder, ProgramId, Sampling
     from deep.judges import Judge
     from deep.model import Model
     from deep.prompt_pool import FewShot
@@ -380,12 +380,9 @@ def finder_of(args: argparse.Namespace, examples: str | None = None) -> "Finder"
     return Finder(args.prompt, args.encoder, llm, args.allow_mismatch, sampling, args.judge)
 
 
-def calls_of(args: argparse.Namespace, out: Path | None) -> "Calls":
-    """Return how functions are called; their answers are kept beside the ledger."""
-    from deep.asking import Calls
-
-    ledger = args.ledger or (None if out is None else _ledger_beside(out))
-    return Calls(ledger, int(args.concurrency) if args.concurrency.isdigit() else None, args.budget)
+def workers_of(args: argparse.Namespace) -> int | None:
+    """Return the calls of a function side by side; None where each says it itself."""
+    return int(args.concurrency) if args.concurrency.isdigit() else None
 
 
 def _ledger_beside(out: Path) -> str:

@@ -9,6 +9,7 @@ from ._database import one_line as one_line
 from ._errors import AMBIGUOUS as AMBIGUOUS
 from ._errors import FAILURES as FAILURES
 from ._errors import NO_ROOM as NO_ROOM
+from ._errors import RAISED as RAISED
 from ._errors import CallError as CallError
 from ._errors import EndpointError as EndpointError
 from ._errors import LedgerError as LedgerError
@@ -35,6 +36,7 @@ from ._lease import release_batch as release_batch
 from ._ledger import Ledger as Ledger
 from ._ledger import Written as Written
 from ._messages import MOST_VALUES as MOST_VALUES
+from ._messages import Announce as Announce
 from ._messages import Reply as Reply
 from ._messages import Request as Request
 from ._messages import checked_reply as checked_reply

@@ -8,10 +8,13 @@ from typing import Literal, get_args
 
 from deep.exceptions import DeepError
 
-_Lasting = Literal["expired", "no_model", "redirected", "rejected", "too_long"]
+_Lasting = Literal["expired", "no_model", "raised", "redirected", "rejected", "too_long"]
 _Passing = Literal["broken", "dropped", "rate_limited", "server_error", "timeout", "unreachable"]
 Failure = _Passing | _Lasting
 """Why a request has no answer. A reply that holds no verdict is an answer, and no failure."""
+
+RAISED: Failure = "raised"
+"""The class of failure of a function that raised an error; every run calls it again."""
 
 FAILURES = frozenset(get_args(_Passing) + get_args(_Lasting))
 

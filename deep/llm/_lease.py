@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, func, select, update
 
 from deep.llm import schema
 from deep.llm._database import Database, among
+from deep.llm._errors import RAISED
 from deep.llm._messages import Request, json_text
 from deep.llm._spending import output_limit, with_longer_limit
 from deep.llm.schema import ItemRow, RequestRow, Write, write_all
@@ -125,10 +126,10 @@ class Leases:
         """
         items = [(request.key, request) for request in requests]
         before = known_requests(connection, dict(items))
-        free = {key for key, _ in items if key not in before} | self._to_take(connection, before)
+        free = {key for key, _ in items if key not in before} | self._to_take(connection, before, again=again)
         chosen = free if most is None else set(self._choose(items, free, most))
         asked = {key: request for key, request in items if key in chosen or key not in free}
-        mine = {key for key, row in before.items() if row["owner"] == self.run}
+        mine = {key for key, row in before.items() if row["owner"] == self.run} - chosen
         mine_before = {key for key in mine if before[key]["state"] != "queued" or not again}
         texts = {key: json_text(asked[key].body) for key in sorted(chosen - before.keys())}
         new = (self.new_row(key, asked[key], text) for key, text in texts.items())
@@ -179,9 +180,13 @@ class Leases:
         ours = RequestRow(state="queued", owner=self.run)
         return {**before, **{key: before.get(key, RequestRow(attempts=0)) | ours for key in chosen}}
 
-    def _to_take(self, connection: Connection, before: _Known) -> set[str]:
-        """Return the keys that dead runs left open, and those of failures that are to be asked again."""
-        open_rows = [row for row in before.values() if row["owner"] != self.run and self._is_open(row)]
+    def _to_take(self, connection: Connection, before: _Known, *, again: bool) -> set[str]:
+        """Return the keys that dead runs left open, and those of failures that are to be asked again.
+
+        With `again`, a function that raised an error in this run is called once more as well.
+        """
+        others = [row for row in before.values() if row["owner"] != self.run or (again and row["failure"] == RAISED)]
+        open_rows = [row for row in others if self._is_open(row)]
         if not {row["owner"] for row in open_rows} <= self.live:
             self.live = self.database.live_runs(connection, self.run)
         return {row["key"] for row in open_rows if row["owner"] not in self.live or row["state"] in ("done", "failed")}
@@ -200,7 +205,7 @@ class Leases:
         if row["state"] == "unknown":
             return not self.at_most_once
         if row["state"] in ("done", "failed"):
-            return (row["failure"] or row["reason"]) in self.retry
+            return row["failure"] == RAISED or (row["failure"] or row["reason"]) in self.retry
         return row["batch"] is None or row["state"] == "queued"  # back from a batch, to be asked again
 
     def _sort(

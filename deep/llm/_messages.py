@@ -3,16 +3,22 @@
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deep.exceptions import InputError, printable
 from deep.judges import Choice
 from deep.llm._errors import CallError
 
+if TYPE_CHECKING:
+    from deep.llm._gate import Failed, Terms
+
 Body = Mapping[str, object]
 """A chat completion request as JSON."""
+
+Announce = Callable[[float | None], Awaitable[None]]
+"""Writes down that an attempt is about to be made, and the most dollars that it may cost."""
 
 
 def json_text(value: object, *, sort_keys: bool = False) -> str:
@@ -78,6 +84,8 @@ class Request:
         Whatever the parser needs to read the answer; no part of the request's identity.
     choice : Choice, optional
         The constraint whose fields `body` holds; no part of the request's identity either.
+    call : callable, optional
+        Answers in place of the endpoint, within the limits and once the attempt is announced with its cost.
 
     Examples
     --------
@@ -100,6 +108,7 @@ class Request:
     group: str | None = None
     context: Any = None
     choice: Choice | None = None
+    call: "Callable[[Terms, Announce], Awaitable[Reply | Failed]] | None" = None
 
     @property
     def model(self) -> str:

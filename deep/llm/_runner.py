@@ -198,9 +198,11 @@ class Caller(Session):
             self.tally.attempts += 1
 
         try:
-            ended = await Attempt(request.model, body, text).make(
-                self.terms, announce, self.client.to(request.endpoint).send
-            )
+            if request.call is None:
+                send = self.client.to(request.endpoint).send
+                ended = await Attempt(request.model, body, text).make(self.terms, announce, send)
+            else:
+                ended = await request.call(self.terms, announce)
             if isinstance(ended, Reply):
                 return await self._answer(job, body, ended, tried)
             return await self._learn(job, body, ended, tried) or await self._fail(job, ended, number)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import deep
-from deep.asking import AskOptions, ask
+from deep.asking import AskOptions, ask, run_in_loop
 from deep.exceptions import InputError, StoppedError
 from deep.features.lexical import LEXICAL
 from deep.prompt_pool import PromptJudge, load_prompt
@@ -171,11 +171,16 @@ def test_a_question_passes_the_documented_functions(tmp_path):
         if event == "call" and name in listed and name not in entered:
             entered.append(name)
 
+    async def watch(by):
+        sys.setprofile(by)  # of the thread in which all is asked
+
     with ScriptedLLM(script) as server:
         before = sys.getprofile()
         sys.setprofile(profile)
+        run_in_loop(watch(profile)).result()
         try:
             deep.ask(EXAMPLES[:1], "deep-numbers", llm="tiny", ledger=str(tmp_path / "l.sqlite"), base_url=server.url)
         finally:
             sys.setprofile(before)
+            run_in_loop(watch(None)).result()
     assert entered == listed

@@ -1,13 +1,14 @@
 """Functions as judges: what they take and return, what is kept of them, and what becomes of one that raises."""
 
 import asyncio
-import gc
+import hashlib
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import time
+import tempfile
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -17,10 +18,12 @@ import pytest
 
 import deep
 from deep import ABSTAIN, Example, Judgment
-from deep._util import sqlite_log
-from deep.asking import FunctionJudge, ask
+from deep.asking import AskOptions, FunctionJudge, ask, ledger_report
 from deep.asking._functions import from_text, judgment_of, to_text
+from deep.cli import main
 from deep.exceptions import InputError, StoppedError
+from deep.llm import History
+from tests.scripted_llm import ScriptedLLM
 
 EXAMPLES = [Example(f"It rained for {n} days.", f"claim {n}", f"e{n}", label=n % 2, dataset="news") for n in range(40)]
 
@@ -340,44 +343,112 @@ def test_the_budget_holds(tmp_path):
         ask(EXAMPLES, is_odd, budget=1.0)
 
 
-def test_a_database_elsewhere_keeps_no_answers_of_functions():
-    """The answers of functions lie in a file."""
-    with pytest.raises(InputError, match=r"`ledger` must be a file where functions are judges. Got a URL"):
-        ask(EXAMPLES, is_odd, ledger="postgresql+psycopg://nowhere/x")
+EARLIER = """
+CREATE TABLE answers (key TEXT PRIMARY KEY, voter TEXT, judgment TEXT, cost REAL) WITHOUT ROWID;
+PRAGMA journal_mode = WAL;
+"""
+"""The file of its own in which functions once kept their answers: `l.functions.sqlite` beside `l.sqlite`."""
+
+
+def earlier_file(folder, judge, examples, judgments, name="l.functions.sqlite"):
+    """Write answers as they were once kept: by the hash of version and texts, as JSON without the defaults."""
+    with closing(sqlite3.connect(folder / name)) as book, book:
+        book.executescript(EARLIER)
+        for example, judgment in zip(examples, judgments, strict=True):
+            texts = json.dumps([judge.version, *(getattr(example, text) for text in ("source", "claim"))])
+            key = hashlib.sha256(texts.encode()).hexdigest()
+            cost = json.loads(judgment)["cost"] if '"cost"' in judgment else None
+            book.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (key, judge.voter(), judgment, cost))
+    return folder / name
+
+
+def test_answers_of_an_earlier_file_are_taken_over(tmp_path, capsys):
+    """Nothing is called again, what they cost counts, and the file gets another name; the ledger has it all."""
+    judged, seen = counted(cost=0.5)
+    said = [json.dumps({"vote": n % 2, "rationale": f"because {n}", "cost": 0.25, "seconds": 1.5}) for n in range(30)]
+    file = earlier_file(tmp_path, judged, EXAMPLES, said + [json.dumps({"vote": -1, "reason": "abstained"})] * 10)
+    votes = ask(EXAMPLES, judged, ledger=tmp_path / "l.sqlite")
+    assert votes.votes[:, 0].tolist() == [n % 2 if n < 30 else ABSTAIN for n in range(40)]
+    assert not seen
+    assert "40 answers of functions that were kept in" in capsys.readouterr().err
+    assert not file.exists()
+    assert file.with_name("l.functions.sqlite.entered").exists()
+    with pytest.raises(StoppedError, match="the budget is reached"):
+        ask([Example("It rained.", "claim 99", "x")], judged, ledger=tmp_path / "l.sqlite", budget=7.75)
+    assert not seen
+    ask([Example("It rained.", "claim 99", "x")], judged, ledger=tmp_path / "l.sqlite", budget=8.0)
+    assert seen == ["claim 99"]
+    (report,) = (row for row in ledger_report(str(tmp_path / "l.sqlite"))["rows"] if row["dataset"] == "news")
+    assert (report["votes"], report["reasons"], report["cost"]) == (30, {"abstained": 10}, 7.5)
+
+
+def test_an_earlier_file_is_read_without_a_call(tmp_path, monkeypatch, capsys):
+    """`--from-ledger` and `--dry-run` know it too, where there never was a ledger beside it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "kept_judges", raising=False)
+    text = "import deep\n\n@deep.judge(version='1')\ndef never(source, claim):\n    raise AssertionError\n"
+    (tmp_path / "kept_judges.py").write_text(text)
+    (tmp_path / "claims.csv").write_text("source,claim\nIt rained.,It was wet.\nIt rained.,It was dry.\n")
+    judge = deep.judge(lambda source, claim: None, name="never", version="1")
+    examples = [Example("It rained.", claim, claim) for claim in ("It was wet.", "It was dry.")]
+    earlier_file(tmp_path, judge, examples, ['{"vote": 1}', '{"vote": 0}'])
+    words = ["votes", "claims.csv", "--judge", "kept_judges:never"]
+    assert main([*words, "--ledger", "l.sqlite", "--dry-run"]) == 0
+    assert "0 calls to make, 2 settled already" in capsys.readouterr().out
+    assert main([*words, "--from-ledger", "l.sqlite"]) == 0
+    assert deep.read_votes("votes.parquet").votes[:, 0].tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("kept", ["{bad", "[1]", '{"vote": 1, "x": 2}', '{"vote": 1, "rationale": 5}', "null"])
-def test_a_kept_answer_that_is_none_is_asked_again(tmp_path, kept):
+def test_an_earlier_answer_that_is_none_is_asked_again(tmp_path, kept):
     """As one that a former deep kept and no table can hold; the others are not asked again."""
-    called = []
-
-    @deep.judge(name="odd", version="1")
-    def odd(source, claim):
-        called.append(claim)
-        return is_odd(source, claim)
-
-    ledger = str(tmp_path / "l.sqlite")
-    ask(EXAMPLES[:4], odd, ledger=ledger)
-    with closing(sqlite3.connect(tmp_path / "l.functions.sqlite")) as book, book:
-        book.execute("UPDATE answers SET judgment = ? WHERE key = ?", (kept, odd.key(EXAMPLES[3])))
-    assert ask(EXAMPLES[:4], odd, ledger=ledger).votes[:, 0].tolist() == [0, 1, 0, 1]
-    assert called[4:] == ["claim 3"]
+    odd, called = counted()
+    earlier_file(tmp_path, odd, EXAMPLES[:4], ['{"vote": 0}', '{"vote": 1}', '{"vote": 0}', kept])
+    assert ask(EXAMPLES[:4], odd, ledger=tmp_path / "l.sqlite").votes[:, 0].tolist() == [0, 1, 0, 1]
+    assert called == ["claim 3"]
 
 
-def test_a_file_that_is_closed_soon_is_left_alone(tmp_path, monkeypatch, caplog):
-    """Its -wal is moved into it when it is closed; the timer that would have done so finds nothing to do."""
-    monkeypatch.setattr(sqlite_log, "SECONDS_OUTSIDE", 0.05)
-    assert len(ask(EXAMPLES, is_odd, ledger=str(tmp_path / "l")).votes) == 40
-    gc.collect()  # the file goes with the object that holds it
-    time.sleep(0.5)
-    assert "move_log_into_file" not in caplog.text
-
-
-def test_another_file_is_not_written_over(tmp_path):
-    """One line says which file it is."""
+def test_an_earlier_file_that_is_none_is_left_as_it_is(tmp_path):
+    """One line says which file it is, and nothing is called."""
     (tmp_path / "l.functions.sqlite").write_text("my notes, which are long enough to be no database" * 20)
-    with pytest.raises(deep.DeepError, match=r"`ledger` .*l.functions.sqlite cannot be used .*not a database"):
-        ask(EXAMPLES, is_odd, ledger=str(tmp_path / "l.sqlite"))
+    judged, seen = counted()
+    with pytest.raises(deep.DeepError, match=r"`ledger` must be able to take what .*functions.sqlite keeps.*database"):
+        ask(EXAMPLES, judged, ledger=tmp_path / "l.sqlite")
+    assert not seen
+    assert (tmp_path / "l.functions.sqlite").read_text().startswith("my notes")
+
+
+def test_without_a_ledger_no_file_is_left(tmp_path, monkeypatch):
+    """The answers are in a file that goes with the call."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert len(ask(EXAMPLES, is_odd).votes) == 40
+    assert not list(tmp_path.iterdir())
+
+
+def test_functions_and_an_llm_share_ledger_and_budget(tmp_path):
+    """A function's call and a request are paid from one budget, and what is in the ledger is not paid again."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[tiny]\ninput = 1.0\noutput = 1.0\n")
+    judged, seen = counted(cost=0.01)
+    with ScriptedLLM(lambda asked: "VERDICT: SUPPORTED") as server:
+
+        def run(budget):
+            options = AskOptions(
+                ledger=str(tmp_path / "l.sqlite"), base_url=server.url, prices=str(prices), budget=budget
+            )
+            return ask(EXAMPLES, [judged, "deep-numbers"], llm="tiny", options=options)
+
+        with pytest.raises(StoppedError, match="the budget is reached"):
+            run(0.2)
+        with History(str(tmp_path / "l.sqlite")) as history:
+            assert history.cost()[0] <= 0.2
+        assert 0 < len(seen) <= 20
+        whole = run(100.0)
+        assert (whole.votes >= 0).all()
+        assert (len(seen), server.count) == (40, 40)
+        assert run(100.0).votes.tolist() == whole.votes.tolist()
+        assert (len(seen), server.count) == (40, 40)
 
 
 KILLED = """
@@ -397,8 +468,6 @@ print(len(deep.ask(examples, slow, workers=64, ledger="l.sqlite").votes))
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a system without it")
 def test_a_killed_run_asks_no_recorded_answer_again(tmp_path):
     """At most as many items are asked twice as there were calls in flight."""
-    import sqlite3
-
     (tmp_path / "run.py").write_text(KILLED)
     command = [sys.executable, "run.py"]
     environment = {**os.environ, "PYTHONPATH": str(Path(deep.__file__).parents[1])}
@@ -408,8 +477,8 @@ def test_a_killed_run_asks_no_recorded_answer_again(tmp_path):
     run.kill()
     run.wait()
     before = (tmp_path / "called").read_text().splitlines()
-    with closing(sqlite3.connect(tmp_path / "l.functions.sqlite")) as book:
-        kept = book.execute("SELECT count(*) FROM answers").fetchone()[0]
+    with closing(sqlite3.connect(tmp_path / "l.sqlite")) as book:
+        kept = book.execute("SELECT count(*) FROM attempts WHERE outcome = 'answered'").fetchone()[0]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     called = (tmp_path / "called").read_text().splitlines()
     again = len(called) - len(set(called))

@@ -210,38 +210,35 @@ def test_another_version_is_refused_before_it_is_written_to(crashed, name, has_l
     assert left == held
 
 
-def test_the_answers_of_functions_are_one_file_too(tmp_path):
-    """Moved, they leave their -wal, which is set aside; restored, they are opened without it."""
+def test_an_earlier_file_of_functions_is_taken_over_without_the_log_of_another(tmp_path):
+    """A -wal that belongs to another file is set aside, and what the file itself has is entered."""
     called = []
-    examples = [deep.Example("It rained.", f"claim {n}", str(n)) for n in range(12)]
+    examples = [deep.Example("It rained.", f"claim {n}", str(n)) for n in range(4)]
 
-    @deep.judge(version="1", workers=1)
+    @deep.judge(version="1")
     def kept(source, claim):
         called.append(claim)
-        if claim == "claim 10":
-            shutil.copytree(tmp_path / "live", tmp_path / "crash")
         return True
 
     (tmp_path / "live").mkdir()
-    deep.ask(examples[:2], kept, ledger=str(tmp_path / "live" / "l.sqlite"))
-    shutil.copy(tmp_path / "live" / "l.functions.sqlite", tmp_path / "backup")
-    deep.ask(examples, kept, ledger=str(tmp_path / "live" / "l.sqlite"))
+    table = "CREATE TABLE answers (key TEXT PRIMARY KEY, voter TEXT, judgment TEXT, cost REAL) WITHOUT ROWID"
+    with closing(sqlite_log.opened(str(tmp_path / "live" / "l.functions.sqlite"), table)) as book:
+        with sqlite_log.transaction(book):
+            rows = [(kept.key(example), kept.voter(), '{"vote": 1}') for example in examples]
+            book.executemany("INSERT INTO answers VALUES (?, ?, ?, NULL)", rows)
+        shutil.copytree(tmp_path / "live", tmp_path / "crash")  # as a kill leaves it, with its -wal
     file = tmp_path / "crash" / "l.functions.sqlite"
     held = sqlite_log.log_of(file).read_bytes()
-    shutil.copytree(tmp_path / "crash", tmp_path / "restored")
-    file.rename(file.with_name("moved"))
-    for folder, known in (("crash", 0), ("restored", 2)):
-        file = tmp_path / folder / "l.functions.sqlite"
-        if known:
-            sqlite_log.log_of(file).write_bytes(held)
-            with closing(sqlite3.connect(tmp_path / "backup")) as backup, backup:
-                backup.execute("UPDATE answers SET voter = voter")
-                sqlite_log.stamp(backup)
-            shutil.copyfile(tmp_path / "backup", file)
-        before = len(called)
-        deep.ask(examples[:4], kept, ledger=str(tmp_path / folder / "l.sqlite"))
-        assert len(called) - before == 4 - known
-        assert file.with_name(f"{file.name}-wal.aside-1").read_bytes() == held
+    assert held
+    with closing(sqlite_log.opened(str(tmp_path / "other"), table)) as other, sqlite_log.transaction(other):
+        pass
+    shutil.move(tmp_path / "other", file)
+    deep.ask(examples, kept, ledger=str(tmp_path / "crash" / "l.sqlite"))
+    assert len(called) == 4
+    assert file.with_name(f"{file.name}-wal.aside-1").read_bytes() == held
+    shutil.copytree(tmp_path / "live", tmp_path / "whole")
+    deep.ask(examples, kept, ledger=str(tmp_path / "whole" / "l.sqlite"))
+    assert len(called) == 4
 
 
 # What people do to a ledger between two runs; `shelf` is where they put things.

@@ -21,6 +21,7 @@ from deep.asking import (
     check_outputs,
     money,
     read_answer,
+    run_plan,
     write_votes,
 )
 from deep.exceptions import ExitStatus, InputError
@@ -276,7 +277,9 @@ def votes_by_files(args: argparse.Namespace, plan: Plan, options: AskOptions | N
         else:
             imported = import_results(plan, options, args.batch_in, progress)
             if imported.complete:
-                write_votes(plan, options, out, imported.tally, progress)
+                calls = replace(plan, columns=tuple(column for column in plan.columns if column.caller))
+                stopped = run_plan(calls, options if calls.columns else None, progress).stopped
+                write_votes(plan, options, out, imported.tally, progress, stopped=stopped)
             results = import_summary(imported, options, out if imported.complete else None)
     lines = export_lines(results) if args.batch_in is None else import_lines(results)
     console.print_result(results, lines, as_json=args.json)

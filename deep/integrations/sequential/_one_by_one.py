@@ -340,7 +340,7 @@ class OneByOne:
         if plan.functions:
             raise InputError(
                 "`sequential` must be given with prompts, staged judges and checks. "
-                f"Got the function {plan.functions[0].name!r}. Score without."
+                f"Got the function {next(iter(plan.functions))!r}. Score without."
             )
         unasked = np.full((1, len(model.voters)), ABSTAIN, dtype=np.int8)
         model.score(unasked, prior=options.prior, streamed=True)  # or refuse the prior

@@ -8,10 +8,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from threading import Thread
 from typing import Any
 
-from deep.asking import TextScorer
+from deep.asking import TextScorer, run_in_loop
 from deep.exceptions import InputError
 from deep.integrations.serve._answers import Answers, CheckOptions
 from deep.integrations.serve._exchange import WebError
@@ -92,8 +91,7 @@ class Checker:
             model, given.ask, finder=given.finder, options=given.score, endpoint=given.endpoint, dataset=given.dataset
         )
         self.model, self.plan = model, self.scorer.plan
-        asking = next((column.name for column in self.plan.columns if column.judge.needs_llm), None)
-        kept = asking or next((column.name for column in self.plan.functions), None)
+        kept = next((column.name for column in self.plan.columns if column.judge.needs_llm or column.caller), None)
         if kept is not None and given.no_text:
             raise InputError(
                 "`no_text` must be given with judges that ask no LLM and are no functions, for a ledger keeps what was "
@@ -106,7 +104,8 @@ class Checker:
         self._waiting: deque[tuple[Sequence[PairText], int, asyncio.Future[_Bodies]]] = deque()
         self._closing = ExitStack()
         self._threads = [self._closing.enter_context(ThreadPoolExecutor(1, f"deep-{name}")) for name in ("one", "long")]
-        self._asking = None if given.ask is None or asking is None else _AskingThread(LiveAsker(self.plan, given.ask))
+        self._ask_options = self.scorer.ask if self.plan.keeps_answers else None
+        self._asking = None if self._ask_options is None else _AskingThread(LiveAsker(self.plan, self._ask_options))
 
     async def open(self) -> None:
         """Open the ledger now, and not with the first question.
@@ -142,7 +141,6 @@ class Checker:
         found = {pair.key: PairAnswer(self._recent[pair.key]) for pair in pairs if pair.key in self._recent}
         new = list({pair.key: pair for pair in pairs if pair.key not in found}.values())
         lacking = set[bytes]() if self._asking is None else await self._ask(self._asking, new)
-        lacking |= await self._call(new)
         for some in _portions(new):
             answers = await self._answers(some)
             for key, (body, lasts) in ((pair.key, answers[pair.key]) for pair in some):
@@ -152,7 +150,7 @@ class Checker:
         return [found[pair.key] for pair in pairs]
 
     async def _ask(self, asking: "_AskingThread", pairs: Sequence[PairText]) -> set[bytes]:
-        """Ask LLMs about pairs, and return those for which the budget had no room."""
+        """Ask LLMs and functions about pairs, and return those for which the budget had no room."""
         try:
             within = await asyncio.gather(*(asking.ask(self._example(pair)) for pair in pairs))
         except EndpointError as error:
@@ -160,17 +158,6 @@ class Checker:
         except LedgerError as error:
             raise WebError(503, "ledger", str(error)) from None
         return {pair.key for pair, fits in zip(pairs, within, strict=True) if not fits}
-
-    async def _call(self, pairs: Sequence[PairText]) -> set[bytes]:
-        """Call functions on pairs, and return those for which the budget had no room."""
-        plan = self.plan
-        if not plan.functions:
-            return set()
-        try:
-            stopped = await asyncio.wrap_future(plan.calls.submit(plan.functions, [self._example(p) for p in pairs]))
-        except LedgerError as error:
-            raise WebError(503, "ledger", str(error)) from None
-        return set() if stopped is None else {pair.key for pair in pairs}
 
     async def _answers(self, pairs: Sequence[PairText]) -> _Bodies:
         """Return answers, worked out in the event loop where that is quick: threads hand the interpreter to and fro."""
@@ -226,9 +213,9 @@ class Checker:
     @cached_property
     def _history(self) -> History | None:
         """The ledger, opened by the thread that reads it."""
-        if self.options.ask is None or self._asking is None:
+        if self._ask_options is None:
             return None
-        history = History(self.options.ask.ledger)
+        history = History(self._ask_options.ledger)
         self._closing.callback(history.__exit__, None, None, None)
         return history.__enter__()
 
@@ -258,22 +245,22 @@ def _portions(pairs: Sequence[PairText]) -> Iterator[list[PairText]]:
 
 
 class _AskingThread:
-    """Runs an asker in an event loop of its own, not the server's, so that neither waits for the other."""
+    """Runs an asker in the event loop of functions, not the server's, so that neither waits for the other."""
 
     def __init__(self, asker: LiveAsker) -> None:
         self._asker = asker
-        self._loop = asyncio.new_event_loop()
         self._turns = set[asyncio.Task[bool]]()
-        self._thread = Thread(target=self._loop.run_forever, name="deep-asking", daemon=True)
-        self._thread.start()
 
     async def open(self) -> None:
         """Open the ledger."""
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._asker.open(), self._loop))
+        await asyncio.wrap_future(run_in_loop(self._open()))
+
+    async def _open(self) -> None:
+        await self._asker.open()
 
     async def ask(self, example: Example) -> bool:
         """Ask the questions about an example that the ledger lacks; see :meth:`LiveAsker.ask`."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._ask(example), self._loop))
+        return await asyncio.wrap_future(run_in_loop(self._ask(example)))
 
     async def _ask(self, example: Example) -> bool:
         turn = asyncio.create_task(self._asker.ask(example))
@@ -282,11 +269,8 @@ class _AskingThread:
         return await turn
 
     def close(self) -> None:
-        """End the requests in flight, which the ledger then keeps as in doubt; close it, and end the thread."""
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        """End the requests in flight, which the ledger then keeps as in doubt, and close it."""
+        run_in_loop(self._end()).result()
 
     async def _end(self) -> None:
         turns = list(self._turns)

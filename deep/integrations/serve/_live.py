@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import cast
 
 from deep import llm
-from deep.asking import AskOptions, Plan, Replay, chunks, may_repair, read_answer, repair_requests
+from deep.asking import AskOptions, Plan, Replay, chunks, enter_earlier, may_repair, read_answer, repair_requests
 from deep.exceptions import InputError
 from deep.records import Example
 
@@ -43,6 +44,7 @@ class LiveAsker:
     _n_asking: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
+        self.plan.check_costs(self.options.budget)
         if self.options.batch:
             raise InputError("`batch` must not be given where answers are waited for. Got it. Leave it out.")
         if llm.is_read_only(self.options.ledger):
@@ -112,13 +114,17 @@ class _Work:
         record = {**options.record, "repairs": options.repairs}
         once, retry = options.at_most_once, options.retry_failed
         async with AsyncExitStack() as stack:
-            client = options.client(default=plan.asks_default)
-            stack.push_async_callback(client.close)
+            client = None
+            if plan.asks:
+                client = options.client(default=plan.asks_default)
+                stack.push_async_callback(client.close)
             ledger = llm.Ledger(options.ledger, options=record, at_most_once=once, retry=retry)
             await stack.enter_async_context(ledger)
+            await enter_earlier(ledger)
             history = stack.enter_context(llm.History(options.ledger))
             terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
             gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
+            client = cast("llm.Client", client)  # no request reaches it where no LLM is asked
             caller = llm.Caller(ledger, client, read_answer, terms, gate, llm.Tally(None))
             return cls(plan, options, client, ledger, history, terms, caller, stack.pop_all())
 
@@ -136,7 +142,8 @@ class _Work:
             repairs=may,
         )
         turn = _Turn(self)
-        await turn.run(lambda: chain(plan.requests([example]), replay.requests()))
+        calls = chain.from_iterable(plan.calls(function, [example]) for function in plan.functions.values())
+        await turn.run(lambda: chain(plan.requests([example]), replay.requests(), calls))
         await turn.run(lambda: repair_requests(plan.requests([example]), self.history, may))
         while replay.n_open and turn.within_budget:
             replay.n_open = 0
