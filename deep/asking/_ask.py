@@ -9,9 +9,9 @@ from types import NoneType
 from deep._util.checks import check_kind, several
 from deep._util.frames import Frame
 from deep.asking._functions import AnyFunction, Calls
-from deep.asking._options import AskOptions, ProgressCallback, notebook_progress
+from deep.asking._options import AskOptions, ProgressCallback, Sampling, notebook_progress
 from deep.asking._plan import Plan, planned_voters
-from deep.asking._registry import Sampling, find_judges
+from deep.asking._registry import find_judges
 from deep.asking._run import run_plan
 from deep.asking._vote_files import Row
 from deep.asking._write import judged_rows
@@ -109,7 +109,16 @@ def ask(
     if workers is not None and (not isinstance(workers, int) or workers < 1):
         raise InputError(f"`workers` must be a whole number of 1 or more. Got {workers!r}.")
     windows = Chunking.parse(chunk) if isinstance(chunk, str) else chunk
-    sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain, few_shot, windows)
+    sampling = Sampling(
+        samples=samples,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        soft=soft,
+        repair=repair,
+        constrain=constrain,
+        few_shot=few_shot,
+        chunk=windows,
+    )
     columns = planned_voters(find_judges(names, sampling), llms)
     asks = any(column.judge.needs_llm for column in columns)
     if not columns:
