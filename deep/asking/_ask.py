@@ -109,16 +109,7 @@ def ask(
     if workers is not None and (not isinstance(workers, int) or workers < 1):
         raise InputError(f"`workers` must be a whole number of 1 or more. Got {workers!r}.")
     windows = Chunking.parse(chunk) if isinstance(chunk, str) else chunk
-    sampling = Sampling(
-        samples=samples,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        soft=soft,
-        repair=repair,
-        constrain=constrain,
-        few_shot=few_shot,
-        chunk=windows,
-    )
+    sampling = Sampling(samples, temperature, max_tokens, soft, repair, constrain, few_shot, windows)
     columns = planned_voters(find_judges(names, sampling), llms)
     asks = any(column.judge.needs_llm for column in columns)
     if not columns:

@@ -43,7 +43,7 @@ CONSTRAINTS = ("none", "schema", "vllm")
 """How an endpoint is told the answers that a reply is chosen from."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PromptOptions:
     """How prompts come to a readable answer, and what they show; see :class:`deep.prompt_pool.PromptJudge`.
 
@@ -69,12 +69,9 @@ class PromptOptions:
     chunk: "Chunking | None" = option(None, "SIZE:OVERLAP", rare=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampling(PromptOptions):
-    """How often, how freely and with what prompts are asked; see :class:`deep.prompt_pool.PromptJudge`.
-
-    Judges of entry points heed `chunk` alone. Labeled examples go to every prompt, but in a pool with prompts that
-    have a place of their own for them, such as ``diverse``, only to these.
+@dataclass(frozen=True)
+class AnswerOptions:
+    """How many answers are asked of a prompt, and how they are drawn.
 
     Parameters
     ----------
@@ -88,10 +85,21 @@ class Sampling(PromptOptions):
         In place of the prompts' own limit of the answer.
     """
 
+    heading: ClassVar[str] = PromptOptions.heading
+
     samples: int = option(1, "M")
-    soft: bool = option(False, rare=True)
     temperature: float | None = option(None, "T", rare=True)
     max_tokens: int | None = option(None, "N", rare=True)
+    soft: bool = option(False, rare=True)
+
+
+@dataclass(frozen=True)
+class Sampling(PromptOptions, AnswerOptions):
+    """How often, how freely and with what prompts are asked; see :class:`deep.prompt_pool.PromptJudge`.
+
+    Judges of entry points heed `chunk` alone. Labeled examples go to every prompt, but in a pool with prompts that
+    have a place of their own for them, such as ``diverse``, only to these.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

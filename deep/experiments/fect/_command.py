@@ -148,7 +148,7 @@ def _plan(args: argparse.Namespace) -> "Plan":
             f"`ensembler` must be given with `votes` or judges that need no key, of which it is made. Got "
             f"{args.ensembler[0]!r} alone."
         )
-    sampling = Sampling(samples=args.runs, temperature=args.temperature, repair=False, constrain="none")
+    sampling = Sampling(args.runs, args.temperature, repair=False, constrain="none")
     prompts = judges_of("prompt", _prompts(args), sampling) if models else []
     return Plan(
         examples=_examples(args),
