@@ -29,18 +29,10 @@ def add_arguments(parser: console.CommandParser) -> None:
     )
 
 
-LABELS = (
-    "people's labels, in place of those beside the votes: item_id, label; item_id, annotator, label; or a column "
-    "a person"
-)
-
-
 def _add_card(parser: console.CommandParser) -> None:
-    votes, labels, n_boot = {"help": "the same, as an option"}, {"help": LABELS}, {"default": 2000}
+    votes, n_boot = {"help": "the same, as an option"}, {"default": 2000}
     names = ("votes", "labels", "people", "consistent-from", "ignore", "dataset", "n-boot", "seed", "json")
-    console.add_options(
-        parser, console.CardOptions, *names, console.ExampleColumns, votes=votes, labels=labels, n_boot=n_boot
-    )
+    console.add_options(parser, console.CardOptions, *names, console.ExampleColumns, votes=votes, n_boot=n_boot)
 
 
 def _print_card(args: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import deep.report as report
 from deep._util.options import option
-from deep.console import SCHEMA, CommandParser, ExampleColumns, Results, add_options, column_map, print_result
+from deep.console import SCHEMA, CommandParser, ExampleColumns, add_options, column_map, print_result
 from deep.exceptions import ExitStatus, InputError
 
 
@@ -48,12 +48,8 @@ class _Report:
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
-    changes: dict[str, Results] = {
-        "labels": {"help": "people's labels, in place of those beside the votes, as `deep panel` takes them"},
-        "dataset": {"help": "the dataset of tables that have no column dataset"},
-    }
     names = ("labels", "people", "consistent-from", "prior", "compare", "dataset", "scores", "json")
-    add_options(parser, _Report, *names, ExampleColumns, **changes)
+    add_options(parser, _Report, *names, ExampleColumns)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -159,7 +159,8 @@ class LabelOptions:
     Parameters
     ----------
     labels : tuple of str
-        Labels of a random sample of it: item_id, label, and dataset where votes are of several.
+        People's labels, in place of those beside the votes: item_id, label; item_id, annotator, label; or a column a
+        person.
     people : tuple of str
         The columns of the labels that are people.
     consistent_from : float, optional
@@ -572,7 +573,8 @@ def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True
     either = parser.add_mutually_exclusive_group(required=required)
     add_options(either, "votes", votes=votes | by_place)
     add_options(either, "votes", votes=votes)
-    add_options(parser, "dataset", "scores", "labels")
+    labels = {"help": "labels of a random sample of it: item_id, label, and dataset where votes are of several"}
+    add_options(parser, "dataset", "scores", "labels", labels=labels)
 
 
 HELP = "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the columns source and claim"

@@ -102,11 +102,11 @@ class _Judges:
     judge: tuple[str, ...] = option((), "NAME", default=["listed", "tiered"])
     prompt: tuple[str, ...] = option((), "FILE")
     samples: int = option(5, "N")
-    threshold: tuple[str, ...] = option((), "N")
-    no_tiers: bool = option(False)
-    classifier: str = option("published", choices=("published", "llm"))
-    examples: str | None = option(None, "FILE")
-    ablation: bool = option(False)
+    threshold: tuple[str, ...] = option((), "N", rare=True)
+    no_tiers: bool = option(False, rare=True)
+    classifier: str = option("published", rare=True, choices=("published", "llm"))
+    examples: str | None = option(None, "FILE", rare=True)
+    ablation: bool = option(False, rare=True)
 
 
 def _add_evaluate(parser: console.CommandParser) -> None:
