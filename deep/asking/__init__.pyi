@@ -7,6 +7,8 @@ from ._functions import run_in_loop as run_in_loop
 from ._options import AskOptions as AskOptions
 from ._options import AskProgress as AskProgress
 from ._options import ProgressCallback as ProgressCallback
+from ._options import PromptOptions as PromptOptions
+from ._options import Sampling as Sampling
 from ._options import base_url_from as base_url_from
 from ._options import live_text as live_text
 from ._options import money as money
@@ -16,7 +18,6 @@ from ._plan import planned_voters as planned_voters
 from ._plan import read_few_shot as read_few_shot
 from ._registry import Finder as Finder
 from ._registry import JudgeKind as JudgeKind
-from ._registry import Sampling as Sampling
 from ._registry import find_judges as find_judges
 from ._registry import judge_entries as judge_entries
 from ._registry import judges_of as judges_of

@@ -11,9 +11,9 @@ from types import NoneType
 from deep._util.checks import check_kind, several
 from deep._util.frames import Frame
 from deep.asking._functions import AnyFunction
-from deep.asking._options import AskOptions, ProgressCallback, notebook_progress
+from deep.asking._options import AskOptions, ProgressCallback, Sampling, notebook_progress
 from deep.asking._plan import Plan, planned_voters
-from deep.asking._registry import Sampling, find_judges
+from deep.asking._registry import find_judges
 from deep.asking._run import run_plan
 from deep.asking._vote_files import Row
 from deep.asking._write import judged_rows

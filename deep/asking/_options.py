@@ -3,17 +3,20 @@
 import math
 import os
 import sys
+from argparse import BooleanOptionalAction
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from deep._util.options import option
 from deep.exceptions import InputError
 from deep.records import Judgment
 
 if TYPE_CHECKING:
     from deep.llm import Client, ConcurrencyLimit, PriceBook, Provider, Quirk, Tally, Terms
+    from deep.prompt_pool import Chunking, FewShot
 
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -36,35 +39,105 @@ def model_of(llm: str) -> str:
     return llm.partition("/")[2]
 
 
+CONSTRAINTS = ("none", "schema", "vllm")
+"""How an endpoint is told the answers that a reply is chosen from."""
+
+
+@dataclass(frozen=True)
+class PromptOptions:
+    """How prompts come to a readable answer, and what they show; see :class:`deep.prompt_pool.PromptJudge`.
+
+    Parameters
+    ----------
+    repair : bool, default=True
+        Ask once more where a reply to a prompt is unparsable (default: yes, but not with --batch or
+        --at-most-once, nor for replies of earlier runs without; --repair: for these too).
+    constrain : str, default='schema'
+        How an answer at once is held to the labels: by a JSON schema (default), by structured_outputs of vLLM
+        0.12 or later, or not at all.
+    few_shot : FewShot, optional
+        Labeled examples that prompts show.
+    chunk : Chunking, optional
+        Cut sources of more than SIZE characters into windows that overlap; about four are a token.
+    """
+
+    heading: ClassVar[str] = "what prompts ask and show"
+
+    repair: bool = option(True, rare=True, action=BooleanOptionalAction, default=None)
+    constrain: str = option("schema", choices=CONSTRAINTS, rare=True)
+    few_shot: "FewShot | None" = None
+    chunk: "Chunking | None" = option(None, "SIZE:OVERLAP", rare=True)
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """How many answers are asked of a prompt, and how they are drawn.
+
+    Parameters
+    ----------
+    samples : int, default=1
+        Answers to each question.
+    soft : bool, default=False
+        Ask for log-probabilities, for soft votes beside the hard ones.
+    temperature : float, optional
+        In place of the prompts' own.
+    max_tokens : int, optional
+        In place of the prompts' own limit of the answer.
+    """
+
+    heading: ClassVar[str] = PromptOptions.heading
+
+    samples: int = option(1, "M")
+    temperature: float | None = option(None, "T", rare=True)
+    max_tokens: int | None = option(None, "N", rare=True)
+    soft: bool = option(False, rare=True)
+
+
+@dataclass(frozen=True)
+class Sampling(PromptOptions, AnswerOptions):
+    """How often, how freely and with what prompts are asked; see :class:`deep.prompt_pool.PromptJudge`.
+
+    Judges of entry points heed `chunk` alone. Labeled examples go to every prompt, but in a pool with prompts that
+    have a place of their own for them, such as ``diverse``, only to these.
+    """
+
+
 @dataclass(frozen=True, kw_only=True)
 class AskOptions:
     """How a plan is carried out; the fields are named like the options of ``deep votes``.
 
     Parameters
     ----------
-    ledger : str
-        A file, made where there is none, or a ``postgresql+psycopg://`` URL.
-    base_url : str, optional
-        An OpenAI-compatible endpoint; default: the environment's ``OPENAI_BASE_URL``, else OpenAI.
+    base_url : str, default=''
+        An OpenAI-compatible endpoint (default: OPENAI_BASE_URL, or OpenAI).
     api_key_env : str, default='OPENAI_API_KEY'
-        The environment variable that holds the key.
-    prices : str, optional
-        A TOML file of dollars per million tokens, which go before the published prices.
+        Where the key is (default OPENAI_API_KEY).
+    ledger : str
+        Default: OUT with .ledger.sqlite for its ending.
     concurrency : str, default='auto'
-        Requests in flight.
-    rpm, tpm : float, optional
-        Requests and tokens a minute.
+        Requests in flight (default auto: 20, then by trial).
+    rpm : float, optional
+        Requests a minute.
+    tpm : float, optional
+        Tokens a minute.
     budget : float, optional
-        Dollars that the ledger's total must not pass.
-    timeout, backoff, poll : float
-        Seconds: for one attempt, before the first retry, between looks at a batch.
-    max_attempts : int, default=10
-    at_most_once : bool, default=False
-        Never repeat a request whose answer may have been lost.
-    retry_failed : tuple of str
-        Classes of failure to ask again.
+        Stop before the ledger's total can pass this.
+    prices : str, optional
+        TOML of dollars per million tokens, before the published prices.
     batch : bool, default=False
         Use the Batch API.
+    poll : float, default=30.0
+        Seconds between looks at a batch (default 30).
+    timeout : float, default=120.0
+        Seconds for one attempt (default 120).
+    max_attempts : int, default=10
+        Attempts at one request (default 10).
+    backoff : float, default=0.5
+        First wait before a retry, then doubled (default 0.5).
+    retry_failed : tuple of str
+        Ask again what failed like this.
+    at_most_once : bool, default=False
+        Never repeat a request whose answer may have been lost.
     repair : bool, optional
         Whether a reply to a prompt that is unparsable is followed by a repair turn; never in a batch or with
         `at_most_once`. Default: where it was bought by a run that repairs, so that an older ledger is read as it is.
@@ -82,21 +155,23 @@ class AskOptions:
         A value is out of range.
     """
 
-    ledger: str
-    base_url: str = ""
-    api_key_env: str = "OPENAI_API_KEY"
-    prices: str | None = None
-    concurrency: str = "auto"
-    rpm: float | None = None
-    tpm: float | None = None
-    budget: float | None = None
-    timeout: float = 120.0
-    backoff: float = 0.5
-    poll: float = 30.0
-    max_attempts: int = 10
-    at_most_once: bool = False
-    retry_failed: tuple[str, ...] = ()
-    batch: bool = False
+    heading: ClassVar[str] = "asking LLMs"
+
+    base_url: str = option("", "URL")
+    api_key_env: str = option("OPENAI_API_KEY", "VARIABLE", rare=True)
+    ledger: str = option(MISSING, "FILE|URL")
+    concurrency: str = option("auto", "auto|N", rare=True)
+    rpm: float | None = option(None, "N", rare=True)
+    tpm: float | None = option(None, "N", rare=True)
+    budget: float | None = option(None, "USD")
+    prices: str | None = option(None, "FILE", rare=True)
+    batch: bool = option(False, rare=True)
+    poll: float = option(30.0, "S", rare=True)
+    timeout: float = option(120.0, "S", rare=True)
+    max_attempts: int = option(10, "N", rare=True)
+    backoff: float = option(0.5, "S", rare=True)
+    retry_failed: tuple[str, ...] = option((), "CLASS", rare=True)
+    at_most_once: bool = option(False, rare=True)
     repair: bool | None = None
     max_failure_rate: float = 0.05
     record: Mapping[str, object] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 from deep import prompt_pool
 from deep._util.checks import check_choice
@@ -22,6 +22,7 @@ from deep._util.entry_points import (
     unusable,
 )
 from deep.asking._functions import AnyFunction, FunctionJudge, takes_nothing
+from deep.asking._options import Sampling
 from deep.asking._plan import Plan, PlannedVoter
 from deep.datasets import Examples
 from deep.exceptions import InputError
@@ -36,23 +37,6 @@ ALL = "all"
 
 NETWORKS = ("nli-max", "nli-mean", "embedding", "hhem", "lettucedetect", "minicheck", "summac-zs")
 """The names of judges made of a network."""
-
-
-class Sampling(NamedTuple):
-    """How often, how freely and with what prompts are asked; see :class:`deep.prompt_pool.PromptJudge`.
-
-    Judges of entry points heed `chunk` alone. Labeled examples go to every prompt, but in a pool with prompts that
-    have a place of their own for them, such as ``diverse``, only to these.
-    """
-
-    samples: int = 1
-    temperature: float | None = None
-    max_tokens: int | None = None
-    soft: bool = False
-    repair: bool = True
-    constrain: str = "schema"
-    few_shot: prompt_pool.FewShot | None = None
-    chunk: prompt_pool.Chunking | None = None
 
 
 ONCE = Sampling()
@@ -160,7 +144,7 @@ def _kind_of(given: str) -> tuple[JudgeKind, str]:
 
 
 def _prompts(prompts: Iterable[prompt_pool.Prompt], sampling: Sampling) -> list[Judge]:
-    return [prompt_pool.PromptJudge(prompt, *sampling) for prompt in prompts]
+    return [prompt_pool.PromptJudge(prompt, **vars(sampling)) for prompt in prompts]
 
 
 def _pools(names: Sequence[str], sampling: Sampling) -> list[Judge]:
@@ -171,8 +155,8 @@ def _pool(prompts: Sequence[prompt_pool.Prompt], sampling: Sampling) -> list[Jud
     """Return the judges of one pool; labeled examples go to the prompts written for them, where there are any."""
     if not any(prompt.takes_examples for prompt in prompts):
         return _prompts(prompts, sampling)
-    bare = sampling._replace(few_shot=None)
-    return [prompt_pool.PromptJudge(prompt, *(sampling if prompt.takes_examples else bare)) for prompt in prompts]
+    bare = replace(sampling, few_shot=None)
+    return [prompt_pool.PromptJudge(prompt, **vars(sampling if prompt.takes_examples else bare)) for prompt in prompts]
 
 
 def judge_entries() -> FoundEntryPoints:
@@ -348,7 +332,8 @@ class Finder:
         if voter.id in self._pool:
             said = voter.details.get("parameters") or {}
             samples = int(voter.details.get("samples") or 1)
-            asked = self.sampling._replace(
+            asked = replace(
+                self.sampling,
                 samples=samples,
                 temperature=said.get("temperature"),
                 max_tokens=said.get("max_tokens"),
@@ -357,7 +342,7 @@ class Finder:
             )
             prompt = self._pool[voter.id]
             coded = prompt.coded or bool(voter.details.get("coded"))
-            return prompt_pool.PromptJudge(replace(prompt, coded=coded), *asked)
+            return prompt_pool.PromptJudge(replace(prompt, coded=coded), **vars(asked))
         return self._by_entry_point(voter)
 
     def _by_entry_point(self, voter: Voter) -> Judge | None:

@@ -10,8 +10,10 @@ For instance:
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from deep import evaluate, model
+from deep._util.options import option
 from deep.console import SCHEMA, CommandParser, Results, add_model, add_options, print_result
 from deep.exceptions import ExitStatus, InputError
 from deep.records import ABSTAIN
@@ -19,16 +21,30 @@ from deep.records import ABSTAIN
 VOTES = {"1": 1, "0": 0, "none": ABSTAIN}
 
 
+@dataclass(frozen=True)
+class _Explain:
+    """Options of the command.
+
+    Parameters
+    ----------
+    item : str, optional
+        The item_id of a row of them.
+    dataset : str, optional
+        Its dataset, where two have an item of that id.
+    vote : tuple of str
+        A vote: 1, 0 or none; NAME in full, or its id.
+    """
+
+    item: str | None = option(None, "ID")
+    dataset: str | None = option(None, "NAME")
+    vote: tuple[str, ...] = option((), "NAME=VOTE", action="append", nargs=None)
+
+
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add_model(parser)
     add_options(parser, "votes", votes={"help": "tables of votes"})
-    parser.add_argument("--item", metavar="ID", help="the item_id of a row of them")
-    parser.add_argument("--dataset", metavar="NAME", help="its dataset, where two have an item of that id")
-    parser.add_argument(
-        "--vote", metavar="NAME=VOTE", action="append", default=[], help="a vote: 1, 0 or none; NAME in full, or its id"
-    )
-    add_options(parser, "allow-mismatch", "allow-missing", "json")
+    add_options(parser, _Explain, "allow-mismatch", "allow-missing", "json")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -30,9 +30,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
     console.add_model(parser)
     console.add_target_options(parser, required=False)
-    parser.add_argument("--moments", type=Path, metavar="FILE", help="counts of `deep data moments`, in place of votes")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model of the dataset, .json")
-    console.add_options(parser, "decide", "share", "json")
+    console.add_options(parser, console.AdaptOptions, "decide", "share", "json")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,22 +19,37 @@ For instance:
 """
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from deep import console, datasets, evaluate, model
 from deep._util.entry_points import load_part
+from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Options of the command.
+
+    Parameters
+    ----------
+    alpha : float, default=0.05
+        Chance of a false alarm.
+    gate : Path, optional
+        For a CI: write junit.xml, summary.md and the history with its chart to this folder, from run to run.
+    """
+
+    alpha: float = option(0.05, "P")
+    gate: Path | None = option(None, "FOLDER")
 
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
     console.add_model(parser)
     console.add_target_options(parser)
-    parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="chance of a false alarm")
-    gate = "for a CI: write junit.xml, summary.md and the history with its chart to this folder, from run to run"
-    parser.add_argument("--gate", type=Path, metavar="FOLDER", help=gate)
-    hidden = {"help": argparse.SUPPRESS, "default": None}  # of yesterday; refused with the reason
-    console.add_options(parser, "max-failure-rate", "json", max_failure_rate=hidden)
+    hidden = {"help": argparse.SUPPRESS, "default": None, "rare": False}  # of yesterday; refused with the reason
+    console.add_options(parser, _Check, "max-failure-rate", "json", max_failure_rate=hidden)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -30,13 +30,13 @@ def add_arguments(parser: console.CommandParser) -> None:
         console.Subcommand("path", "print the folders of benchmarks, or the folder of one", _add_path, _path),
         console.Subcommand("check", "report the faults in files of examples or votes", _add_check, _check),
         console.Subcommand("leakage", "report documents that are in several places", _add_tables, _leakage),
-        shared=console.add_json,
+        shared=console.adder("json"),
     )
 
 
 def _add_names(parser: console.CommandParser, nargs: str = "+") -> None:
     parser.add_argument("names", nargs=nargs, metavar="NAME", help=console.HELP)
-    console.add_example_options(parser)
+    console.add_options(parser, console.ExampleColumns)
 
 
 def _add_fetch(parser: console.CommandParser) -> None:
@@ -56,7 +56,7 @@ def _add_tables(parser: console.CommandParser) -> None:
 
 def _add_check(parser: console.CommandParser) -> None:
     _add_tables(parser)
-    console.add_strict(parser)
+    console.add_options(parser, console.IncompleteRows)
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -19,23 +19,37 @@ For instance:
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from deep import console, evaluate, model
+from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """Options of the command.
+
+    Parameters
+    ----------
+    of : str, default='system'
+        Of the system that wrote the items, on others like them (default), or of these items.
+    level : float, default=model.LEVEL
+        Of the intervals (default 0.9).
+    tell : float, optional
+        With --compare: how many labels would tell a difference of D (default 0.1).
+    """
+
+    of: str = option("system", choices=model.SHARES_OF)
+    level: float = option(model.LEVEL, "L")
+    tell: float | None = option(None, "D")
 
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
     console.add_model(parser)
     console.add_target_options(parser)
-    of = "of the system that wrote the items, on others like them (default), or of these items"
-    parser.add_argument("--of", choices=model.SHARES_OF, default="system", help=of)
-    parser.add_argument("--level", type=float, default=model.LEVEL, metavar="L", help="of the intervals (default 0.9)")
-    compare = "compare the systems that a column of the votes names; file: each table is a system"
-    parser.add_argument("--compare", metavar="COLUMN", help=compare)
-    tell = "with --compare: how many labels would tell a difference of D (default 0.1)"
-    parser.add_argument("--tell", type=float, metavar="D", help=tell)
-    console.add_options(parser, "share", "json")
+    console.add_options(parser, _Estimate, "compare", "share", "json")
 
 
 def run(args: argparse.Namespace) -> int:

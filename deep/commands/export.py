@@ -17,24 +17,43 @@ For instance:
 
 import argparse
 import sys
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from deep._util.entry_points import EXPORTER, find_entry_points, load_part
 from deep._util.files import check_out
+from deep._util.options import option
 from deep.console import CommandParser, add_model, add_options, load_model
 from deep.exceptions import ExitStatus, InputError, printable
 
 TABLES = ("csv", "parquet", "sql")
 
 
+@dataclass(frozen=True)
+class _Export:
+    """Options of the command.
+
+    Parameters
+    ----------
+    to : str
+        The format.
+    out : Path
+        The file.
+    table : str, optional
+        Its name in SQL; default: deep_model.
+    """
+
+    to: str = option(
+        MISSING, required=True, choices=lambda: sorted([*TABLES, *find_entry_points(EXPORTER, TABLES).usable])
+    )
+    out: Path = option(MISSING, "FILE", required=True)
+    table: str | None = option(None, "NAME")
+
+
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
     add_model(parser)
-    programs = find_entry_points(EXPORTER, TABLES).usable
-    parser.add_argument("--to", required=True, choices=sorted([*TABLES, *programs]), help="the format")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file")
-    parser.add_argument("--table", metavar="NAME", help="its name in SQL; default: deep_model")
-    add_options(parser, "decide")
+    add_options(parser, _Export, "decide")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,7 +20,6 @@ For instance:
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 from deep import console, evaluate, model
 from deep._util.files import check_out
@@ -37,24 +36,17 @@ MAX_LISTED = 50
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
-    parser.add_argument("votes", metavar="VOTES", nargs="*", help="tables of votes (CSV, Parquet)")
-    labels = "labels of a random sample of your own dataset: dataset, item_id, label"
-    parser.add_argument("--labels", **console.SEVERAL, metavar="FILE", help=labels)
-    console.add_options(parser, "dataset", "scores", scores={"help": "tables of soft scores, in any unit"})
-    parser.add_argument("--simulated", action="store_true", help="learn from the embedded, simulated votes")
-    parser.add_argument("--out", type=Path, default=Path("model.json"), metavar="FILE", help="the model")
-    ensembler = {"help": f"{' or '.join(console.OWN_FITS)} alone, or of: {', '.join(ENSEMBLER_NAMES)}"}
-    sizes = {"default": [], "help": "numbers of voters of a chain, or 'all'; default: 3 5 9"}
-    choice: dict[str, console.Results] = {
-        "sizes": sizes,
-        "ensembler": ensembler,
-        "recipe": {"default": None},
-        "selector": {"default": None},
+    changes: dict[str, console.Results] = {
+        "labels": {"help": "labels of a random sample of your own dataset: dataset, item_id, label"},
+        "scores": {"help": "tables of soft scores, in any unit"},
+        "sizes": {"default": [], "help": "numbers of voters of a chain, or 'all'; default: 3 5 9"},
+        "ensembler": {"help": f"{' or '.join(console.OWN_FITS)} alone, or of: {', '.join(ENSEMBLER_NAMES)}"},
+        "recipe": {"default": None, "rare": True},
+        "selector": {"default": None, "rare": True},
     }
-    console.add_options(parser, "recipe", "sizes", "ensembler", "calibrator", "selector", "ignore", **choice)
-    parser.add_argument("--exclude", **console.SEVERAL, metavar="DATASET", help="datasets to leave out")
-    parser.add_argument("--only", **console.SEVERAL, metavar="DATASET", help="datasets to learn from, and no other")
-    console.add_options(parser, "decide", "share", "max-failure-rate", "strict", "seed", "jobs", "json")
+    what = ("recipe", "sizes", "ensembler", "calibrator", "selector", "ignore", "decide", "share")
+    how = ("max-failure-rate", "strict", "seed", "jobs", "json")
+    console.add_options(parser, console.FitOptions, "labels", "dataset", "scores", *what, *how, **changes)
 
 
 def run(args: argparse.Namespace) -> int:

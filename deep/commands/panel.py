@@ -13,7 +13,6 @@ For instance:
 import argparse
 import math
 import sys
-from pathlib import Path
 
 from deep import console, datasets, evaluate
 from deep._util.files import check_out, to_json, whole_file
@@ -31,24 +30,9 @@ def add_arguments(parser: console.CommandParser) -> None:
 
 
 def _add_card(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    add("files", nargs="*", metavar="VOTES", help="tables of votes (CSV, Parquet); default: simulated")
-    console.add_options(parser, "votes", votes={"help": "the same, as an option"})
-    labels = (
-        "people's labels, in place of those beside the votes: item_id, label; item_id, annotator, label; or a column "
-    )
-    add("--labels", **console.SEVERAL, metavar="FILE", help=f"{labels}a person")
-    add("--people", **console.SEVERAL, metavar="COLUMN", help="the columns of the labels that are people")
-    add("--consistent-from", type=float, metavar="GRADE", help="grades of people from this one on mean consistent")
-    add("--examples", metavar="EXAMPLES", help="texts and documents of the items, if not as the votes remember them")
-    prices = "dollars of one vote of judges of your own; of others the judgments beside the votes tell them"
-    add("--prices", **console.SEVERAL, metavar="JUDGE=USD", help=prices)
-    add("--limit", type=int, default=20, metavar="N", help="disagreements of each judge to keep")
-    add("--full", action="store_true", help="print every figure of every judge, disagreements and doubtful labels too")
-    add("--no-worth", action="store_true", help="leave out what each judge adds: k judges take k (k + 1) / 2 fits")
-    add("--out", type=Path, metavar="FILE", help="write everything as JSON to this file too")
-    console.add_options(parser, "ignore", "dataset", "n-boot", "seed", "json", n_boot={"default": 2000})
-    console.add_example_options(parser)
+    votes, n_boot = {"help": "the same, as an option"}, {"default": 2000}
+    names = ("votes", "labels", "people", "consistent-from", "ignore", "dataset", "n-boot", "seed", "json")
+    console.add_options(parser, console.CardOptions, *names, console.ExampleColumns, votes=votes, n_boot=n_boot)
 
 
 def _print_card(args: argparse.Namespace) -> int:

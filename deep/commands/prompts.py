@@ -31,7 +31,7 @@ def add_arguments(parser: console.CommandParser) -> None:
         console.Subcommand("show", "print one prompt", _add_prompt, _show),
         console.Subcommand("render", "print the messages for one source and claim", _add_render, _render),
         console.Subcommand("check", "report the faults in a folder of prompts", _add_check, _check),
-        shared=console.add_json,
+        shared=console.adder("json"),
     )
 
 
@@ -49,7 +49,7 @@ def _add_render(parser: console.CommandParser) -> None:
         parser.add_argument(f"--{name}", required=True, metavar="FILE", help=f"file with the {name}; - for stdin")
     question = "file with the question that the claim answers; a prompt without {{question}} does not show it"
     parser.add_argument("--question", metavar="FILE", help=question)
-    console.add_few_shot_options(parser)
+    console.add_options(parser, console.FewShotOptions)
 
 
 def _add_check(parser: console.CommandParser) -> None:

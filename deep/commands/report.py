@@ -15,36 +15,41 @@ For instance:
 """
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 import deep.report as report
-from deep.console import SCHEMA, SEVERAL, CommandParser, add_example_options, add_options, column_map, print_result
+from deep._util.options import option
+from deep.console import SCHEMA, CommandParser, ExampleColumns, add_options, column_map, print_result
 from deep.exceptions import ExitStatus, InputError
+
+
+@dataclass(frozen=True)
+class _Report:
+    """Options of the command.
+
+    Parameters
+    ----------
+    sources : tuple of str
+        The folder of a run, or a model file, and tables of votes.
+    examples : str, optional
+        A benchmark or a file of examples, in place of what the votes remember.
+    no_text : bool, default=False
+        Leave out sources, claims, rationales and evidence.
+    out : Path, optional
+        The report; default: report.html in the folder of the run, else here.
+    """
+
+    sources: tuple[str, ...] = option((), "RUN|MODEL|VOTES", flags=["sources"], nargs="+")
+    examples: str | None = option(None, "FILE")
+    no_text: bool = option(False)
+    out: Path | None = option(None, "FILE")
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Add the options."""
-    sources = "the folder of a run, or a model file, and tables of votes"
-    parser.add_argument("sources", nargs="+", metavar="RUN|MODEL|VOTES", help=sources)
-    labels = "people's labels, in place of those beside the votes, as `deep panel` takes them"
-    parser.add_argument("--labels", **SEVERAL, metavar="FILE", help=labels)
-    parser.add_argument("--people", **SEVERAL, metavar="COLUMN", help="the columns of the labels that are people")
-    grade = "grades of people from this one on mean consistent"
-    parser.add_argument("--consistent-from", type=float, metavar="GRADE", help=grade)
-    prior = "share of consistent items; default: estimated for each dataset"
-    parser.add_argument("--prior", type=float, metavar="P", help=prior)
-    examples = "a benchmark or a file of examples, in place of what the votes remember"
-    parser.add_argument("--examples", metavar="FILE", help=examples)
-    no_text = "leave out sources, claims, rationales and evidence"
-    parser.add_argument("--no-text", action="store_true", help=no_text)
-    compare = "compare the systems that a column of the votes names; file: each table is a system"
-    parser.add_argument("--compare", metavar="COLUMN", help=compare)
-    out = "the report; default: report.html in the folder of the run, else here"
-    parser.add_argument("--out", type=Path, metavar="FILE", help=out)
-    scores = {"help": "tables of soft scores, where the model was fitted on some"}
-    dataset = {"help": "the dataset of tables that have no column dataset"}
-    add_options(parser, "dataset", "json", "scores", dataset=dataset, scores=scores)
-    add_example_options(parser)
+    names = ("labels", "people", "consistent-from", "prior", "compare", "dataset", "scores", "json")
+    add_options(parser, _Report, *names, ExampleColumns)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,14 +16,35 @@ For instance:
 
 import argparse
 import tempfile
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from deep import asking, console, model
 from deep._util.entry_points import load_part
+from deep._util.options import option
 from deep.commands import _explain
 from deep.exceptions import ExitStatus, StoppedError
 
 run = console.run_subcommand
+
+
+@dataclass(frozen=True)
+class _Score:
+    """Options of the command.
+
+    Parameters
+    ----------
+    model_file : str
+        A model file.
+    tables : tuple of str
+        Tables of votes, as --votes takes them.
+    out : Path, optional
+        Scores: .csv, .parquet, or of text .jsonl with rationales.
+    """
+
+    model_file: str = option(MISSING, "MODEL.json", flags=["model_file"])
+    tables: tuple[str, ...] = option((), "VOTES", flags=["tables"], nargs="*")
+    out: Path | None = option(None, "FILE")
 
 
 def add_arguments(parser: console.CommandParser) -> None:
@@ -36,16 +57,14 @@ def add_arguments(parser: console.CommandParser) -> None:
 
 
 def _add_items(parser: console.CommandParser) -> None:
-    parser.add_argument("model_file", metavar="MODEL.json", help="a model file")
-    parser.add_argument("tables", nargs="*", metavar="VOTES", help="tables of votes, as --votes takes them")
-    console.add_score_options(parser)
-    scores = "scores: .csv, .parquet, or of text .jsonl with rationales"
-    parser.add_argument("--out", type=Path, metavar="FILE", help=scores)
+    names = ("share", "decide", "dataset", "allow-mismatch", "allow-missing", "json")
+    texts = (console.OwnJudges, console.Turns, *console.PROMPT_TOPICS, console.ExampleColumns)
+    rare = {"rare": True}
+    console.add_options(
+        parser, _Score, console.ScoreInput, *names, *texts, few_shot=rare, dataset=rare, allow_missing=rare
+    )
     columns = model.column_lines([*model.ITEM_COLUMNS.values(), *model.SCORE_COLUMNS.values()])
-    parser.add_argument_group("columns of --out", "\n".join(columns))
-    console.add_options(parser, "decide", "dataset", "allow-mismatch", "allow-missing", "json")
-    console.add_prompt_options(parser)
-    console.add_example_options(parser)
+    parser.details = "\n".join(["", "columns of --out:", *(f"  {line}" for line in columns), ""])
 
 
 def _items(args: argparse.Namespace) -> int:

@@ -10,23 +10,41 @@ For instance:
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from deep import console, evaluate
 from deep._util.files import check_out, whole_file
+from deep._util.options import option
 from deep._util.plain_cells import write_rows
 from deep.console import level, percent
 from deep.exceptions import ExitStatus
+
+
+@dataclass(frozen=True)
+class _Select:
+    """Options of the command.
+
+    Parameters
+    ----------
+    accuracy : float, default=0.9
+        Wanted share of right decisions.
+    delta : float, default=0.1
+        Allowed chance that the guarantee fails.
+    out : Path, optional
+        Decisions: a .csv with 1, 0 or nothing.
+    """
+
+    accuracy: float = option(0.9, "SHARE")
+    delta: float = option(0.1, "P")
+    out: Path | None = option(None, "FILE")
 
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
     console.add_model(parser)
     console.add_target_options(parser)
-    parser.add_argument("--accuracy", type=float, default=0.9, metavar="SHARE", help="wanted share of right decisions")
-    parser.add_argument("--delta", type=float, default=0.1, metavar="P", help="allowed chance that the guarantee fails")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="decisions: a .csv with 1, 0 or nothing")
-    console.add_options(parser, "decide", "json")
+    console.add_options(parser, _Select, "decide", "json")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,10 +13,9 @@ For instance:
 """
 
 import argparse
-from pathlib import Path
 
 from deep import asking, console
-from deep._util.entry_points import JUDGE, find_entry_points, load_part
+from deep._util.entry_points import load_part
 from deep.exceptions import ExitStatus, InputError
 
 REPORT = """\
@@ -33,13 +32,14 @@ def add_arguments(parser: console.CommandParser) -> None:
         console.Subcommand("ask", "judge examples", _add_ask, _ask),
         console.Subcommand("report", "print the contents of a ledger", _add_report, _report, REPORT),
         standard="ask",
-        shared=console.add_json,
+        shared=console.adder("json"),
     )
 
 
 def _add_report(parser: console.CommandParser) -> None:
     parser.add_argument("ledger", metavar="LEDGER", help="a ledger file or a postgresql+psycopg:// URL")
-    console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "call out voters that fail more often"})
+    failures = {"help": "call out voters that fail more often", "rare": False}
+    console.add_options(parser, "max-failure-rate", max_failure_rate=failures)
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -49,23 +49,14 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _add_ask(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    add("examples", metavar="EXAMPLES", help="a benchmark, or CSV, JSONL or Parquet with the columns source and claim")
-    add("--pool", **console.SEVERAL, metavar="NAME", help="pools of prompts, or folders of TOML prompts")
-    add("--prompt", **console.SEVERAL, metavar="ID", help="prompts by id, or TOML files")
-    judges = ", ".join(sorted(find_entry_points(JUDGE).usable))
-    add("--judge", **console.SEVERAL, metavar="NAME", help=f"functions as MODULE:FUNCTION, or of: {judges}")
-    for options in (console.add_offline_options, console.add_prompt_options, console.add_answer_options):
-        options(parser)
-    add("--out", type=Path, default=Path("votes.parquet"), metavar="FILE", help="the vote matrix")
-    console.add_otel(parser)
-    add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
-    add("--reread", action="store_true", help="read the ledger's replies again, ask nothing, and list changed votes")
-    add("--from-ledger", metavar="LEDGER", help="write the votes that this ledger holds, and ask nothing")
-    console.add_options(parser, "max-failure-rate", max_failure_rate={"help": "call out voters above it: status 1"})
-    console.add_example_options(parser)
-    console.add_strict(parser)
-    console.add_batch_file_options(parser)
+    asking_llms = (*console.CALL_TOPICS, console.FewShotOptions, asking.Sampling)
+    topics = (console.JudgeOptions, console.OfflineJudges, *asking_llms, console.ExampleColumns, console.IncompleteRows)
+    failures = {"help": "call out voters above it: status 1"}
+    source = "a benchmark, or CSV, JSONL or Parquet with the columns source and claim"
+    parser.add_argument("examples", metavar="EXAMPLES", help=source)
+    console.add_options(
+        parser, console.VotesOptions, *topics, console.BatchFiles, "otel", "max-failure-rate", max_failure_rate=failures
+    )
 
 
 def _ask(args: argparse.Namespace) -> int:
@@ -109,7 +100,7 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
         raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
     asked, called = any(one.needs_llm for one in judges), any(isinstance(one, asking.FunctionJudge) for one in judges)
     if not (asked or called):
-        console.check_nothing_asked(args, "with judges that need no LLM", console.add_answer_options)
+        console.check_nothing_asked(args, "with judges that need no LLM", asking.Sampling)
     models = console.check_models(args) if asked else ()
     return asking.Plan(
         examples=console.examples_from(args, args.examples),

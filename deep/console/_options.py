@@ -1,36 +1,21 @@
-"""The options that several commands have in common, each written once."""
+"""The options of commands, a dataclass a topic: what each is for says its docstring."""
 
 import argparse
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from deep._util.files import LARGEST_TEXT, read_bytes
-from deep._util.names import check_name
+from deep._util.entry_points import JUDGE, WRITER, find_entry_points
+from deep._util.options import option, options_of
+from deep.asking import AskOptions, PromptOptions
 from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
-from deep.console._output import live_progress
-from deep.console._parser import Values
-from deep.datasets import Examples, read_examples
+from deep.console._parser import Values, add_option
 from deep.ensembles import ENSEMBLER_NAMES
-from deep.exceptions import InputError, StoppedError
-from deep.records import Example
-
-if TYPE_CHECKING:
-    from deep.asking import AskOptions, Entry, Finder, ProgramId, Sampling
-    from deep.judges import Judge
-    from deep.model import Model
-    from deep.prompt_pool import FewShot
-
 
 UNCALIBRATED = "none"
 """In place of a calibrator's name: the ensembler's own probabilities."""
-
-CONSTRAINTS = ("none", "schema", "vllm")
-"""How an endpoint is told the answers that a reply is chosen from."""
 
 OWN_FITS = ("Average", "Stack")
 """deep's own ways to add up votes, beside the ensemblers."""
@@ -46,8 +31,6 @@ SEVERAL: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
 MOST_JOBS = 8
 """The most processes by default: each loads every library, and there are some fifty tasks at a time."""
 
-MOST_DRAWS = 10_000
-"""Answers to one question, or draws of a study: more than any of them needs, and a number mistyped takes years."""
 
 MOST_RESAMPLES = 1_000_000
 """Of an interval: its ends then move by a thousandth of its width, and more take hours or all memory."""
@@ -60,83 +43,522 @@ def resamples(word: str) -> int:
     return n
 
 
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "votes": SEVERAL | {"metavar": "FILE", "help": "tables of votes (CSV, Parquet); default: simulated"},
-    "scores": SEVERAL | {"metavar": "FILE", "help": "tables of encoder scores"},
-    "range": SEVERAL
-    | {
-        "metavar": "NAME=LOW:HIGH",
-        "help": "what a scorer can give, for its centre; those of the paper are known",
-    },
-    "ignore": SEVERAL | {"metavar": "COLUMN", "help": "columns that are no voters"},
-    "sizes": SEVERAL | {"metavar": "N", "default": ["3", "5", "9"], "help": "numbers of voters, or 'all'"},
-    "selector": {"default": "auto", "choices": SELECTORS, "help": "how the voters are selected"},
-    "ensembler": SEVERAL
-    | {"metavar": "NAME", "help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: those of the paper"},
-    "calibrator": SEVERAL
-    | {
-        "metavar": "NAME",
-        "help": f"of: {', '.join(CALIBRATOR_CLASSES)}, {UNCALIBRATED} (default: all), {', '.join(NETCAL_CLASSES)}",
-    },
-    "recipe": {"default": "deep", "choices": RECIPES, "help": "how a chain is chosen and fitted"},
-    "max-failure-rate": {
-        "type": float,
-        "default": 0.05,
-        "metavar": "SHARE",
-        "help": "leave out voters that fail on more of a dataset, by the reasons beside the votes",
-    },
-    "strict": {"action": "store_true", "help": "end with an error where a voter would be left out"},
-    "n-boot": {"type": resamples, "default": 10_000, "metavar": "N", "help": "resamples of every interval"},
-    "seed": {"type": int, "default": 0, "metavar": "N", "help": "seed of every random draw"},
-    "jobs": {
-        "type": int,
-        "metavar": "N",
-        "help": "processes, half a gigabyte of memory each; the results do not depend on it (default: one a core, at "
-        f"most {MOST_JOBS})",
-    },
-    "share": {
-        "metavar": "LOW-HIGH",
-        "help": "what you believe of the share of consistent items, sure to 90 %%, as in 60-80%%; joined to what the "
-        "votes say, and refused where labels contradict it",
-    },
-    "dataset": {
-        "metavar": "NAME",
-        "help": "the dataset of tables that have no column dataset, or of moments of several",
-    },
-    "decide": {
-        "metavar": "RULE",
-        "help": "when an item is called consistent: balanced, accuracy, cost=FP:FN, precision=SHARE or recall=SHARE "
-        "(the last two by labels); default: the model's, else balanced",
-    },
-    "allow-mismatch": {"action": "store_true", "help": "take votes of another prompt version or model"},
-    "allow-missing": {"action": "store_true", "help": "a voter without a column has no vote"},
-    "json": {"action": "store_true", "help": "print JSON and nothing else"},
+@dataclass(frozen=True)
+class TableOptions:
+    """Tables of votes and scores, and what their columns are.
+
+    Parameters
+    ----------
+    votes : tuple of str
+        Tables of votes (CSV, Parquet); default: simulated.
+    scores : tuple of str
+        Tables of soft scores, where the model was fitted on some.
+    range : tuple of str
+        What a scorer can give, for its centre; those of the paper are known.
+    ignore : tuple of str
+        Columns that are no voters.
+    dataset : str, optional
+        The dataset of tables that have no column dataset, or of moments of several.
+    max_failure_rate : float, default=0.05
+        Leave out voters that fail on more of a dataset, by the reasons beside the votes.
+    strict : bool, default=False
+        End with an error where a voter would be left out.
+    """
+
+    votes: tuple[str, ...] = option((), "FILE")
+    scores: tuple[str, ...] = option((), "FILE")
+    range: tuple[str, ...] = option((), "NAME=LOW:HIGH", rare=True)
+    ignore: tuple[str, ...] = option((), "COLUMN")
+    dataset: str | None = option(None, "NAME")
+    max_failure_rate: float = option(0.05, "SHARE", rare=True)
+    strict: bool = option(False, rare=True)
+
+
+@dataclass(frozen=True)
+class ChainChoice:
+    """The chain that is fitted: its voters, ensembler and calibrator.
+
+    Parameters
+    ----------
+    sizes : tuple of str
+        Numbers of voters, or 'all'.
+    selector : str, default='auto'
+        How the voters are selected.
+    recipe : str, default='deep'
+        How a chain is chosen and fitted.
+    """
+
+    sizes: tuple[str, ...] = option((), "N", default=["3", "5", "9"])
+    selector: str = option("auto", choices=SELECTORS)
+    ensembler: tuple[str, ...] = option(
+        (), "NAME", help=f"of: {', '.join(ENSEMBLER_NAMES)}; default: those of the paper"
+    )
+    calibrator: tuple[str, ...] = option(
+        (),
+        "NAME",
+        help=f"of: {', '.join(CALIBRATOR_CLASSES)}, {UNCALIBRATED} (default: all), {', '.join(NETCAL_CLASSES)}",
+    )
+    recipe: str = option("deep", choices=RECIPES)
+
+
+@dataclass(frozen=True)
+class Computation:
+    """Resamples, seed and processes.
+
+    Parameters
+    ----------
+    n_boot : int, default=10000
+        Resamples of every interval.
+    seed : int, default=0
+        Seed of every random draw.
+    """
+
+    n_boot: int = option(10000, "N", type=resamples, rare=True)
+    seed: int = option(0, "N", rare=True)
+    jobs: int | None = option(
+        None,
+        "N",
+        rare=True,
+        default=lambda: min(os.cpu_count() or 1, MOST_JOBS),
+        help="processes, half a gigabyte of memory each; the results do not depend on it (default: one a core, at most "
+        f"{MOST_JOBS})",
+    )
+
+
+@dataclass(frozen=True)
+class DecideOptions:
+    """When an item is called consistent, and what is known of how many are.
+
+    Parameters
+    ----------
+    decide : str, optional
+        When an item is called consistent: balanced, accuracy, cost=FP:FN, precision=SHARE or recall=SHARE (the
+        last two by labels); default: the model's, else balanced.
+    share : str, optional
+        What you believe of the share of consistent items, sure to 90 %, as in 60-80%; joined to what the votes
+        say, and refused where labels contradict it.
+    prior : float, optional
+        Share of consistent items; default: estimated for each dataset.
+    allow_mismatch : bool, default=False
+        Take votes of another prompt version or model.
+    allow_missing : bool, default=False
+        A voter without a column has no vote.
+    """
+
+    decide: str | None = option(None, "RULE")
+    share: str | None = option(None, "LOW-HIGH")
+    prior: float | None = option(None, "P")
+    allow_mismatch: bool = option(False)
+    allow_missing: bool = option(False)
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """Labels that people gave.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        People's labels, in place of those beside the votes: item_id, label; item_id, annotator, label; or a column a
+        person.
+    people : tuple of str
+        The columns of the labels that are people.
+    consistent_from : float, optional
+        Grades of people from this one on mean consistent.
+    """
+
+    labels: tuple[str, ...] = option((), "FILE")
+    people: tuple[str, ...] = option((), "COLUMN")
+    consistent_from: float | None = option(None, "GRADE")
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Comparison, events and JSON.
+
+    Parameters
+    ----------
+    compare : str, optional
+        Compare the systems that a column of the votes names; file: each table is a system.
+    otel : bool, default=False
+        Send an OpenTelemetry event gen_ai.evaluation.result for each, as OTEL_EXPORTER_OTLP_ENDPOINT says.
+    json : bool, default=False
+        Print JSON and nothing else.
+    """
+
+    compare: str | None = option(None, "COLUMN")
+    otel: bool = option(False, rare=True)
+    json: bool = option(False)
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """Judges that ask LLMs, and functions.
+
+    Parameters
+    ----------
+    pool : tuple of str
+        Pools of prompts, or folders of TOML prompts.
+    prompt : tuple of str
+        Prompts by id, or TOML files.
+    """
+
+    heading: ClassVar[str] = "judges that ask LLMs, and functions"
+
+    pool: tuple[str, ...] = option((), "NAME")
+    prompt: tuple[str, ...] = option((), "ID")
+    judge: tuple[str, ...] = option(
+        (),
+        "NAME",
+        help=lambda: f"functions as MODULE:FUNCTION, or of: {', '.join(sorted(find_entry_points(JUDGE).usable))}",
+    )
+
+
+MODEL_PLACES = "by id on the hub, or as FOLDER or NAME=FOLDER"
+
+
+@dataclass(frozen=True)
+class OfflineJudges:
+    """Judges that ask no LLM.
+
+    Parameters
+    ----------
+    lexical : tuple of str
+        Lexical checks by name, or all of them: all.
+    """
+
+    heading: ClassVar[str] = "judges that need no key"
+
+    lexical: tuple[str, ...] = option((), "NAME")
+    encoder: tuple[str, ...] = option(
+        (),
+        "ID|FOLDER",
+        help=f"NLI or consistency models, {MODEL_PLACES}; WAY:ID uses it as published (summac-zs, minicheck, hhem, "
+        "lettucedetect)",
+    )
+    embedding: tuple[str, ...] = option((), "ID|FOLDER", rare=True, help=f"sentence-embedding models, {MODEL_PLACES}")
+
+
+@dataclass(frozen=True)
+class OwnJudges:
+    """The judges of a model file that are looked for in other places than deep.
+
+    Parameters
+    ----------
+    prompt : tuple of str
+        TOML prompts besides those of deep, or folders.
+    encoder : tuple of str
+        Folders of models that the hub does not have.
+    judge : tuple of str
+        Functions that are judges; a model file imports none.
+    """
+
+    heading: ClassVar[str] = "judges of text"
+
+    prompt: tuple[str, ...] = option((), "FILE", rare=True)
+    encoder: tuple[str, ...] = option((), "DIR", rare=True)
+    judge: tuple[str, ...] = option((), "MODULE:FUNCTION", rare=True)
+
+
+@dataclass(frozen=True)
+class FewShotOptions:
+    """The labeled examples that prompts show.
+
+    Parameters
+    ----------
+    few_shot : str, optional
+        Labeled examples, or a table of votes with labels, of which prompts show some; none of the same dataset.
+    shots : int, optional
+        How many of them, half of each label (default 4).
+    """
+
+    heading: ClassVar[str] = PromptOptions.heading
+
+    few_shot: str | None = option(None, "FILE")
+    shots: int | None = option(None, "N", rare=True)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Whom to ask, and how the ledger calls where.
+
+    Parameters
+    ----------
+    llm : tuple of str
+        LLMs, as the endpoint names them.
+    endpoint_name : str, optional
+        Its name in the ledger, if its address may change.
+    """
+
+    heading: ClassVar[str] = AskOptions.heading
+
+    llm: tuple[str, ...] = option((), "NAME")
+    endpoint_name: str | None = option(None, "NAME", rare=True)
+
+
+CALL_TOPICS = (Endpoint, AskOptions)
+"""Where to ask, how fast, for how much, and where the ledger is."""
+
+PROMPT_TOPICS = (*CALL_TOPICS, PromptOptions, FewShotOptions)
+"""The same, how prompts come to a readable answer, and what they show."""
+
+
+def _column(name: str) -> Any:
+    return option(None, "NAME", rare=True, help=f"the column that holds {name}, if it has another name")
+
+
+@dataclass(frozen=True)
+class ExampleColumns:
+    """Which column of a file of examples is what.
+
+    Parameters
+    ----------
+    main_only : bool, default=False
+        TofuEval: leave out summaries of marginal topics.
+    """
+
+    heading: ClassVar[str] = "columns of a file of examples"
+
+    source_column: str | None = _column("source")
+    claim_column: str | None = _column("claim")
+    question_column: str | None = _column("question")
+    label_column: str | None = _column("label")
+    example_id_column: str | None = _column("example_id")
+    dataset_column: str | None = _column("dataset")
+    document_id_column: str | None = _column("document_id")
+    main_only: bool = option(False, rare=True)
+
+
+@dataclass(frozen=True)
+class IncompleteRows:
+    """Rows of examples that have nothing to judge.
+
+    Parameters
+    ----------
+    strict : bool, default=False
+        End with an error where a row has no source or no claim.
+    """
+
+    strict: bool = option(False, rare=True)
+
+
+@dataclass(frozen=True)
+class BatchFiles:
+    """Where batch files are written to and read from.
+
+    Parameters
+    ----------
+    batch_out : Path, optional
+        Write what is to be asked as OpenAI batch files, one LLM a file, and send nothing.
+    batch_in : Path, optional
+        Enter the results in the .jsonl files of a folder, in part and in any order.
+    shard_requests : int, optional
+        Requests a file (default 50000).
+    shard_mb : float, optional
+        MiB a file (default 190).
+    """
+
+    heading: ClassVar[str] = "batch files, for engines that run them (docs/votes.md)"
+
+    batch_out: Path | None = option(None, "FOLDER", rare=True)
+    batch_in: Path | None = option(None, "FOLDER", rare=True)
+    shard_requests: int | None = option(None, "N", rare=True)
+    shard_mb: float | None = option(None, "MB", rare=True)
+
+
+@dataclass(frozen=True)
+class ScoreInput:
+    """Votes or texts to score, and the share at which they are.
+
+    Parameters
+    ----------
+    votes : tuple of str
+        Tables of votes.
+    scores : tuple of str
+        Tables of soft scores, where the model has some.
+    input : str, optional
+        A benchmark, or a file with the columns source and claim.
+    source : str, optional
+        A text file; - for standard input.
+    claim : str, optional
+        A text file; - for standard input.
+    source_text : str, optional
+        In place of --source.
+    claim_text : str, optional
+        In place of --claim.
+    question : str, optional
+        The question that the claim answers, if there is one.
+    question_text : str, optional
+        In place of --question.
+    prior : float, optional
+        Share of consistent rows; default: estimated for each dataset of --votes, the training mean for text.
+    to : str, optional
+        Write --out as JSON lines that Inspect's precomputed_scores reads; a row without a vote is left out.
+    with_texts : bool, default=False
+        Add the columns claim, source and question; of votes those of the examples that they remember.
+    """
+
+    heading: ClassVar[str] = "what to score"
+
+    votes: tuple[str, ...] = option((), "FILE")
+    scores: tuple[str, ...] = option((), "FILE")
+    input: str | None = option(None, "EXAMPLES")
+    source: str | None = option(None, "FILE")
+    claim: str | None = option(None, "FILE")
+    source_text: str | None = option(None, "TEXT")
+    claim_text: str | None = option(None, "TEXT")
+    question: str | None = option(None, "FILE", rare=True)
+    question_text: str | None = option(None, "TEXT", rare=True)
+    prior: float | None = option(None, "P")
+    to: str | None = option(None, choices=lambda: sorted(find_entry_points(WRITER).usable), rare=True)
+    with_texts: bool = option(False, rare=True)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How judges of a text are asked one by one.
+
+    Parameters
+    ----------
+    sequential : bool, default=False
+        Stop where the rest cannot change the decision.
+    error_cost : float, optional
+        Stop where asking costs more than the errors it spares; N for each, in dollars where all prices are
+        known, else in calls.
+    dry_run : bool, default=False
+        Print the savings on the training data; send nothing.
+    """
+
+    heading: ClassVar[str] = "asking one by one"
+
+    sequential: bool = option(False)
+    error_cost: float | None = option(None, "N", rare=True)
+    dry_run: bool = option(False, rare=True)
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """The data that a model is learned from, and its file.
+
+    Parameters
+    ----------
+    votes : tuple of str
+        Tables of votes (CSV, Parquet).
+    simulated : bool, default=False
+        Learn from the embedded, simulated votes.
+    out : Path, default=Path('model.json')
+        The model.
+    exclude : tuple of str
+        Datasets to leave out.
+    only : tuple of str
+        Datasets to learn from, and no other.
+    """
+
+    votes: tuple[str, ...] = option((), "VOTES", flags=["votes"], nargs="*")
+    simulated: bool = option(False)
+    out: Path = option(Path("model.json"), "FILE")
+    exclude: tuple[str, ...] = option((), "DATASET")
+    only: tuple[str, ...] = option((), "DATASET")
+
+
+@dataclass(frozen=True)
+class VotesOptions:
+    """The file of votes, and ways to make it without asking.
+
+    Parameters
+    ----------
+    out : Path, default=Path('votes.parquet')
+        The vote matrix.
+    dry_run : bool, default=False
+        Print calls, tokens and cost, and send nothing.
+    reread : bool, default=False
+        Read the ledger's replies again, ask nothing, and list changed votes.
+    from_ledger : str, optional
+        Write the votes that this ledger holds, and ask nothing.
+    """
+
+    out: Path = option(Path("votes.parquet"), "FILE")
+    dry_run: bool = option(False)
+    reread: bool = option(False, rare=True)
+    from_ledger: str | None = option(None, "LEDGER", rare=True)
+
+
+@dataclass(frozen=True)
+class AdaptOptions:
+    """The model of one dataset, and counts in place of its votes.
+
+    Parameters
+    ----------
+    out : Path
+        The model of the dataset, .json.
+    moments : Path, optional
+        Counts of `deep data moments`, in place of votes.
+    """
+
+    out: Path = option(MISSING, "FILE", required=True)
+    moments: Path | None = option(None, "FILE")
+
+
+@dataclass(frozen=True)
+class CardOptions:
+    """Contents of the cards of judges.
+
+    Parameters
+    ----------
+    files : tuple of str
+        Tables of votes (CSV, Parquet); default: simulated.
+    examples : str, optional
+        Texts and documents of the items, if not as the votes remember them.
+    prices : tuple of str
+        Dollars of one vote of judges of your own; of others the judgments beside the votes tell them.
+    limit : int, default=20
+        Disagreements of each judge to keep.
+    full : bool, default=False
+        Print every figure of every judge, disagreements and doubtful labels too.
+    no_worth : bool, default=False
+        Leave out what each judge adds: k judges take k (k + 1) / 2 fits.
+    out : Path, optional
+        Write everything as JSON to this file too.
+    """
+
+    files: tuple[str, ...] = option((), "VOTES", flags=["files"], nargs="*")
+    examples: str | None = option(None, "EXAMPLES")
+    prices: tuple[str, ...] = option((), "JUDGE=USD")
+    limit: int = option(20, "N")
+    full: bool = option(False)
+    no_worth: bool = option(False)
+    out: Path | None = option(None, "FILE")
+
+
+SHARED = {
+    one.name: one
+    for topic in (TableOptions, ChainChoice, Computation, DecideOptions, LabelOptions, OutputOptions)
+    for one in options_of(topic)
 }
+"""The options that commands take one by one, by name."""
 
 
 def add_options(
-    parser: "argparse.ArgumentParser | argparse._ArgumentGroup", *names: str, **changes: Mapping[str, object]
+    parser: "argparse.ArgumentParser | argparse._ArgumentGroup", *what: type | str, **changes: Mapping[str, Any]
 ) -> None:
-    """Add shared options by name.
+    """Add options.
 
     Parameters
     ----------
     parser : ArgumentParser
-    *names : str
-        Keys of `OPTIONS`.
+    *what : type or str
+        Dataclasses, of which all options are added; names of shared options, with - or _.
     **changes : mapping
-        By name, with _ for -: settings that differ in this command; `flags` are all the names of the option.
+        By name: settings that differ in this command; `flags` are all the names of the option.
     """
-    for name in names:
-        settings: dict[str, Any] = {**OPTIONS[name], **changes.get(name.replace("-", "_"), {})}
-        if name == "jobs":  # by the machine the command runs on
-            settings["default"] = min(os.cpu_count() or 1, MOST_JOBS)
-        parser.add_argument(*settings.pop("flags", [f"--{name}"]), **settings)
+    for each in what:
+        for one in [SHARED[each.replace("-", "_")]] if isinstance(each, str) else options_of(each):
+            add_option(parser, one.changed(**changes.get(one.name, {})))
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``."""
-    add_options(parser, "json")
+def adder(*what: type | str, **changes: Mapping[str, Any]) -> Callable[[argparse.ArgumentParser], None]:
+    """Return a function that adds options to the parser of a sub-command; see :func:`add_options`."""
+    return lambda parser: add_options(parser, *what, **changes)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -144,353 +566,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file that `deep fit` wrote")
 
 
-def load_model(path: str | Path, decide: str | None, share: str | None = None) -> "Model":
-    """Return the model of a file, with the rule of ``--decide`` and the belief of ``--share`` where they are given."""
-    from deep.model import load
-
-    fitted = load(path).believing(share)
-    return fitted if decide is None else fitted.deciding(decide)
-
-
 def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the tables of the one dataset that a model is used on; those of votes by place or by name."""
     votes: dict[str, object] = {"help": "votes of the whole dataset"}
-    by_place = {"nargs": "*", "default": argparse.SUPPRESS, "metavar": "VOTES", "flags": ["votes"]}
+    by_place = {"flags": ["votes"], "action": Values, "nargs": "*", "default": argparse.SUPPRESS, "metavar": "VOTES"}
     either = parser.add_mutually_exclusive_group(required=required)
     add_options(either, "votes", votes=votes | by_place)
     add_options(either, "votes", votes=votes)
-    scores = {"help": "tables of soft scores, where the model was fitted on some"}
-    add_options(parser, "dataset", "scores", scores=scores)
-    labels = "labels of a random sample of it: item_id, label, and dataset where votes are of several"
-    parser.add_argument("--labels", **SEVERAL, metavar="FILE", help=labels)
+    labels = {"help": "labels of a random sample of it: item_id, label, and dataset where votes are of several"}
+    add_options(parser, "dataset", "scores", "labels", labels=labels)
 
 
-def options_given(args: argparse.Namespace, *adders: Callable[[argparse.ArgumentParser], None]) -> list[str]:
-    """Return the names of the options, of those that some functions add, that are not at their defaults.
-
-    Values are not returned: an address or a ledger may hold a secret, which no error repeats.
-    """
-    parser = argparse.ArgumentParser()
-    for add in adders:
-        add(parser)
-    defaults = vars(parser.parse_args([]))
-    return [name for name, default in defaults.items() if getattr(args, name, default) != default]
-
-
-def numbers_of_voters(words: Sequence[str], n_voters: int) -> list[int]:
-    """Return the numbers that `--sizes` names; 'all' is `n_voters`."""
-    wrong = [word for word in words if word != "all" and not word.isdecimal()]
-    if wrong:
-        raise InputError(f"`sizes` must hold positive whole numbers or 'all'. Got {wrong[0]!r}.")
-    return [n_voters if word == "all" else int(word) for word in words]
-
-
-def check_least(args: argparse.Namespace, **least: int) -> None:
-    """Raise where an option is below the least value that it may have."""
-    for name, low in least.items():
-        if getattr(args, name) < low:
-            raise InputError(f"`{name}` must be {low} or more. Got {getattr(args, name)}.")
-
-
-def check_draws(args: argparse.Namespace, name: str) -> None:
-    """Raise where an option is no number of answers or draws from 1 to `MOST_DRAWS`."""
-    check_least(args, **{name: 1})
-    if getattr(args, name) > MOST_DRAWS:
-        raise InputError(f"`{name}` must be at most {MOST_DRAWS:,}. Got {getattr(args, name)}.")
-
-
-@contextmanager
-def named(option: str) -> Iterator[None]:
-    """Name the command's own option in an error about the argument `examples` of a function that reads files."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(str(error).replace("`examples`", f"`{option}`")) from None
-
-
-FIELDS = ("source", "claim", "question", "label", "example_id", "dataset", "document_id")
 HELP = "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the columns source and claim"
-
-
-def add_example_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--source-column`` and its siblings, and ``--main-only``."""
-    group = parser.add_argument_group("columns of a file of examples")
-    for field in FIELDS:
-        option = f"--{field.replace('_', '-')}-column"
-        group.add_argument(option, metavar="NAME", help=f"the column that holds {field}, if it has another name")
-    group.add_argument("--main-only", action="store_true", help="TofuEval: leave out summaries of marginal topics")
-
-
-def add_strict(parser: argparse.ArgumentParser) -> None:
-    """Add ``--strict``."""
-    parser.add_argument("--strict", action="store_true", help="end with an error where a row has no source or no claim")
-
-
-def column_map(args: argparse.Namespace) -> Mapping[str, str]:
-    """Return field to column, for the columns that have another name."""
-    given = {field: getattr(args, f"{field}_column") for field in FIELDS}
-    return {field: column for field, column in given.items() if column is not None}
-
-
-def examples_from(args: argparse.Namespace, name: str, *, require_source: bool = True) -> Examples:
-    """Return the examples that a name or a path means, read as the options say."""
-    return read_examples(name, columns=column_map(args), main_only=args.main_only, require_source=require_source)
-
-
-def add_offline_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--lexical``, ``--encoder`` and ``--embedding``."""
-    group = parser.add_argument_group("judges that need no key")
-    group.add_argument("--lexical", **SEVERAL, metavar="NAME", help="lexical checks by name, or all of them: all")
-    model = "by id on the hub or by folder; NAME=FOLDER gives it another name"
-    ways = "before it, WAY: of summac-zs, minicheck, hhem, lettucedetect uses it as published"
-    group.add_argument("--encoder", **SEVERAL, metavar="ID|FOLDER", help=f"NLI or consistency models, {model}; {ways}")
-    group.add_argument("--embedding", **SEVERAL, metavar="ID|FOLDER", help=f"sentence-embedding models, {model}")
-
-
-def offline_judges(args: argparse.Namespace) -> "list[Judge]":
-    """Return the judges that the options name.
-
-    Raises
-    ------
-    InputError
-        There is no check or model of that name.
-    MissingDependencyError
-        A model is asked for and the libraries to run it are not installed.
-    """
-    from deep.asking import judges_of
-
-    return [
-        *judges_of("lexical", args.lexical),
-        *judges_of("encoder", args.encoder),
-        *judges_of("embedding", args.embedding),
-    ]
-
-
-def add_few_shot_options(parser: argparse.ArgumentParser) -> None:
-    """Add the labeled examples that prompts show."""
-    add = parser.add_argument
-    shown = "labeled examples, or a table of votes with labels, of which prompts show some; none of the same dataset"
-    add("--few-shot", metavar="FILE", help=shown)
-    add("--shots", type=int, metavar="N", help="how many of them, half of each label (default 4)")
-
-
-def few_shot_of(args: argparse.Namespace, examples: str | None = None) -> "FewShot | None":
-    """Return the labeled examples of ``--few-shot`` and ``--shots``; None where there are none."""
-    from deep.asking import read_few_shot
-
-    if args.few_shot is None:
-        if args.shots is not None:
-            raise InputError(f"`shots` must be given with `few_shot`. Got {args.shots} without.")
-        return None
-    return read_few_shot(args.few_shot, 4 if args.shots is None else args.shots, examples=examples)
-
-
-def shots_for(args: argparse.Namespace, source: str, claim: str) -> "Sequence[Example]":
-    """Return the labeled examples of ``--few-shot`` that a prompt shows with one source and claim."""
-    few_shot = few_shot_of(args)
-    return () if few_shot is None else few_shot.choose(Example(source, claim, "1"))
-
-
-def add_batch_file_options(parser: argparse.ArgumentParser) -> None:
-    """Add where batch files are written to and read from."""
-    files = parser.add_argument_group("batch files, for engines that run them (docs/votes.md)")
-    out = "write what is to be asked as OpenAI batch files, one LLM a file, and send nothing"
-    files.add_argument("--batch-out", type=Path, metavar="FOLDER", help=out)
-    into = "enter the results in the .jsonl files of a folder, in part and in any order"
-    files.add_argument("--batch-in", type=Path, metavar="FOLDER", help=into)
-    files.add_argument("--shard-requests", type=int, metavar="N", help="requests a file (default 50000)")
-    files.add_argument("--shard-mb", type=float, metavar="MB", help="MiB a file (default 190)")
-
-
-def read_text(path: str, option: str) -> str:
-    """Return the text of a file; ``-`` is standard input.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is larger than 64 MiB, or is not UTF-8.
-    """
-    try:
-        raw = sys.stdin.buffer.read(LARGEST_TEXT + 1) if path == "-" else read_bytes(path, option)
-        if len(raw) > LARGEST_TEXT:
-            raise InputError(f"`{option}` must have at most {LARGEST_TEXT:,} bytes. Got more in {path!r}.")
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"`{option}` must be UTF-8. Got byte {error.start} of {path!r}.") from None
-    except OSError as error:
-        raise InputError(f"`{option}` must be a readable file. Got {path!r}: {error.strerror}.") from None
-
-
-def add_call_options(parser: argparse.ArgumentParser) -> None:
-    """Add where to ask, how fast, for how much, and where the ledger is; `--llm` may be repeated."""
-    add = parser.add_argument
-    add("--llm", **SEVERAL, metavar="NAME", help="LLMs, as the endpoint names them")
-    add("--base-url", metavar="URL", help="an OpenAI-compatible endpoint (default: OPENAI_BASE_URL, or OpenAI)")
-    add("--endpoint-name", metavar="NAME", help="its name in the ledger, if its address may change")
-    add("--api-key-env", default="OPENAI_API_KEY", metavar="VARIABLE", help="where the key is (default OPENAI_API_KEY)")
-    add("--ledger", metavar="FILE|URL", help="default: OUT with .ledger.sqlite for its ending")
-    add("--concurrency", default="auto", metavar="auto|N", help="requests in flight (default auto: 20, then by trial)")
-    add("--rpm", type=float, metavar="N", help="requests a minute")
-    add("--tpm", type=float, metavar="N", help="tokens a minute")
-    add("--budget", type=float, metavar="USD", help="stop before the ledger's total can pass this")
-    add("--prices", metavar="FILE", help="TOML of dollars per million tokens, before the published prices")
-    add("--batch", action="store_true", help="use the Batch API")
-    add("--poll", type=float, default=30.0, metavar="S", help="seconds between looks at a batch (default 30)")
-    add("--timeout", type=float, default=120.0, metavar="S", help="seconds for one attempt (default 120)")
-    add("--max-attempts", type=int, default=10, metavar="N", help="attempts at one request (default 10)")
-    add("--backoff", type=float, default=0.5, metavar="S", help="first wait before a retry, then doubled (default 0.5)")
-    add("--retry-failed", **SEVERAL, metavar="CLASS", help="ask again what failed like this")
-    add("--at-most-once", action="store_true", help="never repeat a request whose answer may have been lost")
-
-
-def add_prompt_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of :func:`add_call_options`, how prompts come to a readable answer, and what they show."""
-    add_call_options(parser)
-    parser.add_argument(
-        "--repair",
-        action=argparse.BooleanOptionalAction,
-        help="ask once more where a reply to a prompt is unparsable (default: yes, but not with --batch or "
-        "--at-most-once, nor for replies of earlier runs without; --repair: for these too)",
-    )
-    parser.add_argument(
-        "--constrain",
-        choices=CONSTRAINTS,
-        default="schema",
-        help="how an answer at once is held to the labels: by a JSON schema (default), by structured_outputs of vLLM "
-        "0.12 or later, or not at all",
-    )
-    add_few_shot_options(parser)
-    windows = "cut sources of more than SIZE characters into windows that overlap; about four are a token"
-    parser.add_argument("--chunk", metavar="SIZE:OVERLAP", help=windows)
-
-
-def add_own_judges(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-    """Add the judges of a model file that are looked for in other places than deep."""
-    add = parser.add_argument
-    add("--prompt", metavar="FILE", **SEVERAL, help="TOML prompts besides those of deep, or folders")
-    add("--encoder", metavar="DIR", **SEVERAL, help="folders of models that the hub does not have")
-    add("--judge", metavar="MODULE:FUNCTION", **SEVERAL, help="functions that are judges; a model file imports none")
-
-
-def finder_of(args: argparse.Namespace, examples: str | None = None) -> "Finder":
-    """Return where the judges of a model file are looked for."""
-    from deep.asking import Finder
-
-    llm, sampling = next(iter(args.llm), None), sampling_of(args, examples)
-    return Finder(args.prompt, args.encoder, llm, args.allow_mismatch, sampling, args.judge)
-
-
-def workers_of(args: argparse.Namespace) -> int | None:
-    """Return the calls of a function side by side; None where each says it itself."""
-    return int(args.concurrency) if args.concurrency.isdigit() else None
-
-
-def _ledger_beside(out: Path) -> str:
-    name = out.stem if out.suffix == ".parquet" else out.name
-    return str(out.parent / f"{name}.ledger.sqlite")
-
-
-def add_answer_options(parser: argparse.ArgumentParser) -> None:
-    """Add how many answers are asked of a prompt, and how they are drawn."""
-    add = parser.add_argument
-    add("--samples", type=int, default=1, metavar="M", help="answers to each question")
-    add("--soft", action="store_true", help="ask for log-probabilities, for soft votes beside the hard ones")
-    add("--temperature", type=float, metavar="T", help="in place of the prompts' own")
-    add("--max-tokens", type=int, metavar="N", help="in place of the prompts' own limit of the answer")
-
-
-def check_nothing_asked(
-    args: argparse.Namespace, given: str, *adders: Callable[[argparse.ArgumentParser], None]
-) -> None:
-    """Raise where an option of asking LLMs is given to a run that asks none.
-
-    Parameters
-    ----------
-    args : Namespace
-    given : str
-        Why nothing is asked, for the error: with what, or without.
-    *adders : callable
-        What added further options of the command that matter to LLMs alone.
-    """
-    for name in options_given(args, add_prompt_options, *adders):
-        raise InputError(f"`{name}` must be given where LLMs are asked. Got it {given}.")
-
-
-def sampling_of(args: argparse.Namespace, examples: str | None = None) -> "Sampling":
-    """Return how prompts are asked; options that the command does not have keep their defaults.
-
-    Parameters
-    ----------
-    args : Namespace
-    examples : str, optional
-        Where the texts of labeled examples are, if ``--few-shot`` is a table of votes that does not remember them.
-    """
-    from deep.asking import Sampling
-    from deep.prompt_pool import Chunking
-
-    given = {name: getattr(args, name, None) for name in Sampling._fields}
-    given["repair"] = args.repair is not False
-    given["few_shot"] = few_shot_of(args, examples)
-    given["chunk"] = None if args.chunk is None else Chunking.parse(args.chunk)
-    return Sampling(**{name: value for name, value in given.items() if value is not None})
-
-
-def check_models(args: argparse.Namespace) -> tuple[str, ...]:
-    """Return the LLMs, at least one, with names that can be written down."""
-    if not args.llm:
-        raise InputError("`llm` must be given. Got none.")
-    twice = [name for name in args.llm if args.llm.count(name) > 1]
-    if twice:
-        raise InputError(f"`llm` must name each LLM once. Got {twice[0]!r} twice.")
-    for name in args.llm:
-        check_name(name, "llm")
-    if args.endpoint_name:
-        check_name(args.endpoint_name, "endpoint_name")
-    return tuple(args.llm)
-
-
-def endpoint_of(args: argparse.Namespace) -> str:
-    """Return the endpoint's name in the ledger."""
-    from deep.asking import base_url_from
-    from deep.llm import public_url
-
-    return args.endpoint_name or public_url(base_url_from(args.base_url))
-
-
-def ask_options(args: argparse.Namespace, out: Path) -> "AskOptions":
-    """Return how to ask, from the options of :func:`add_call_options`; those not given keep their defaults.
-
-    Parameters
-    ----------
-    args : Namespace
-    out : Path
-        The file that the command writes; the ledger lies beside it unless one is given.
-    """
-    from deep.asking import AskOptions, base_url_from
-    from deep.llm import describe_ledger, public_url
-
-    ledger = args.ledger or _ledger_beside(out)
-    record = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
-    record |= {"ledger": describe_ledger(ledger), "base_url": public_url(base_url_from(args.base_url))}
-    given: dict[str, Any] = {field.name: getattr(args, field.name, None) for field in fields(AskOptions)}
-    given |= {"ledger": ledger, "record": record}
-    return AskOptions(**{name: value for name, value in given.items() if value is not None})
-
-
-def ask_programs(args: argparse.Namespace, programs: "Callable[[], Iterable[Entry]]") -> "dict[ProgramId, Any]":
-    """Run programs to their end as the options of :func:`add_call_options` say, and return the value of each.
-
-    Raises
-    ------
-    StoppedError
-        The run was stopped before.
-    """
-    from deep.asking import run_programs
-
-    options = ask_options(args, args.out)
-    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)  # where the ledger lies
-    with live_progress() as progress:
-        outcome, values = run_programs(programs, options, endpoint=endpoint_of(args), progress=progress)
-    if outcome.stopped is not None:
-        raise StoppedError(outcome.stopped)
-    return values

@@ -162,12 +162,6 @@ class Events(Protocol):
         """Send an event for each judgment of an example."""
 
 
-def add_otel(parser: argparse.ArgumentParser) -> None:
-    """Add ``--otel``."""
-    purpose = "send an OpenTelemetry event gen_ai.evaluation.result for each, as OTEL_EXPORTER_OTLP_ENDPOINT says"
-    parser.add_argument("--otel", action="store_true", help=purpose)
-
-
 @contextmanager
 def evaluation_events(*, on: bool) -> Iterator[Events | None]:
     """Give the sender of events, and send what is waiting in the end; None where they are not wanted.

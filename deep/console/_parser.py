@@ -8,12 +8,13 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 from deep._util.files import MARKER, parse_toml, read_bytes, whole_file
+from deep._util.options import Option
 from deep.console._output import check_apart, fitted
 from deep.exceptions import InputError, printable
 
@@ -43,8 +44,29 @@ class Values(argparse.Action):
         setattr(namespace, self.dest, [*before, *named])
 
 
+OPTIONS_IN_USAGE = 4
+"""The most options that a usage names: more of them take lines, and each has its own line below."""
+
+
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the layout of examples and shows defaults that the help does not mention itself."""
+    """Keeps the layout of examples, shows defaults that the help does not mention, and leaves out rare options."""
+
+    def add_usage(
+        self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any], prefix: str | None = None
+    ) -> None:
+        """Add the usage: what must be given, and where there are many options, no more than that there are some."""
+        actions = list(actions)
+        optional = [action for action in actions if action.option_strings and not action.required]
+        if len(optional) > OPTIONS_IN_USAGE:
+            some = argparse.Action([], "options", metavar="[options]")
+            must = [action for action in actions if action.option_strings and action.required]
+            actions, groups = [*must, some, *(action for action in actions if not action.option_strings)], []
+        super().add_usage(usage, actions, groups, prefix)
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        if action.nargs == argparse.ONE_OR_MORE:
+            return f"{self._metavar_formatter(action, default_metavar)(1)[0]} ..."
+        return super()._format_args(action, default_metavar)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return fitted(super()._fill_text(text, width, indent))
@@ -52,6 +74,23 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescript
     def _get_help_string(self, action: argparse.Action) -> str | None:
         mentioned = action.default is False or action.default in (None, []) or "default" in (action.help or "")
         return action.help if mentioned else super()._get_help_string(action)
+
+
+def add_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", one: Option) -> None:
+    """Add an option to a parser, under its heading."""
+    kinds: dict[object, dict[str, Any]] = {
+        bool: {"action": "store_true"},
+        list: {"action": Values, "nargs": "+"} if one.flags[0].startswith("--") else {},  # by place a word is a value
+        str: {},
+    }
+    settings: dict[str, Any] = {"default": one.default, **kinds.get(one.type, {"type": one.type}), **one.parser}
+    settings.pop("flags", None)
+    settings |= {name: settings[name]() for name in ("choices", "default") if callable(settings.get(name))}
+    if one.group is not None and isinstance(parser, argparse.ArgumentParser):
+        titles = {group.title: group for group in parser._action_groups}
+        parser = titles[one.group] if one.group in titles else parser.add_argument_group(one.group)
+    action = parser.add_argument(*one.flags, help=one.purpose.replace("%", "%%"), **settings)
+    vars(action)["rare"] = one.rare
 
 
 class Command(Protocol):
@@ -105,10 +144,22 @@ class CommandParser(argparse.ArgumentParser):
         Sub-commands of guests, beside the command's own.
     **settings
         Of `argparse.ArgumentParser`.
+
+    Attributes
+    ----------
+    everything : bool
+        Whether help shows rare options, too, and behind them the `details`.
+    details : str
     """
+
+    everything = False
+    details = ""
 
     def __init__(self, *, parts: "Sequence[Subcommand]" = (), **settings: Any) -> None:
         super().__init__(formatter_class=HelpFormatter, allow_abbrev=False, **settings)
+        self._help_all = self.add_argument(
+            "--help-all", action="help", help="show the options that are seldom needed, too"
+        )
         self._parts = tuple(parts)
         self._rooms: dict[str, CommandParser] = {}
         self._standard: str | None = None
@@ -163,9 +214,17 @@ class CommandParser(argparse.ArgumentParser):
         words = list(words) if named else [str(self._standard), *words]
         head, rest = (words[:1], words[1:]) if words and words[0] in self._rooms else ([], words)
         room = self._rooms[head[0]] if head else self
+        room.everything = "--help-all" in rest
         args = self.parse_args([*head, *with_config(room, rest)])
         check_apart(args)
         return Asked(room, dict(vars(args)), args)
+
+    def format_help(self) -> str:
+        """Return the help; with `everything` that of rare options, and the `details`."""
+        rare = [] if self.everything else [action for action in self._actions if getattr(action, "rare", False)]
+        for action in rare or [self._help_all]:
+            action.help = argparse.SUPPRESS
+        return super().format_help() + (self.details if self.everything else "")
 
     def print_help(self, file: Any = None) -> None:
         """Write the help; an output that cannot be written is an error, which argparse passes over."""
@@ -188,7 +247,7 @@ def run_subcommand(args: argparse.Namespace) -> int:
     return run(args)
 
 
-NOT_ASKED = ("config", "help", "json", "subcommand")
+NOT_ASKED = ("config", "help", "help_all", "json", "subcommand")
 """What says how a run is shown, not what it does."""
 
 HIDDEN = ":***@"

@@ -1,12 +1,16 @@
-"""Write the reference of commands before the site is built: what each says of itself with --help."""
+"""Write the reference of commands and options before the site is built: what each command says with --help-all."""
 
 import argparse
 import os
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 
 from deep._util.entry_points import COMMAND, find_entry_points
+from deep._util.options import options_of
+from deep.asking import Sampling
 from deep.cli import COMMANDS, command_parser
+from deep.console import _options
 
 WIDTH = "100"
 
@@ -27,7 +31,9 @@ def write(folder: Path) -> None:
     for name, purpose in purposes.items():
         _write(folder / f"{name}.md", page(name, purpose))
     rows = [f"| [`deep {name}`]({name}.md) | {purpose} |" for name, purpose in sorted(purposes.items())]
-    hidden = ["```{toctree}", ":hidden:", "", *sorted(purposes), "```"]
+    _write(folder / "options.md", page_of_options())
+    rows.append("| [options](options.md) | of several commands, with their names in Python |")
+    hidden = ["```{toctree}", ":hidden:", "", *sorted(purposes), "options", "```"]
     _write(
         folder / "index.md",
         "\n".join(["# Commands", "", "| command | purpose |", "| --- | --- |", *rows, "", *hidden, ""]),
@@ -44,8 +50,29 @@ def page(name: str, purpose: str) -> str:
     return "\n".join(lines)
 
 
+def page_of_options() -> str:
+    """Return the page of the options that several commands share: a table a dataclass that declares them."""
+    lines = [
+        "# Options",
+        "",
+        "Each is declared once, as the field of a dataclass; a command shows its own with `--help-all`.",
+        "",
+    ]
+    for topic in [*vars(_options).values(), Sampling]:
+        if is_dataclass(topic):
+            lines += [f"## {topic.__name__}", "", topic.__doc__.partition("\n")[0], ""]
+            lines += ["| option | field | type | default | meaning |", "| --- | --- | --- | --- | --- |"]
+            for one in options_of(topic):
+                default = "" if one.default in (None, [], False) or callable(one.default) else f"`{one.default}`"
+                cells = [" ".join(one.flags), one.name, one.type.__name__, default, one.purpose.replace("|", "\\|")]
+                lines.append(f"| `{cells[0]}` | `{cells[1]}` | {' | '.join(cells[2:])} |")
+            lines.append("")
+    return "\n".join(lines)
+
+
 def block(parser: argparse.ArgumentParser) -> list[str]:
-    """Return the help of a parser as a block of text."""
+    """Return the help of a parser, rare options too, as a block of text."""
+    parser.everything = True
     return ["```text", parser.format_help().rstrip(), "```", ""]
 
 

@@ -2,9 +2,11 @@
 
 import argparse
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from deep import console
+from deep._util.options import option
 from deep.exceptions import ExitStatus
 from deep.experiments.cognibench._turns import add_split
 from deep.experiments.tiered import CRITERIA
@@ -72,27 +74,45 @@ def add_arguments(parser: console.CommandParser) -> None:
     )
 
 
-def _add_judges(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    judges = (
-        "of listed (direct prompting), tiered (the annotators' protocol), auto (the pipeline); default: the first two"
-    )
-    add("--judge", **{**console.SEVERAL, "default": ["listed", "tiered"], "metavar": "NAME"}, help=judges)
-    printed = "also the paper's own prompt, as `deep prompts import --paper cognibench` wrote it"
-    add("--prompt", **console.SEVERAL, metavar="FILE", help=printed)
-    add("--samples", type=int, default=5, metavar="N", help="replies to each question of tiered, auto and --prompt")
-    add("--threshold", **console.SEVERAL, metavar="N", help="samples that must object; default: the majority")
-    add("--no-tiers", action="store_true", help="tiered does not ask above the level; saves a quarter of its calls")
-    classifier = "who types sentences for auto: the published types of other dialogues, or the LLM"
-    add("--classifier", choices=("published", "llm"), default="published", help=classifier)
-    add("--examples", metavar="FILE", help="TOML of contrastive examples, in place of those that come with deep")
-    add("--ablation", action="store_true", help="also one sample, and no examples and no tags: the rows of Table 5")
+@dataclass(frozen=True)
+class _Judges:
+    """Options of the command.
+
+    Parameters
+    ----------
+    judge : tuple of str
+        Of listed (direct prompting), tiered (the annotators' protocol), auto (the pipeline); default: the first
+        two.
+    prompt : tuple of str
+        Also the paper's own prompt, as `deep prompts import --paper cognibench` wrote it.
+    samples : int, default=5
+        Replies to each question of tiered, auto and --prompt.
+    threshold : tuple of str
+        Samples that must object; default: the majority.
+    no_tiers : bool, default=False
+        Tiered does not ask above the level; saves a quarter of its calls.
+    classifier : str, default='published'
+        Who types sentences for auto: the published types of other dialogues, or the LLM.
+    examples : str, optional
+        TOML of contrastive examples, in place of those that come with deep.
+    ablation : bool, default=False
+        Also one sample, and no examples and no tags: the rows of Table 5.
+    """
+
+    judge: tuple[str, ...] = option((), "NAME", default=["listed", "tiered"])
+    prompt: tuple[str, ...] = option((), "FILE")
+    samples: int = option(5, "N")
+    threshold: tuple[str, ...] = option((), "N", rare=True)
+    no_tiers: bool = option(False, rare=True)
+    classifier: str = option("published", rare=True, choices=("published", "llm"))
+    examples: str | None = option(None, "FILE", rare=True)
+    ablation: bool = option(False, rare=True)
 
 
 def _add_evaluate(parser: console.CommandParser) -> None:
     add = parser.add_argument
     add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
-    _add_judges(parser)
+    console.add_options(parser, _Judges)
     add("--level", choices=CRITERIA, default="grounded", help="below it a cognitive statement is a hallucination")
     add("--encoder", **console.SEVERAL, metavar="NAME", help="inference models by hub id or folder, as baselines")
     add("--entailment-label", metavar="LABEL", help="what says consistent, where a model's labels do not tell")
@@ -103,14 +123,14 @@ def _add_evaluate(parser: console.CommandParser) -> None:
     add("--out", type=Path, default=Path("runs/cognibench"), metavar="DIR", help="folder for the results")
     add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
     console.add_options(parser, "json", json={"help": "print results.json in place of the tables"})
-    console.add_call_options(parser)
+    console.add_options(parser, *console.CALL_TOPICS)
 
 
 def _evaluate(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._run_evaluate import evaluate
 
     if not args.llm:
-        console.check_nothing_asked(args, "without `llm`", _add_judges)
+        console.check_nothing_asked(args, "without `llm`", _Judges)
     return evaluate(args)
 
 
@@ -131,7 +151,7 @@ def _add_label(parser: console.CommandParser) -> None:
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier run")
     add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
     console.add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    console.add_call_options(parser)
+    console.add_options(parser, *console.CALL_TOPICS)
 
 
 def _label(args: argparse.Namespace) -> int:

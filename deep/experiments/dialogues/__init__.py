@@ -39,7 +39,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     add("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl: a turn a line, as `label` reads them")
     add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
     console.add_options(parser, "json")
-    console.add_call_options(parser)
+    console.add_options(parser, *console.CALL_TOPICS)
 
 
 def _dialogues() -> JsonObject:

@@ -11,11 +11,13 @@ Exit status: 0 done, 2 an error, 3 the budget is reached, 130 interrupted.
 import argparse
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep import console
 from deep._util.files import check_replaceable, write_results
+from deep._util.options import option
 from deep._util.plain_cells import plain_frame
 from deep.console import named
 from deep.exceptions import ExitStatus, InputError, StoppedError
@@ -76,6 +78,25 @@ def _run(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
+@dataclass(frozen=True)
+class _Answers:
+    """Options of the command.
+
+    Parameters
+    ----------
+    runs : int, default=10
+        Answers to every question.
+    output : str, default='json'
+        The form of the answers.
+    temperature : float, optional
+        Default: 1 where runs are repeated, else 0.
+    """
+
+    runs: int = option(10, "N")
+    output: str = option("json", choices=("json", "xml"))
+    temperature: float | None = option(None, "T")
+
+
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the options."""
     add = parser.add_argument
@@ -93,23 +114,16 @@ def add_arguments(parser: console.CommandParser) -> None:
         help="vote files on the same claims; several with one voter are its runs",
     )
     add("--model-file", **console.SEVERAL, metavar="FILE", help="models of `deep fit`, on the votes given or made here")
-    _add_answers(parser)
+    console.add_options(parser, _Answers)
     add("--reasoning", **console.SEVERAL, metavar="MODEL", help="models drawn apart, as the paper does")
     add("--out", type=Path, default=Path("fect"), metavar="FOLDER", help="a new folder, or an earlier run's")
     add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
     ensembles = "ensembles that learn from no label, of all voters of a vote file: DawidSkene, LabelModel, ..."
     add("--ensembler", **console.SEVERAL, metavar="NAME", help=ensembles)
     console.add_options(parser, "json")
-    console.add_offline_options(parser)
-    console.add_call_options(parser)
-    console.add_example_options(parser)
-
-
-def _add_answers(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--runs", type=int, default=10, metavar="N", help="answers to every question")
-    add("--output", choices=("json", "xml"), default="json", help="the form of the answers")
-    add("--temperature", type=float, metavar="T", help="default: 1 where runs are repeated, else 0")
+    console.add_options(parser, console.OfflineJudges)
+    console.add_options(parser, *console.CALL_TOPICS)
+    console.add_options(parser, console.ExampleColumns)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -125,7 +139,7 @@ def _plan(args: argparse.Namespace) -> "Plan":
     given = args.votes or args.model_file or args.lexical or args.encoder or args.embedding
     models = console.check_models(args) if args.llm or args.prompt or not given else ()
     if not models:
-        console.check_nothing_asked(args, "without `llm`", _add_answers)
+        console.check_nothing_asked(args, "without `llm`", _Answers)
     apart = [name for name in args.reasoning if name not in models]
     if apart and not args.votes:
         raise InputError(f"`reasoning` must be among `llm`. Got {apart[0]!r}.")

@@ -4,9 +4,11 @@ docs/probe.md says what is built and measured, and what it costs.
 """
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from deep import console
+from deep._util.options import option
 from deep.experiments.probe._content import ARTICLES_BY
 from deep.experiments.probe._measures import MATCHES, SIMILAR, STAGES
 from deep.experiments.probe._records import TASKS
@@ -65,7 +67,7 @@ def _eval(args: argparse.Namespace) -> int:
 
     if args.votes is None:
         return evaluate(args)
-    console.check_nothing_asked(args, "with votes", _add_steps)
+    console.check_nothing_asked(args, "with votes", _Steps)
     return evaluate_votes(args)
 
 
@@ -97,7 +99,33 @@ def _build_options(parser: console.CommandParser) -> None:
     add("--evaluation-share", type=float, default=0.2, metavar="SHARE", help=most)
     add("--seed", type=int, default=0, metavar="N", help="orders articles for split and styles")
     console.add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    console.add_call_options(parser)
+    console.add_options(parser, *console.CALL_TOPICS)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Options of the command.
+
+    Parameters
+    ----------
+    stage : str, default='all'
+        One step on gold input, or all on the model's own.
+    match : str, default='semantic'
+        When two claims are the same.
+    match_encoder : str, optional
+        Compares claims: a hub id or folder (default: the installed one).
+    match_similarity : float, default=SIMILAR
+        Least of claims that say the same.
+    match_llm : str, optional
+        Compares claims, none of those measured; needed without an encoder.
+    """
+
+    stage: str = option("all", choices=STAGES)
+    prompt: tuple[str, ...] = option((), "FILE", help=PRINTED)
+    match: str = option("semantic", choices=MATCHES)
+    match_encoder: str | None = option(None, "NAME")
+    match_similarity: float = option(SIMILAR, "COSINE")
+    match_llm: str | None = option(None, "NAME")
 
 
 def _eval_options(parser: console.CommandParser) -> None:
@@ -106,19 +134,9 @@ def _eval_options(parser: console.CommandParser) -> None:
     add("--data", type=Path, required=True, metavar="DIR|FILE", help=data)
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier evaluation")
     add("--votes", metavar="FILE", help="measure the voters of this vote file instead of asking anything")
-    _add_steps(parser)
+    console.add_options(parser, _Steps)
     console.add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    console.add_call_options(parser)
-
-
-def _add_steps(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--stage", choices=STAGES, default="all", help="one step on gold input, or all on the model's own")
-    add("--prompt", **{**console.SEVERAL, "metavar": "FILE"}, help=PRINTED)
-    add("--match", choices=MATCHES, default="semantic", help="when two claims are the same")
-    add("--match-encoder", metavar="NAME", help="compares claims: a hub id or folder (default: the installed one)")
-    add("--match-similarity", type=float, default=SIMILAR, metavar="COSINE", help="least of claims that say the same")
-    add("--match-llm", metavar="NAME", help="compares claims, none of those measured; needed without an encoder")
+    console.add_options(parser, *console.CALL_TOPICS)
 
 
 def _export_options(parser: console.CommandParser) -> None:

@@ -46,7 +46,7 @@ def _add_page(parser: console.CommandParser) -> None:
     add("--port", type=int, default=8001, metavar="N", help="of the page; 0: any that is free")
     scores = {"help": "tables of soft scores, where the model was fitted on some"}
     console.add_options(parser, "scores", "seed", scores=scores)
-    console.add_example_options(parser)
+    console.add_options(parser, console.ExampleColumns)
 
 
 def _page(args: argparse.Namespace) -> int:

@@ -1,12 +1,47 @@
 """The options of `deep serve`, and its run."""
 
 import argparse
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from deep import console, model
+from deep._util.options import option
 from deep.exceptions import InputError
 from deep.integrations.serve import CheckOptions, ServerOptions, create_app, find_token, run_server
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Limits of requests and of what is kept of them.
+
+    Parameters
+    ----------
+    max_body : int
+        Of one request.
+    max_pairs : int
+        Of one request.
+    max_requests : int
+        Answered side by side.
+    rate : float, optional
+        Requests a second from one address.
+    read_timeout : float
+        Seconds for a request to come.
+    cache_bytes : int
+        Answers kept for repeated pairs.
+    no_text : bool
+        Keep no text; judges that ask LLMs are refused.
+    """
+
+    heading: ClassVar[str] = "limits"
+
+    max_body: int = option(1 << 22, "BYTES", rare=True)
+    max_pairs: int = option(1000, "N", rare=True)
+    max_requests: int = option(256, "N", rare=True)
+    rate: float | None = option(None, "N")
+    read_timeout: float = option(20.0, "S", rare=True)
+    cache_bytes: int = option(1 << 23, "N", rare=True)
+    no_text: bool = option(False)
 
 
 def add_arguments(parser: console.CommandParser) -> None:
@@ -20,21 +55,11 @@ def add_arguments(parser: console.CommandParser) -> None:
     names = "further names by which the server may be called, behind a proxy say"
     where.add_argument("--allow-name", **console.SEVERAL, metavar="NAME", help=names)
     where.add_argument("--mcp", action="store_true", help="tools for agents at /mcp (Model Context Protocol)")
-    limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-body", type=int, default=1 << 22, metavar="BYTES", help="of one request")
-    limits.add_argument("--max-pairs", type=int, default=1000, metavar="N", help="of one request")
-    limits.add_argument("--max-requests", type=int, default=256, metavar="N", help="answered side by side")
-    limits.add_argument("--rate", type=float, metavar="N", help="requests a second from one address")
-    limits.add_argument("--read-timeout", type=float, default=20.0, metavar="S", help="seconds for a request to come")
-    limits.add_argument("--cache-bytes", type=int, default=1 << 23, metavar="N", help="answers kept for repeated pairs")
-    limits.add_argument("--no-text", action="store_true", help="keep no text; judges that ask LLMs are refused")
     parser.add_argument(
         "--prior", type=float, metavar="P", help="share of consistent texts; default: the training mean"
     )
-    console.add_own_judges(parser)
-    console.add_options(parser, "decide", "share", "allow-mismatch")
-    console.add_prompt_options(parser)
-    console.add_otel(parser)
+    shared = ("decide", "share", "allow-mismatch", "otel")
+    console.add_options(parser, _Limits, console.OwnJudges, *shared, *console.PROMPT_TOPICS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,65 +1,31 @@
-"""What `deep score` is given, votes or text and how to score them, and how it shows one pair of texts."""
+"""What the options of commands mean: which files are read, whom to ask, what is scored, and what excludes what."""
 
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from deep import asking, datasets, evaluate, model
+from deep import asking, datasets, evaluate, llm, model, prompt_pool
 from deep._util.checks import Floats
-from deep._util.entry_points import WRITER, find_entry_points
-from deep._util.files import check_out
+from deep._util.files import LARGEST_TEXT, check_out, read_bytes
+from deep._util.names import check_name
+from deep._util.options import options_of, topic_values
 from deep.console import _options
-from deep.console._output import SCHEMA, Results, percent, print_result
+from deep.console._output import SCHEMA, Results, live_progress, percent, print_result
 from deep.datasets import benchmarks
-from deep.exceptions import InputError, printable
-from deep.records import VoteMatrix
+from deep.exceptions import InputError, StoppedError, printable
+from deep.records import Example, VoteMatrix
+
+if TYPE_CHECKING:
+    from deep.judges import Judge
 
 PAIR = ("source", "claim", "question", "source_text", "claim_text", "question_text")
-
-
-def add_score_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of scoring: votes or texts, the prior, the judges, and their turns."""
-    what = parser.add_argument_group("what to score")
-    what.add_argument("--votes", metavar="FILE", **_options.SEVERAL, help="tables of votes")
-    what.add_argument(
-        "--scores", metavar="FILE", **_options.SEVERAL, help="tables of soft scores, where the model has some"
-    )
-    what.add_argument("--input", metavar="EXAMPLES", help="a benchmark, or a file with the columns source and claim")
-    what.add_argument("--source", metavar="FILE", help="a text file; - for standard input")
-    what.add_argument("--claim", metavar="FILE", help="a text file; - for standard input")
-    what.add_argument("--source-text", metavar="TEXT", help="in place of --source")
-    what.add_argument("--claim-text", metavar="TEXT", help="in place of --claim")
-    what.add_argument("--question", metavar="FILE", help="the question that the claim answers, if there is one")
-    what.add_argument("--question-text", metavar="TEXT", help="in place of --question")
-    prior = "share of consistent rows; default: estimated for each dataset of --votes, the training mean for text"
-    what.add_argument("--prior", type=float, metavar="P", help=prior)
-    _options.add_options(what, "share")
-    inspect = "write --out as JSON lines that Inspect's precomputed_scores reads; a row without a vote is left out"
-    what.add_argument("--to", choices=sorted(find_entry_points(WRITER).usable), help=inspect)
-    texts = "add the columns claim, source and question; of votes those of the examples that they remember"
-    what.add_argument("--with-texts", action="store_true", help=texts)
-    _add_judges(parser)
-    _add_turns(parser)
-
-
-def _add_judges(parser: argparse.ArgumentParser) -> None:
-    judges = parser.add_argument_group("judges of text")
-    _options.add_own_judges(judges)
-
-
-def _add_turns(parser: argparse.ArgumentParser) -> None:
-    turns = parser.add_argument_group("asking one by one")
-    turns.add_argument("--sequential", action="store_true", help="stop where the rest cannot change the decision")
-    cost = "stop where asking costs more than the errors it spares; N for each, in dollars where all prices are known, "
-    turns.add_argument("--error-cost", type=float, metavar="N", help=f"{cost}else in calls")
-    dry = "print the savings on the training data; send nothing"
-    turns.add_argument("--dry-run", action="store_true", help=dry)
 
 
 def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
@@ -67,9 +33,7 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
     pair = any(getattr(args, name) is not None for name in PAIR)
     if [bool(args.votes), args.input is not None, pair].count(True) != 1:
         raise InputError("`votes`, `input`, or `source` and `claim` must be given. Got none or more than one of them.")
-    of_text = _options.options_given(
-        args, _add_judges, _add_turns, _options.add_prompt_options, _options.add_example_options
-    )
+    of_text = options_given(args, _options.OwnJudges, _options.Turns, *_options.PROMPT_TOPICS, _options.ExampleColumns)
     if of_text and args.votes:
         raise InputError(f"`{of_text[0]}` must be given with text. Got it with votes, which have all been asked for.")
     given = [name for name in ("error_cost", "dry_run") if getattr(args, name) not in (None, False)]
@@ -110,7 +74,7 @@ def scores_out(args: argparse.Namespace, endings: Sequence[str]) -> Path | None:
 def texts_to_score(args: argparse.Namespace) -> "datasets.Examples":
     """Return the examples of ``--input``, or the one pair of texts."""
     if args.input is not None:
-        return _options.examples_from(args, args.input)
+        return examples_from(args, args.input)
     asked = args.question is not None or args.question_text is not None
     names = ("source", "claim", "question") if asked else ("source", "claim")
     return datasets.examples_from_dataset([{name: _part(args, name) for name in names}], name="text")
@@ -121,7 +85,7 @@ def _part(args: argparse.Namespace, name: str) -> str:
     path, text = getattr(args, name), getattr(args, f"{name}_text")
     if (path is None) == (text is None):
         raise InputError(f"`{name}` or `{name}_text` must be given. Got {'neither' if path is None else 'both'}.")
-    text = _options.read_text(path, name) if text is None else str(text)
+    text = read_text(path, name) if text is None else str(text)
     if not text.strip() or "\0" in text:
         raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
     return text
@@ -338,3 +302,221 @@ def _failures(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, list[flo
     worst, n = datasets.worst_failures(found), len(votes.votes)
     known = [name for name, count in datasets.missing_without_reason(votes, found).items() if not count]
     return {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in known}
+
+
+def load_model(path: str | Path, decide: str | None, share: str | None = None) -> "model.Model":
+    """Return the model of a file, with the rule of ``--decide`` and the belief of ``--share`` where they are given."""
+    fitted = model.load(path).believing(share)
+    return fitted if decide is None else fitted.deciding(decide)
+
+
+def numbers_of_voters(words: Sequence[str], n_voters: int) -> list[int]:
+    """Return the numbers that `--sizes` names; 'all' is `n_voters`."""
+    wrong = [word for word in words if word != "all" and not word.isdecimal()]
+    if wrong:
+        raise InputError(f"`sizes` must hold positive whole numbers or 'all'. Got {wrong[0]!r}.")
+    return [n_voters if word == "all" else int(word) for word in words]
+
+
+MOST_DRAWS = 10_000
+"""Answers to one question, or draws of a study: more than any of them needs, and a number mistyped takes years."""
+
+
+def check_least(args: argparse.Namespace, **least: int) -> None:
+    """Raise where an option is below the least value that it may have."""
+    for name, low in least.items():
+        if getattr(args, name) < low:
+            raise InputError(f"`{name}` must be {low} or more. Got {getattr(args, name)}.")
+
+
+def check_draws(args: argparse.Namespace, name: str) -> None:
+    """Raise where an option is no number of answers or draws from 1 to `MOST_DRAWS`."""
+    check_least(args, **{name: 1})
+    if getattr(args, name) > MOST_DRAWS:
+        raise InputError(f"`{name}` must be at most {MOST_DRAWS:,}. Got {getattr(args, name)}.")
+
+
+@contextmanager
+def named(option: str) -> Iterator[None]:
+    """Name the command's own option in an error about the argument `examples` of a function that reads files."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace("`examples`", f"`{option}`")) from None
+
+
+def column_map(args: argparse.Namespace) -> Mapping[str, str]:
+    """Return field to column, for the columns that have another name."""
+    return {
+        name.removesuffix("_column"): column
+        for name, column in topic_values(_options.ExampleColumns, args).items()
+        if name != "main_only"
+    }
+
+
+def examples_from(args: argparse.Namespace, name: str, *, require_source: bool = True) -> "datasets.Examples":
+    """Return the examples that a name or a path means, read as the options say."""
+    return datasets.read_examples(
+        name, columns=column_map(args), main_only=args.main_only, require_source=require_source
+    )
+
+
+def offline_judges(args: argparse.Namespace) -> "list[Judge]":
+    """Return the judges that the options name.
+
+    Raises
+    ------
+    InputError
+        There is no check or model of that name.
+    MissingDependencyError
+        A model is asked for and the libraries to run it are not installed.
+    """
+    return [
+        *asking.judges_of("lexical", args.lexical),
+        *asking.judges_of("encoder", args.encoder),
+        *asking.judges_of("embedding", args.embedding),
+    ]
+
+
+def few_shot_of(args: argparse.Namespace, examples: str | None = None) -> "prompt_pool.FewShot | None":
+    """Return the labeled examples of ``--few-shot`` and ``--shots``; None where there are none."""
+    if args.few_shot is None:
+        if args.shots is not None:
+            raise InputError(f"`shots` must be given with `few_shot`. Got {args.shots} without.")
+        return None
+    return asking.read_few_shot(args.few_shot, 4 if args.shots is None else args.shots, examples=examples)
+
+
+def shots_for(args: argparse.Namespace, source: str, claim: str) -> "Sequence[Example]":
+    """Return the labeled examples of ``--few-shot`` that a prompt shows with one source and claim."""
+    few_shot = few_shot_of(args)
+    return () if few_shot is None else few_shot.choose(Example(source, claim, "1"))
+
+
+def read_text(path: str, option: str) -> str:
+    """Return the text of a file; ``-`` is standard input.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is larger than 64 MiB, or is not UTF-8.
+    """
+    try:
+        raw = sys.stdin.buffer.read(LARGEST_TEXT + 1) if path == "-" else read_bytes(path, option)
+        if len(raw) > LARGEST_TEXT:
+            raise InputError(f"`{option}` must have at most {LARGEST_TEXT:,} bytes. Got more in {path!r}.")
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{option}` must be UTF-8. Got byte {error.start} of {path!r}.") from None
+    except OSError as error:
+        raise InputError(f"`{option}` must be a readable file. Got {path!r}: {error.strerror}.") from None
+
+
+def finder_of(args: argparse.Namespace, examples: str | None = None) -> "asking.Finder":
+    """Return where the judges of a model file are looked for."""
+    llm, sampling = next(iter(args.llm), None), sampling_of(args, examples)
+    return asking.Finder(args.prompt, args.encoder, llm, args.allow_mismatch, sampling, args.judge)
+
+
+def workers_of(args: argparse.Namespace) -> int | None:
+    """Return the calls of a function side by side; None where each says it itself."""
+    return int(args.concurrency) if args.concurrency.isdigit() else None
+
+
+def _ledger_beside(out: Path) -> str:
+    name = out.stem if out.suffix == ".parquet" else out.name
+    return str(out.parent / f"{name}.ledger.sqlite")
+
+
+def check_nothing_asked(args: argparse.Namespace, given: str, *topics: type) -> None:
+    """Raise where an option of asking LLMs is given to a run that asks none.
+
+    Parameters
+    ----------
+    args : Namespace
+    given : str
+        Why nothing is asked, for the error: with what, or without.
+    *topics : type
+        Further options of the command that matter to LLMs alone.
+    """
+    for name in options_given(args, *_options.PROMPT_TOPICS, *topics):
+        raise InputError(f"`{name}` must be given where LLMs are asked. Got it {given}.")
+
+
+def sampling_of(args: argparse.Namespace, examples: str | None = None) -> "asking.Sampling":
+    """Return how prompts are asked; options that the command does not have keep their defaults.
+
+    Parameters
+    ----------
+    args : Namespace
+    examples : str, optional
+        Where the texts of labeled examples are, if ``--few-shot`` is a table of votes that does not remember them.
+    """
+    chunk = None if args.chunk is None else prompt_pool.Chunking.parse(args.chunk)
+    few_shot, repair = few_shot_of(args, examples), args.repair is not False
+    return asking.Sampling(
+        **topic_values(asking.Sampling, args) | {"repair": repair, "few_shot": few_shot, "chunk": chunk}
+    )
+
+
+def check_models(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return the LLMs, at least one, with names that can be written down."""
+    if not args.llm:
+        raise InputError("`llm` must be given. Got none.")
+    twice = [name for name in args.llm if args.llm.count(name) > 1]
+    if twice:
+        raise InputError(f"`llm` must name each LLM once. Got {twice[0]!r} twice.")
+    for name in args.llm:
+        check_name(name, "llm")
+    if args.endpoint_name:
+        check_name(args.endpoint_name, "endpoint_name")
+    return tuple(args.llm)
+
+
+def endpoint_of(args: argparse.Namespace) -> str:
+    """Return the endpoint's name in the ledger."""
+    return args.endpoint_name or llm.public_url(asking.base_url_from(args.base_url))
+
+
+def ask_options(args: argparse.Namespace, out: Path) -> "asking.AskOptions":
+    """Return how to ask, from the options of `CALL_TOPICS`; those not given keep their defaults.
+
+    Parameters
+    ----------
+    args : Namespace
+    out : Path
+        The file that the command writes; the ledger lies beside it unless one is given.
+    """
+    ledger = args.ledger or _ledger_beside(out)
+    record = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
+    record |= {"ledger": llm.describe_ledger(ledger), "base_url": llm.public_url(asking.base_url_from(args.base_url))}
+    more = {name: vars(args)[name] for name in ("repair", "max_failure_rate") if vars(args).get(name) is not None}
+    return asking.AskOptions(**topic_values(asking.AskOptions, args) | more | {"ledger": ledger, "record": record})
+
+
+def ask_programs(
+    args: argparse.Namespace, programs: "Callable[[], Iterable[asking.Entry]]"
+) -> "dict[asking.ProgramId, Any]":
+    """Run programs to their end as the options of `CALL_TOPICS` say, and return the value of each.
+
+    Raises
+    ------
+    StoppedError
+        The run was stopped before.
+    """
+    options = ask_options(args, args.out)
+    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)  # where the ledger lies
+    with live_progress() as progress:
+        outcome, values = asking.run_programs(programs, options, endpoint=endpoint_of(args), progress=progress)
+    if outcome.stopped is not None:
+        raise StoppedError(outcome.stopped)
+    return values
+
+
+def options_given(args: argparse.Namespace, *topics: type) -> list[str]:
+    """Return the names of the options of some topics that are not at their defaults.
+
+    Values are not returned: an address or a ledger may hold a secret, which no error repeats.
+    """
+    each = (one for topic in topics for one in options_of(topic))
+    return [one.name for one in each if getattr(args, one.name, one.default) != one.default]
