@@ -85,6 +85,8 @@ class FaultServer:
         connection is closed; None for a reply as usual.
     billed : callable, optional
         Called with the number of a request, from 1; returns the output tokens to bill, None for as many as there are.
+    slots : int, default=10000
+        Requests that are worked on at a time, each to its end, though its client may have left; the others wait.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class FaultServer:
         unlisted: int = 0,
         billed: Callable[[int], int | None] = lambda _: None,
         port: int = 0,
+        slots: int = 10_000,
     ) -> None:
         self.faults = dict(faults or {})
         self.script = deque(script)
@@ -122,6 +125,7 @@ class FaultServer:
         self.unlisted = unlisted
         self.billed = billed
         self.port = port
+        self.slots = asyncio.Semaphore(slots)
         self.count = 0
         self.log: list[tuple[float, str, str]] = []
         self.bodies: list[dict[str, Any]] = []
@@ -208,7 +212,8 @@ class FaultServer:
         self.in_flight += 1
         self.most_in_flight = max(self.in_flight, self.most_in_flight)
         try:
-            await asyncio.sleep(3600 if fault == "hang" else self.latency)
+            async with self.slots:
+                await asyncio.sleep(3600 if fault == "hang" else self.latency)
             while self.held:
                 await asyncio.sleep(0.01)
         finally:

@@ -19,8 +19,6 @@ from ._gate import Attempt as Attempt
 from ._gate import CircuitBreaker as CircuitBreaker
 from ._gate import ConcurrencyLimit as ConcurrencyLimit
 from ._gate import Failed as Failed
-from ._gate import ModelGate as ModelGate
-from ._gate import Quirk as Quirk
 from ._gate import Terms as Terms
 from ._gate import Throttle as Throttle
 from ._gate import is_dead as is_dead
@@ -44,7 +42,9 @@ from ._messages import is_shallow as is_shallow
 from ._messages import json_text as json_text
 from ._messages import read_reply as read_reply
 from ._messages import received_reply as received_reply
+from ._providers import ModelGate as ModelGate
 from ._providers import Provider as Provider
+from ._providers import Quirk as Quirk
 from ._providers import Redactor as Redactor
 from ._providers import check_base_url as check_base_url
 from ._providers import public_url as public_url

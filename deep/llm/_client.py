@@ -115,8 +115,14 @@ class Client:
         """Return the client of an endpoint; this one, unless another was named after it in `others`."""
         return self.others.get(endpoint, self)
 
-    async def send(self, content: bytes) -> str:
+    async def send(self, content: bytes, limit: asyncio.Timeout | None = None) -> str:
         """Return the body of the reply to one chat completion request.
+
+        Parameters
+        ----------
+        content : bytes
+        limit : asyncio.Timeout, optional
+            Ends it, in place of `timeout`.
 
         Raises
         ------
@@ -124,13 +130,15 @@ class Client:
             There was no reply with status 200.
         """
         _sent.set(False)
+        started = time.monotonic()
         try:
-            async with asyncio.timeout(self.timeout):
+            async with limit or asyncio.timeout(self.timeout):
                 response = await next(self._turn).post("/chat/completions", cast_to=self._cast_to, content=content)
         except TimeoutError:
+            seconds = f"{float(f'{time.monotonic() - started:.2g}'):g}"
             if not _sent.get():
-                raise CallError("unreachable", f"no connection within {self.timeout:g} s", reached=False) from None
-            raise CallError("timeout", f"no answer within {self.timeout:g} s") from None
+                raise CallError("unreachable", f"no connection within {seconds} s", reached=False) from None
+            raise CallError("timeout", f"no answer within {seconds} s") from None
         except Exception as error:
             failure = call_error(error, self.redact, content.decode())
             if failure.kind == "unsent":

@@ -1,27 +1,84 @@
 """The gate in front of an attempt: limits on requests at once and a minute, room for its cost, and how it ended."""
 
 import asyncio
-import re
+import itertools
+import math
 import sys
 import time
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Protocol
 
 from deep.exceptions import InputError, printable
 from deep.judges import Choice
-from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, EndpointError, RetryPolicy, own_words, span
-from deep.llm._messages import Body, Reply, json_text, received_reply
+from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, EndpointError, RetryPolicy, span
+from deep.llm._messages import Body, Reply, received_reply
 from deep.llm._spending import NOTHING, Budget, PriceBook, output_limit, worst_case
+
+FIRST_TRIAL, LAST_TRIAL = 4, 64
+"""Rounds of replies at one level before twice as many are tried again: at first, and where that never brought more."""
+
+ROUND = 8
+"""The fewest replies by which a level is judged: those of an LLM differ much in length."""
+
+LEAST_GAIN = 1.1
+"""How many times as many answers a second are no accident."""
+
+STEADY = 1.5
+"""How many times as fast or slow a server must have become for its level to be looked for anew."""
+
+
+@dataclass(eq=False, slots=True)
+class Flight:
+    """One request on its way, and the clock by which it is given up.
+
+    Parameters
+    ----------
+    order : int
+        How many were let in before it.
+    model : str
+    limit : asyncio.Timeout
+        Ends the request when its clock has run out.
+    allowed : float
+        Seconds by the clock.
+    since : float
+        When the clock began: a queueing server turns to a request once it has dealt with those sent before it.
+    passed : bool
+        Whether one that was sent after it was answered, so that the server is not at work on this one alone.
+    """
+
+    order: int
+    model: str
+    limit: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    allowed: float = 0.0
+    since: float = 0.0
+    passed: bool = False
+    timer: asyncio.TimerHandle | None = None
+
+
+@dataclass(slots=True)
+class _Pause:
+    """The time for which a model is asked nothing, since it has refused one for the rate.
+
+    `usual` is how long it was until an answer came after such a refusal, `refusals` their number since the last answer,
+    `refused` the order of the one refused last, and `last` that of the last one which went out before the pause.
+    """
+
+    usual: float | None = None
+    refusals: int = 0
+    began: float = 0.0
+    until: float = 0.0
+    refused: int = 0
+    last: int = 0
 
 
 class ConcurrencyLimit:
-    """The number of requests in flight, found by trial or held fixed.
+    """The number of requests in flight, found by trial or held fixed, and the clock of each.
 
-    It doubles with every full round of answers until the first HTTP 429, is halved by each 429, at most once a
-    round, and then grows by one a round.
+    It is doubled for as long as that brings more answers a second, so that a server which works on a few at a time and
+    lets the others wait is sent few. A rate limit and a time-out halve it, once for all that were in flight.
 
     Parameters
     ----------
@@ -31,25 +88,25 @@ class ConcurrencyLimit:
     Examples
     --------
     >>> from deep.llm import ConcurrencyLimit
-    >>> limit = ConcurrencyLimit(20, 4, 100)
-    >>> for _ in range(20):
-    ...     limit.answered()
-    >>> limit.current
-    40
-    >>> limit.rate_limited()
-    >>> limit.current
-    20
+    >>> limit = ConcurrencyLimit.parse("auto")
+    >>> limit.current, limit.maximum
+    (2, 100)
     """
 
-    def __init__(self, start: int = 20, minimum: int = 4, maximum: int = 100) -> None:
+    def __init__(self, start: int = 2, minimum: int = 1, maximum: int = 100) -> None:
         self.current = start
         self.maximum = maximum
         self._minimum = minimum
-        self._active = 0
-        self._round = 0
-        self._since_cut = start
-        self._searching = True
+        self._orders = itertools.count(1)
+        self._flights: dict[int, Flight] = {}
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._pauses: defaultdict[str, _Pause] = defaultdict(_Pause)
+        self._patience = 1.0
+        self._cut = 0
+        self._replies, self._began = -start, 0.0
+        self._rate: float | None = None
+        self._before: int | None = None
+        self._rest = self._next_rest = 0
 
     @classmethod
     def parse(cls, text: str) -> "ConcurrencyLimit":
@@ -60,8 +117,27 @@ class ConcurrencyLimit:
             return cls(int(text), int(text), int(text))
         raise InputError(f"`concurrency` must be auto or a whole number from 1 to 10000. Got {text!r}.")
 
-    async def __aenter__(self) -> None:
-        while self._active >= self.current:
+    @asynccontextmanager
+    async def place(self, model: str) -> AsyncIterator[Flight]:
+        """Wait until one more request to `model` may be in flight, and hold its place."""
+        pause = self._pauses[model]
+        while True:
+            while (left := pause.until - time.monotonic()) > 0:
+                await asyncio.sleep(min(left, LOOK_SECONDS))
+            await self._turn()
+            if pause.until <= time.monotonic():
+                break
+            self._wake(1)  # another request may go to another model meanwhile
+        flight = Flight(next(self._orders), model)
+        self._flights[flight.order] = flight
+        try:
+            yield flight
+        finally:
+            if flight.timer is None:  # else the server may be at work on it still
+                self._leave(flight)
+
+    async def _turn(self) -> None:
+        while len(self._flights) >= self.current:
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             try:
@@ -69,11 +145,10 @@ class ConcurrencyLimit:
             except asyncio.CancelledError:
                 self._pass_on(waiter)
                 raise
-        self._active += 1
 
-    async def __aexit__(self, *_: object) -> None:
-        self._active -= 1
-        self._wake(self.current - self._active)
+    def _leave(self, flight: Flight) -> None:
+        if self._flights.pop(flight.order, None) is not None:
+            self._wake(self.current - len(self._flights))
 
     def _pass_on(self, waiter: "asyncio.Future[None]") -> None:
         """Give the turn of a cancelled waiter to the next."""
@@ -89,28 +164,139 @@ class ConcurrencyLimit:
                 waiter.set_result(None)
                 n -= 1
 
-    def answered(self) -> None:
-        """Count an answer towards growth."""
-        self._since_cut += 1
-        self._round += 1
-        if self._round >= self.current:
-            self._round = 0
-            grown = self.current * 2 if self._searching else self.current + 1
-            self.current = min(grown, self.maximum)
-            self._wake(self.current - self._active)
+    @contextmanager
+    def clock(self, flight: Flight, seconds: float) -> Iterator[asyncio.Timeout]:
+        """Yield what ends a request once the server has had so many seconds for it, or more where it is slow."""
+        flight.since, flight.allowed = time.monotonic(), seconds
+        self._watch(flight)
+        try:
+            yield flight.limit
+        finally:
+            if flight.timer is not None:
+                flight.timer.cancel()
+            flight.timer = None
 
-    def lacks_room(self) -> None:
-        """Let no more be in flight from now on than are besides a request that found no room on this machine."""
-        self.current = self.maximum = self._minimum = max(self._active - 1, 1)
+    def _watch(self, flight: Flight) -> None:
+        """End a request whose time is over; look again later where its clock has begun anew meanwhile."""
+        loop, left = asyncio.get_running_loop(), flight.since + self._allowance(flight) - time.monotonic()
+        if left > 0:
+            flight.timer = loop.call_later(left, self._watch, flight)
+        else:
+            flight.limit.reschedule(loop.time())
 
-    def rate_limited(self) -> None:
-        """Halve the number, unless replies to requests sent before the last cut are still coming in."""
-        self._searching = False
-        self._round = 0
-        self._since_cut += 1
-        if self._since_cut >= self.current:
-            self._since_cut = 0
-            self.current = max(self.current // 2, self._minimum)
+    def _allowance(self, flight: Flight) -> float:
+        return flight.allowed * self._patience
+
+    def answered(self, flight: Flight) -> None:
+        """Count an answer: towards the level, the patience that the server needs, and the end of a pause."""
+        now, pause = time.monotonic(), self._pauses[flight.model]
+        needed = 2 * (now - flight.since) / max(flight.allowed, 1e-9)
+        self._patience = max(1.0, 0.9 * self._patience, min(needed, MOST_PATIENCE))
+        self._move_on(flight, now)
+        if pause.refusals and flight.order > pause.refused:
+            pause.usual, pause.refusals, pause.until = now - pause.began, 0, 0.0
+        self._replies += 1
+        if self._replies == 0:
+            self._began = now
+        elif self._replies >= max(self.current, ROUND):
+            self._judge(self._replies / max(now - self._began, 1e-9))
+
+    def _move_on(self, flight: Flight, now: float) -> None:
+        """Begin the clocks of those sent after a request anew, and end the wait for those given up before it."""
+        for other in list(self._flights.values()):
+            if other.order > flight.order:
+                other.since = max(other.since, now)
+            elif other is not flight:
+                other.passed = True
+                if other.limit.expired():
+                    self._leave(other)
+
+    def _judge(self, rate: float) -> None:
+        """Choose the level after a round of replies; a round for which there were too few requests says nothing."""
+        if not self._waiting or self._minimum == self.maximum:
+            self._level(self.current)
+        elif self._before is None:
+            changed = self._rate is not None and not 1 / STEADY < rate / self._rate < STEADY
+            self._rest, self._next_rest = (0, FIRST_TRIAL) if changed else (self._rest - 1, self._next_rest)
+            self._rate = rate
+            self._before = self.current if self._rest <= 0 and self.current < self.maximum else None
+            self._level(self.current if self._before is None else min(2 * self.current, self.maximum))
+        else:
+            gain, step = rate / (self._rate or rate), self.current / self._before
+            if gain >= 1 + (step - 1) / 4:
+                self._rate, self._next_rest = rate, FIRST_TRIAL
+                self._before = self.current if self.current < self.maximum else None
+                self._level(min(2 * self.current, self.maximum))
+            else:  # a quarter more than the server works on keeps it at work while a reply is written down
+                level = self._before if gain < LEAST_GAIN else math.ceil(1.25 * self._before * gain)
+                self._rest = self._next_rest = min(max(2 * self._next_rest, FIRST_TRIAL), LAST_TRIAL)
+                self._before = None
+                self._level(min(level, self.current))
+
+    def _level(self, n: int) -> None:
+        """Set the number in flight; the replies to those that went out before say nothing of it."""
+        if n != self.current:
+            self._replies = -2 * n
+        else:
+            self._replies, self._began = 0, time.monotonic()
+        self.current = n
+        self._wake(self.current - len(self._flights))
+
+    def failed(self, flight: Flight, error: CallError, wait: float) -> None:
+        """Count an attempt without an answer, after which this request would wait so many seconds."""
+        now = time.monotonic()
+        if error.kind == "unsent":
+            self.current = self.maximum = self._minimum = max(len(self._flights) - 1, 1)
+        elif error.kind == "timeout" and not flight.passed:
+            self._wait_for(flight, now)
+            self._halve(flight)
+        else:
+            self._move_on(flight, now)
+            if error.kind == "rate_limited":
+                self._pause(flight, now, wait, asked=error.retry_after is not None)
+                self._halve(flight)
+
+    def _wait_for(self, flight: Flight, now: float) -> None:
+        """Hold the place of a request given up, as long again or until a later one is answered: it may be worked on."""
+        seconds = now - flight.since
+        self._patience = min(2 * self._patience, MOST_PATIENCE)
+        for other in self._flights.values():
+            if other.order > flight.order:
+                other.since = max(other.since, now + seconds)
+        flight.timer = asyncio.get_running_loop().call_later(seconds, self._leave, flight)
+
+    def _pause(self, flight: Flight, now: float, wait: float, *, asked: bool) -> None:
+        """Ask the model nothing for as long as it asks, or as its limit has lasted before, then a little longer."""
+        pause = self._pauses[flight.model]
+        if flight.order <= pause.last:
+            return  # it went out before the pause that holds already
+        if not pause.refusals:
+            pause.began = now
+        if not asked:
+            wait = min(wait, LONGEST_GUESS)
+            if pause.usual is not None:
+                again = pause.usual / 20 * 2.0 ** min(pause.refusals, 9)
+                wait = min(wait, again) if pause.refusals else 0.95 * pause.usual
+        pause.refusals += 1
+        pause.until, pause.refused, pause.last = now + wait, flight.order, max(self._flights)
+
+    def _halve(self, flight: Flight) -> None:
+        """Halve the number, unless this request went out before the last cut."""
+        if flight.order > self._cut:
+            self._cut = max(self._flights)
+            self._rate = self._before = None
+            self._rest = self._next_rest = FIRST_TRIAL
+            self._level(max(self.current // 2, self._minimum))
+
+
+MOST_PATIENCE = 8.0
+"""How many times its seconds a request is given by a server that is slow."""
+
+LONGEST_GUESS = 2.0
+"""Seconds that all wait for a limit of which it is not known how long it lasts; then one asks how it is."""
+
+LOOK_SECONDS = 0.1
+"""How often those who wait look whether an answer has ended a pause before its time."""
 
 
 class Throttle:
@@ -318,6 +504,17 @@ class Failed:
     seconds: float
 
 
+class Sender(Protocol):
+    """Sends a body, and returns the reply to it or raises a CallError."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a request may take, from when the server turns to it."""
+
+    async def send(self, content: bytes, limit: asyncio.Timeout) -> str:
+        """Return the reply, unless the limit ends before it is there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One attempt at a request.
@@ -330,17 +527,20 @@ class Attempt:
         The request as this model accepts it.
     text : str
         `body` as JSON.
+    number : int, default=1
+        Which attempt at it this is; each has longer than the one before.
     """
 
     model: str
     body: Body
     text: str
+    number: int = 1
 
     async def make(
         self,
         terms: Terms,
         announce: Callable[[float | None], Awaitable[None]],
-        send: Callable[[bytes], Awaitable[str]],
+        client: Sender,
     ) -> Reply | Failed:
         """Send the request once, as soon as `terms` have room for it.
 
@@ -349,8 +549,7 @@ class Attempt:
         terms : Terms
         announce : callable
             Awaited with the most that it may cost, in dollars, before anything is sent.
-        send : callable
-            Returns the reply to a body, or raises a CallError.
+        client : Client
 
         Raises
         ------
@@ -363,14 +562,14 @@ class Attempt:
             spent: float | None = 0.0
             beyond = 0.0
             try:
-                async with terms.concurrency:
+                async with terms.concurrency.place(self.model) as flight:
                     await terms.requests_per_minute.wait()
                     await terms.tokens_per_minute.wait(len(self.text) / 4 + (output_limit(self.body) or 0))
                     if budget.left < -NOTHING:
                         continue  # an answer has cost more than was thought since this request was let in
                     bound = spent = None if worst is None else budget.estimate(worst, self.model)
                     await announce(bound)  # whoever is cancelled from here on may be sent a bill
-                    ended = await self._exchange(terms, send)
+                    ended = await self._exchange(terms, client, flight)
                     spent, beyond = _spent(ended, bound), self._beyond(terms.prices, ended)
                     return ended
             finally:
@@ -384,18 +583,16 @@ class Attempt:
         over = {kind: max(ended.tokens.get(kind, 0) - limit, 0) for kind, limit in limits.items()}
         return prices.cost([ended.model, self.model], over) or 0.0
 
-    async def _exchange(self, terms: Terms, send: Callable[[bytes], Awaitable[str]]) -> Reply | Failed:
-        started = time.monotonic()
+    async def _exchange(self, terms: Terms, client: Sender, flight: Flight) -> Reply | Failed:
+        started, concurrency = time.monotonic(), terms.concurrency
         try:
-            reply = received_reply(await send(self.text.encode()))
+            with concurrency.clock(flight, client.timeout * 2 ** min(self.number - 1, 2)) as limit:
+                reply = received_reply(await client.send(self.text.encode(), limit))
         except CallError as error:
-            if error.kind == "rate_limited":
-                terms.concurrency.rate_limited()
-            elif error.kind == "unsent":
-                terms.concurrency.lacks_room()
+            concurrency.failed(flight, error, terms.retry.wait(self.number, error.retry_after))
             return Failed(error, time.monotonic() - started)
         seconds = time.monotonic() - started
-        terms.concurrency.answered()
+        concurrency.answered(flight)
         return replace(reply, seconds=seconds, cost=terms.prices.cost([reply.model, self.model], reply.tokens))
 
 
@@ -403,198 +600,3 @@ def _spent(ended: Reply | Failed, worst: float | None) -> float | None:
     if isinstance(ended, Failed):
         return worst if ended.error.kind in AMBIGUOUS else 0.0
     return worst if ended.cost is None else ended.cost
-
-
-_DROPPABLE = (
-    "response_format",
-    "structured_outputs",
-    "top_logprobs",
-    "logprobs",
-    "temperature",
-    "top_p",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "reasoning_effort",
-    "stop",
-)
-_RENAMED = {"max_tokens": "max_completion_tokens"}
-_WORDS_OF_REFUSAL = re.compile(
-    r"unsupported|support|unknown|unrecogni[sz]ed|unexpected|invalid|not (?:allowed|permitted|available)|extra inputs",
-    re.IGNORECASE,
-)
-_ASKED_OF = {"logprobs": ("logprobs", "top_logprobs"), "top_logprobs": ("logprobs", "top_logprobs")}
-
-
-@dataclass(frozen=True, slots=True)
-class Quirk:
-    """One field that one model refuses or ignores.
-
-    Parameters
-    ----------
-    endpoint, model : str
-    parameter : str
-        The field of the request.
-    action : {'dropped', 'ignored', 'renamed'}
-        What is done about it; an ignored field is sent all the same, and its answer not expected, unless it only
-        constrains the reply to a choice.
-    message : str, optional
-        The endpoint's own words.
-    """
-
-    endpoint: str
-    model: str
-    parameter: str
-    action: Literal["dropped", "ignored", "renamed"]
-    message: str | None = None
-
-    @property
-    def field(self) -> "_Field":
-        """The field, of this model there."""
-        return self.endpoint, self.model, self.parameter
-
-
-_Field = tuple[str, str, str]
-"""An endpoint, a model of it, and a field of requests."""
-
-
-class ModelGate:
-    """Lets requests pass to the models of a run, in a form that each model accepts.
-
-    The first request to a model is its canary request: it goes alone, and so does the next one where that was
-    refused. What the model cannot do, and that it is not there at all, is then learned once and not by all workers.
-
-    Parameters
-    ----------
-    known : iterable of Quirk
-        Those an earlier run has written down.
-
-    Attributes
-    ----------
-    closed : bool
-        Whether nothing more is to be asked; who waits at the gate is let through, to find that out.
-
-    Examples
-    --------
-    >>> from deep.llm import ModelGate, Quirk
-    >>> gate = ModelGate([Quirk("e", "o1", "temperature", "dropped"), Quirk("e", "o1", "max_tokens", "renamed")])
-    >>> gate.apply("e", {"model": "o1", "temperature": 0, "max_tokens": 9})
-    {'model': 'o1', 'max_completion_tokens': 9}
-    """
-
-    def __init__(self, known: Iterable[Quirk] = ()) -> None:
-        self._known = {quirk.field: quirk for quirk in known}
-        self._taken: set[_Field] = set()
-        self._named: set[_Field] = set()
-        self._helped: Counter[_Field] = Counter()
-        self._canaries: dict[str, asyncio.Event] = {}
-        self._open: set[str] = set()
-        self.closed = False
-
-    @asynccontextmanager
-    async def turn(self, model: str) -> AsyncIterator[None]:
-        """Wait until `model` is open, or until it is this caller's turn to send the canary request."""
-        while self._is_shut(model) and model in self._canaries:
-            await self._canaries[model].wait()
-        if not self._is_shut(model):
-            yield
-            return
-        self._canaries[model] = ended = asyncio.Event()
-        try:
-            yield
-        finally:
-            del self._canaries[model]
-            ended.set()
-
-    def _is_shut(self, model: str) -> bool:
-        return model not in self._open and not self.closed
-
-    def open(self, model: str) -> None:
-        """Let everybody pass to `model`."""
-        self._open.add(model)
-        if model in self._canaries:
-            self._canaries[model].set()
-
-    def apply(self, endpoint: str, body: Body, choice: Choice | None = None, tried: Iterable[Quirk] = ()) -> Body:
-        """Return the body that this model accepts, if `tried` are quirks of it; `body` itself where it accepts that."""
-        optional = () if choice is None else choice.fields
-        actions = {
-            parameter: "dropped" if quirk.action == "ignored" else quirk.action
-            for (where, model, parameter), quirk in (self._known | {quirk.field: quirk for quirk in tried}).items()
-            if where == endpoint and model == body["model"] and parameter in body
-            if quirk.action != "ignored" or parameter in optional
-        }
-        if not actions:
-            return body
-        kept = {name: value for name, value in body.items() if actions.get(name) != "dropped"}
-        return {(_RENAMED[name] if name in actions else name): value for name, value in kept.items()}
-
-    def explain(self, endpoint: str, body: Body, error: CallError, parameter: str | None = None) -> list[Quirk]:
-        """Return the quirks that may explain why `body` was refused; none where it was for another reason.
-
-        Without a `parameter` that is taken to be the cause, it is the one that the endpoint names.
-        """
-        named = parameter or _parameter(body, error)
-        blamed = named or _named_in_words(body, error) or ""
-        found = [
-            Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
-            for name in _ASKED_OF.get(blamed, (blamed,))
-            if name in body
-        ]
-        self._named.update(quirk.field for quirk in found if named)
-        return found
-
-    def learn(self, endpoint: str, body: Body, error: CallError) -> list[Quirk]:
-        """Write down why `body` was refused in a batch, where nothing can be tried at once; return what is new.
-
-        A field that `param` names is believed; one in the words only where no request with it was answered.
-        """
-        found = self.explain(endpoint, body, error)
-        return self._add(quirk for quirk in found if quirk.field in self._named or quirk.field not in self._taken)
-
-    def take(self, endpoint: str, body: Body, tried: Sequence[Quirk] = ()) -> list[Quirk]:
-        """Note the fields of a request that was answered; return new quirks out of those that were `tried` for it.
-
-        Words alone may be about the one request: they are believed once two requests were answered without the field,
-        and none with it.
-        """
-        model = str(body["model"])
-        self._taken.update((endpoint, model, name) for name in body)
-        self._helped.update(quirk.field for quirk in tried)
-        return self._add(
-            quirk
-            for quirk in tried
-            if quirk.field not in self._taken and (quirk.field in self._named or self._helped[quirk.field] > 1)
-        )
-
-    def quirks(self, endpoint: str) -> list[Quirk]:
-        """Return the quirks of the models of an endpoint, in the order in which they were learned."""
-        return [quirk for quirk in self._known.values() if quirk.endpoint == endpoint]
-
-    def ignored(self, endpoint: str, model: str, parameter: str) -> list[Quirk]:
-        """Write down that the model took `parameter` and did nothing about it; none where that is known."""
-        return self._add([Quirk(endpoint, model, parameter, "ignored", "accepted, but the reply shows no effect")])
-
-    def _add(self, quirks: Iterable[Quirk]) -> list[Quirk]:
-        new = [quirk for quirk in quirks if quirk.field not in self._known]
-        self._known.update({quirk.field: quirk for quirk in new})
-        return new
-
-
-def _candidates(body: Body, error: CallError) -> list[str]:
-    """Return the fields that a refusal may be about, and we can do without."""
-    is_refusal = error.status in (400, 403, 422) and error.kind == "rejected"
-    return [name for name in (*_DROPPABLE, *_RENAMED) if name in body and is_refusal]
-
-
-def _parameter(body: Body, error: CallError) -> str | None:
-    """Return the field that the endpoint itself gives as the one a refusal is about."""
-    named = (error.parameter or "").split(".")[0]
-    return named if named in _candidates(body, error) else None
-
-
-def _named_in_words(body: Body, error: CallError) -> str | None:
-    """Return the field that the endpoint's own words name, not those that it quotes from the request."""
-    said = own_words(error.message, json_text(body))
-    names = _candidates(body, error) if _WORDS_OF_REFUSAL.search(said) else ()
-    return next((name for name in names if re.search(rf"\b{name}\b", said)), None)

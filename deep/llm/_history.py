@@ -15,9 +15,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from deep.llm import schema
 from deep.llm._database import connect, describe_ledger, engine_for, in_parts, one_line
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, RequestState
-from deep.llm._gate import Quirk
 from deep.llm._lease import known_requests
 from deep.llm._messages import Reply, read_reply
+from deep.llm._providers import Quirk
 from deep.llm.schema import RequestRow
 from deep.records import FAILURE_REASONS
 

@@ -16,10 +16,10 @@ from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run
 from deep.exceptions import DeepError
 from deep.llm import _database, _lease, schema
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, LedgerFullError, LedgerMovedError, RequestState
-from deep.llm._gate import Quirk
 from deep.llm._history import read_quirks
 from deep.llm._lease import Job, Lease, Leases
 from deep.llm._messages import Reply, Request, json_text, storable
+from deep.llm._providers import Quirk
 from deep.llm.schema import AttemptRow, QuirkRow, RequestRow, Write, missing_rows, write_all
 from deep.records import Judgment
 

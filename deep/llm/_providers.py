@@ -1,20 +1,25 @@
-"""Endpoints by the name of their provider: key, URL, and what each lacks; and secrets cut out of texts."""
+"""Endpoints by the name of their provider: key, URL, and what each lacks or refuses; secrets cut out of texts."""
 
+import asyncio
 import hashlib
 import html.entities
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from deep._util.files import parse_toml, read_bytes
 from deep.exceptions import InputError
-from deep.llm._gate import Quirk
+from deep.judges import Choice
+from deep.llm._errors import CallError, own_words
+from deep.llm._messages import Body, json_text
 
 OWN = "DEEP_PROVIDERS"
 """The environment variable that names a file of further rows."""
@@ -66,7 +71,7 @@ class Provider:
         """Its name in the ledger."""
         return public_url(self.address)
 
-    def quirks(self, models: Iterable[str]) -> Iterator[Quirk]:
+    def quirks(self, models: Iterable[str]) -> "Iterator[Quirk]":
         """Yield the fields of a request that are not sent to it."""
         for model in models:
             for field in (field for lack in self.lacks for field in _DROPPED[lack]):
@@ -197,3 +202,198 @@ def public_url(url: str) -> str:
     secret = set(secret_segments(url))
     parts = (f"[{hashlib.sha256(p.encode()).hexdigest()[:8]}]" if p in secret else p for p in path.split("/"))
     return f"{start}{slashes}{'/'.join(parts)}"
+
+
+_DROPPABLE = (
+    "response_format",
+    "structured_outputs",
+    "top_logprobs",
+    "logprobs",
+    "temperature",
+    "top_p",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "reasoning_effort",
+    "stop",
+)
+_RENAMED = {"max_tokens": "max_completion_tokens"}
+_WORDS_OF_REFUSAL = re.compile(
+    r"unsupported|support|unknown|unrecogni[sz]ed|unexpected|invalid|not (?:allowed|permitted|available)|extra inputs",
+    re.IGNORECASE,
+)
+_ASKED_OF = {"logprobs": ("logprobs", "top_logprobs"), "top_logprobs": ("logprobs", "top_logprobs")}
+
+
+@dataclass(frozen=True, slots=True)
+class Quirk:
+    """One field that one model refuses or ignores.
+
+    Parameters
+    ----------
+    endpoint, model : str
+    parameter : str
+        The field of the request.
+    action : {'dropped', 'ignored', 'renamed'}
+        What is done about it; an ignored field is sent all the same, and its answer not expected, unless it only
+        constrains the reply to a choice.
+    message : str, optional
+        The endpoint's own words.
+    """
+
+    endpoint: str
+    model: str
+    parameter: str
+    action: Literal["dropped", "ignored", "renamed"]
+    message: str | None = None
+
+    @property
+    def field(self) -> "_Field":
+        """The field, of this model there."""
+        return self.endpoint, self.model, self.parameter
+
+
+_Field = tuple[str, str, str]
+"""An endpoint, a model of it, and a field of requests."""
+
+
+class ModelGate:
+    """Lets requests pass to the models of a run, in a form that each model accepts.
+
+    The first request to a model is its canary request: it goes alone, and so does the next one where that was
+    refused. What the model cannot do, and that it is not there at all, is then learned once and not by all workers.
+
+    Parameters
+    ----------
+    known : iterable of Quirk
+        Those an earlier run has written down.
+
+    Attributes
+    ----------
+    closed : bool
+        Whether nothing more is to be asked; who waits at the gate is let through, to find that out.
+
+    Examples
+    --------
+    >>> from deep.llm import ModelGate, Quirk
+    >>> gate = ModelGate([Quirk("e", "o1", "temperature", "dropped"), Quirk("e", "o1", "max_tokens", "renamed")])
+    >>> gate.apply("e", {"model": "o1", "temperature": 0, "max_tokens": 9})
+    {'model': 'o1', 'max_completion_tokens': 9}
+    """
+
+    def __init__(self, known: Iterable[Quirk] = ()) -> None:
+        self._known = {quirk.field: quirk for quirk in known}
+        self._taken: set[_Field] = set()
+        self._named: set[_Field] = set()
+        self._helped: Counter[_Field] = Counter()
+        self._canaries: dict[str, asyncio.Event] = {}
+        self._open: set[str] = set()
+        self.closed = False
+
+    @asynccontextmanager
+    async def turn(self, model: str) -> AsyncIterator[None]:
+        """Wait until `model` is open, or until it is this caller's turn to send the canary request."""
+        while self._is_shut(model) and model in self._canaries:
+            await self._canaries[model].wait()
+        if not self._is_shut(model):
+            yield
+            return
+        self._canaries[model] = ended = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._canaries[model]
+            ended.set()
+
+    def _is_shut(self, model: str) -> bool:
+        return model not in self._open and not self.closed
+
+    def open(self, model: str) -> None:
+        """Let everybody pass to `model`."""
+        self._open.add(model)
+        if model in self._canaries:
+            self._canaries[model].set()
+
+    def apply(self, endpoint: str, body: Body, choice: Choice | None = None, tried: Iterable[Quirk] = ()) -> Body:
+        """Return the body that this model accepts, if `tried` are quirks of it; `body` itself where it accepts that."""
+        optional = () if choice is None else choice.fields
+        actions = {
+            parameter: "dropped" if quirk.action == "ignored" else quirk.action
+            for (where, model, parameter), quirk in (self._known | {quirk.field: quirk for quirk in tried}).items()
+            if where == endpoint and model == body["model"] and parameter in body
+            if quirk.action != "ignored" or parameter in optional
+        }
+        if not actions:
+            return body
+        kept = {name: value for name, value in body.items() if actions.get(name) != "dropped"}
+        return {(_RENAMED[name] if name in actions else name): value for name, value in kept.items()}
+
+    def explain(self, endpoint: str, body: Body, error: CallError, parameter: str | None = None) -> list[Quirk]:
+        """Return the quirks that may explain why `body` was refused; none where it was for another reason.
+
+        Without a `parameter` that is taken to be the cause, it is the one that the endpoint names.
+        """
+        named = parameter or _parameter(body, error)
+        blamed = named or _named_in_words(body, error) or ""
+        found = [
+            Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
+            for name in _ASKED_OF.get(blamed, (blamed,))
+            if name in body
+        ]
+        self._named.update(quirk.field for quirk in found if named)
+        return found
+
+    def learn(self, endpoint: str, body: Body, error: CallError) -> list[Quirk]:
+        """Write down why `body` was refused in a batch, where nothing can be tried at once; return what is new.
+
+        A field that `param` names is believed; one in the words only where no request with it was answered.
+        """
+        found = self.explain(endpoint, body, error)
+        return self._add(quirk for quirk in found if quirk.field in self._named or quirk.field not in self._taken)
+
+    def take(self, endpoint: str, body: Body, tried: Sequence[Quirk] = ()) -> list[Quirk]:
+        """Note the fields of a request that was answered; return new quirks out of those that were `tried` for it.
+
+        Words alone may be about the one request: they are believed once two requests were answered without the field,
+        and none with it.
+        """
+        model = str(body["model"])
+        self._taken.update((endpoint, model, name) for name in body)
+        self._helped.update(quirk.field for quirk in tried)
+        return self._add(
+            quirk
+            for quirk in tried
+            if quirk.field not in self._taken and (quirk.field in self._named or self._helped[quirk.field] > 1)
+        )
+
+    def quirks(self, endpoint: str) -> list[Quirk]:
+        """Return the quirks of the models of an endpoint, in the order in which they were learned."""
+        return [quirk for quirk in self._known.values() if quirk.endpoint == endpoint]
+
+    def ignored(self, endpoint: str, model: str, parameter: str) -> list[Quirk]:
+        """Write down that the model took `parameter` and did nothing about it; none where that is known."""
+        return self._add([Quirk(endpoint, model, parameter, "ignored", "accepted, but the reply shows no effect")])
+
+    def _add(self, quirks: Iterable[Quirk]) -> list[Quirk]:
+        new = [quirk for quirk in quirks if quirk.field not in self._known]
+        self._known.update({quirk.field: quirk for quirk in new})
+        return new
+
+
+def _candidates(body: Body, error: CallError) -> list[str]:
+    """Return the fields that a refusal may be about, and we can do without."""
+    is_refusal = error.status in (400, 403, 422) and error.kind == "rejected"
+    return [name for name in (*_DROPPABLE, *_RENAMED) if name in body and is_refusal]
+
+
+def _parameter(body: Body, error: CallError) -> str | None:
+    """Return the field that the endpoint itself gives as the one a refusal is about."""
+    named = (error.parameter or "").split(".")[0]
+    return named if named in _candidates(body, error) else None
+
+
+def _named_in_words(body: Body, error: CallError) -> str | None:
+    """Return the field that the endpoint's own words name, not those that it quotes from the request."""
+    said = own_words(error.message, json_text(body))
+    names = _candidates(body, error) if _WORDS_OF_REFUSAL.search(said) else ()
+    return next((name for name in names if re.search(rf"\b{name}\b", said)), None)

@@ -10,10 +10,11 @@ from typing import Literal
 
 from deep.llm._client import Client
 from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
-from deep.llm._gate import CONSTRAINTS, Attempt, CircuitBreaker, Failed, ModelGate, Quirk, Terms
+from deep.llm._gate import CONSTRAINTS, Attempt, CircuitBreaker, Failed, Terms
 from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger, Written
 from deep.llm._messages import Body, Reply, Request, json_text
+from deep.llm._providers import ModelGate, Quirk
 from deep.llm._spending import BudgetReachedError, Tally
 from deep.records import ABSTAIN, Judgment
 
@@ -199,8 +200,8 @@ class Caller(Session):
 
         try:
             if request.call is None:
-                send = self.client.to(request.endpoint).send
-                ended = await Attempt(request.model, body, text).make(self.terms, announce, send)
+                attempt = Attempt(request.model, body, text, number)
+                ended = await attempt.make(self.terms, announce, self.client.to(request.endpoint))
             else:
                 ended = await request.call(self.terms, announce)
             if isinstance(ended, Reply):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -27,12 +28,13 @@ class Endpoint:
     def __init__(self, reply=ANSWER):
         self.reply = reply
         self.noted = []
+        self.timeout = 300.0
 
     async def announce(self, worst):
         """Note the worst case."""
         self.noted.append(("announced", worst))
 
-    async def send(self, content):
+    async def send(self, content, limit):
         """Note the body and reply."""
         self.noted.append(("sent", content.decode()))
         if isinstance(self.reply, Exception):
@@ -42,7 +44,7 @@ class Endpoint:
 
 def make(endpoint, terms):
     """Make one attempt."""
-    return asyncio.run(Attempt("m", BODY, TEXT).make(terms, endpoint.announce, endpoint.send))
+    return asyncio.run(Attempt("m", BODY, TEXT).make(terms, endpoint.announce, endpoint))
 
 
 def test_an_attempt_is_announced_before_it_is_sent():
@@ -106,35 +108,30 @@ def test_a_cancelled_attempt_is_paid_for_only_where_it_was_sent(held_at):
     """One that waits for its turn costs nothing; one in flight may cost its worst."""
     terms = Terms(PRICES, ConcurrencyLimit(1, 1, 1), budget=Budget(1.0))
 
-    async def hang(_):
-        await asyncio.sleep(60)
-
-    async def nothing(_):
-        return None
+    class Silent(Endpoint):
+        async def send(self, content, limit):
+            await asyncio.sleep(60)
 
     async def scenario():
-        if held_at == "limit":
-            await terms.concurrency.__aenter__()
-        task = asyncio.create_task(Attempt("m", BODY, TEXT).make(terms, nothing, hang))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        await asyncio.wait([task])
+        async with AsyncExitStack() as stack:
+            if held_at == "limit":
+                await stack.enter_async_context(terms.concurrency.place("m"))
+            endpoint = Silent()
+            task = asyncio.create_task(Attempt("m", BODY, TEXT).make(terms, endpoint.announce, endpoint))
+            await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.wait([task])
 
     asyncio.run(scenario())
     assert terms.budget.left == pytest.approx(1.0 - WORST * (held_at == "network"))
 
 
-def test_answers_raise_the_concurrency_and_rate_limits_halve_it():
+@pytest.mark.parametrize(("kind", "level"), [("server_error", 8), ("rate_limited", 4), ("timeout", 4)])
+def test_a_rate_limit_and_a_time_out_halve_the_concurrency(kind, level):
     """Other failures leave it alone."""
-    limit = ConcurrencyLimit(2, 1, 100)
-    terms = Terms(PRICES, limit)
-    for _ in range(2):
-        make(Endpoint(), terms)
-    assert limit.current == 4
-    make(Endpoint(CallError("server_error", "x")), terms)
-    assert limit.current == 4
-    make(Endpoint(CallError("rate_limited", "x")), terms)
-    assert limit.current == 2
+    terms = Terms(PRICES, ConcurrencyLimit(8, 1, 100))
+    make(Endpoint(CallError(kind, "x")), terms)
+    assert terms.concurrency.current == level
 
 
 def test_both_throttles_are_waited_for():

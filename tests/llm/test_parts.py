@@ -32,39 +32,6 @@ from tests.llm.calls import question
 OPENAI = "https://api.openai.com/v1"
 
 
-def test_the_limit_doubles_until_the_first_429_and_then_adds_one():
-    """Search is quick, growth after the first cut is slow."""
-    limit = ConcurrencyLimit(20, 4, 100)
-    for _ in range(20 + 40 + 80):
-        limit.answered()
-    assert limit.current == 100
-    limit.rate_limited()
-    assert limit.current == 50
-    for _ in range(50):
-        limit.answered()
-    assert limit.current == 51
-
-
-def test_a_burst_of_429_halves_once_a_round():
-    """All requests in flight may be refused for the same cause; that is one reason to halve, not twenty."""
-    limit = ConcurrencyLimit(20, 4, 100)
-    for _ in range(8):
-        limit.rate_limited()
-    assert limit.current == 10
-    for _ in range(200):
-        limit.rate_limited()
-    assert limit.current == 4
-
-
-def test_a_fixed_limit_stays():
-    """A number given by the user is not changed."""
-    limit = ConcurrencyLimit.parse("7")
-    for _ in range(50):
-        limit.answered()
-        limit.rate_limited()
-    assert limit.current == 7
-
-
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "", "10001", "²"])
 def test_a_limit_is_auto_or_a_number(text):
     """Anything else is refused with its name."""
@@ -80,7 +47,7 @@ def test_a_cancelled_waiter_passes_its_turn_on():
         order = []
 
         async def work(name):
-            async with limit:
+            async with limit.place("m"):
                 order.append(name)
                 await asyncio.sleep(0.01)
 
@@ -88,7 +55,7 @@ def test_a_cancelled_waiter_passes_its_turn_on():
         await asyncio.sleep(0.005)
         second.cancel()
         await asyncio.gather(first, second, third, return_exceptions=True)
-        async with limit:
+        async with limit.place("m"):
             order.append("d")
         return order
 
@@ -103,13 +70,14 @@ def test_a_turn_given_and_cancelled_at_once_is_passed_on():
         done = []
 
         async def work(name):
-            async with limit:
+            async with limit.place("m"):
                 done.append(name)
 
-        await limit.__aenter__()
+        held = limit.place("m")
+        await held.__aenter__()
         waiting = [asyncio.create_task(work(name)) for name in "ab"]
         await asyncio.sleep(0)
-        await limit.__aexit__()
+        await held.__aexit__(None, None, None)
         waiting[0].cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
         return done
