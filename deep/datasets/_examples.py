@@ -14,7 +14,7 @@ from deep._util.columns import VOTE_WORDS, more_rows
 from deep._util.files import check_regular
 from deep._util.names import check_name, is_storable, meant_column, plain_form
 from deep._util.plain_cells import read_row
-from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows, rows_of_text
+from deep.datasets._rows import ENDINGS, PROBED, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows, rows_of_text
 from deep.exceptions import InputError, warn
 from deep.records import Example
 
@@ -28,10 +28,6 @@ ITEM_ID = "item_id"
 """The name of an example's id in tables of votes; examples may have it too."""
 
 _LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "nan": None, "none": None, "null": None} | VOTE_WORDS
-
-
-PROBED = 100
-"""Rows in which a column is looked for that one of them lacks."""
 
 
 class Examples(ABC):
@@ -287,8 +283,8 @@ class ExampleFile(_Rows):
     Parameters
     ----------
     path : str or Path
-        ``.csv`` (UTF-8, with a header), ``.jsonl`` or ``.ndjson``, each also with ``.gz``, or ``.parquet``, with the
-        columns `source` and `claim`, and as wanted `example_id` or `item_id` (default: the row's number, from 1),
+        ``.csv`` (UTF-8, with a header), ``.jsonl``, ``.ndjson`` or ``.json`` (an object a line, or an array of them),
+        each also with ``.gz``, or ``.parquet``, with the columns `source` and `claim`, and as wanted `example_id` or `item_id` (default: the row's number, from 1),
         `label` (1, 0, true, false, yes, no or empty), `dataset`, `document_id` and `question`, which the claim answers.
     columns : mapping of str to str, optional
         Field to column, where a column has another name.
@@ -358,7 +354,7 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
     ----------
     content : bytes
     name : str
-        The file's name, which says how to read it: ``.csv``, ``.jsonl`` or ``.ndjson``.
+        The file's name, which says how to read it: ``.csv``, ``.json``, ``.jsonl`` or ``.ndjson``.
     columns : mapping of str to str, optional
         Field to column, where a column has another name.
 

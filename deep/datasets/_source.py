@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -17,9 +17,22 @@ from deep._util.checks import check_kind, shown
 from deep._util.columns import Column, long_names, score_cells
 from deep._util.files import GzipReader, check_regular
 from deep._util.frames import Frame, frame_table, read_frame, wide_table
-from deep._util.names import check_name
+from deep._util.names import check_name, is_storable
 from deep._util.plain_cells import read_table
-from deep.datasets._rows import EXCEL_SEPARATOR, ParquetTable, csv_records, open_parquet, separator_of
+from deep.datasets._rows import (
+    ENDINGS,
+    EXCEL_SEPARATOR,
+    MOST_EXPANDED,
+    MOST_TIMES,
+    PROBED,
+    Located,
+    ParquetTable,
+    csv_records,
+    ending_of,
+    open_parquet,
+    read_rows,
+    separator_of,
+)
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +48,12 @@ MOST_GZIPPED = 3 << 23
 """Bytes that a CSV file compressed by gzip may hold: rows of a few characters take 30 times that in memory."""
 
 LINE_END = re.compile(rb"\r\n|\r|\n")
+
+CELLS_AT_ONCE = 1 << 22
+"""Cells, and characters of them, that are in memory as Python's texts at once."""
+
+BYTES_OF_A_CELL = 8
+"""What a cell, empty or not, takes in memory: that of a score."""
 
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns that pandas adds to a Parquet file for an index without a name."""
@@ -54,7 +73,9 @@ def open_source(path: "str | Path | Frame") -> "Source":
         return CsvSource(path)
     if suffix.endswith(".parquet"):
         return ParquetSource(path)
-    raise InputError(f"`paths` must end in .csv, .csv.gz or .parquet. Got {path}.")
+    if ending_of(path) is not None:
+        return JsonSource(path)
+    raise InputError(f"`paths` must end in one of {', '.join(ENDINGS)}. Got {path}.")
 
 
 DATASET: ContextVar[str | None] = ContextVar("DATASET", default=None)
@@ -308,6 +329,76 @@ class ParquetSource(Source):
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self.unreadable(error) from None
+
+
+class JsonSource(Source):
+    """A file of JSON objects, one a line or all in one array, whose cells are read as those of a CSV file are.
+
+    Its columns are those of the first rows; a row may leave out what is empty.
+    """
+
+    kind = "JSON"
+
+    def _header(self) -> tuple[str, ...]:
+        if not self.path.stat().st_size:
+            raise self.empty()
+        columns = dict.fromkeys(name for _, row in islice(self._rows(), PROBED) for name in row)
+        if not columns:
+            raise self.without_rows()
+        return tuple(columns)
+
+    def _rows(self) -> Iterator[Located]:
+        return read_rows(self.path, (), param="paths")
+
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
+        import pyarrow as pa
+
+        held: list[pa.Table] = []
+        columns: dict[str, list[str]] = {name: [] for name in names}
+        n = taken = 0
+        most = max(MOST_EXPANDED, MOST_TIMES * self.path.stat().st_size) // BYTES_OF_A_CELL
+        for row in chain(self._checked_rows(), [None]):
+            if row is None or taken >= CELLS_AT_ONCE or len(columns[names[0]]) == size:
+                held.append(pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()}))
+                columns, taken = {name: [] for name in names}, 0
+                if size is not None:
+                    yield held.pop()
+            if row is not None:
+                for name in names:
+                    columns[name].append(row.get(name, ""))
+                    taken += 1 + len(columns[name][-1])
+                n += 1
+                if n * len(names) > most:
+                    raise InputError(
+                        f"`paths` must name JSON files of at most {most:,} cells, the empty ones counted in. Got more "
+                        f"in {self.path}: its first {n:,} rows. Write it as Parquet."
+                    )
+        if held:
+            yield pa.concat_tables(held)
+
+    def _checked_rows(self) -> Iterator[dict[str, str]]:
+        """Yield the rows with their cells as text."""
+        for number, (line, row) in enumerate(self._rows(), start=1):
+            cells: dict[str, str] = {}
+            for name, cell in row.items():
+                place = f"{self.path}, column {shown(name)}, row {number} (line {line})"
+                if name not in self.columns:
+                    raise InputError(
+                        f"`paths` must have its columns in the first {PROBED} rows. Got another one at {place}. Write "
+                        "it in the first row, with null where it is empty."
+                    )
+                if not isinstance(cell, str | int | float | None) or (isinstance(cell, str) and not is_storable(cell)):
+                    raise InputError(
+                        f"`paths` must have text, numbers, true, false or null in its cells. Got {shown(cell)} at "
+                        f"{place}."
+                    )
+                is_whole = isinstance(cell, float) and cell.is_integer()
+                cells[name] = "" if cell is None else str(int(cell) if is_whole else cell)
+            yield cells
+
+    def _row(self, row: int) -> str:
+        line, _ = next(islice(self._rows(), row, None))
+        return f"row {row + 1} (line {line})"
 
 
 class FrameSource(Source):

@@ -97,7 +97,8 @@ def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None
     Parameters
     ----------
     paths : path or sequence of paths
-        CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 24 MiB) or Parquet, by suffix. Columns
+        CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 24 MiB), Parquet, or JSON (an object a line,
+        or an array of them; ``.json``, ``.jsonl``, ``.ndjson``, each also with ``.gz``), by suffix. Columns
         ``dataset`` and ``item_id`` are required; ``label``, ``document_id`` and ``family`` are optional; every other
         column is a voter. Or a long table, a row an item and judge: ``item_id`` (``item``), ``judge`` (``voter``),
         ``vote``. Ids are text, kept to the letter. Votes and labels are 1, 0 or empty, also written 1.0 and 0.0,

@@ -256,7 +256,8 @@ def test_paths_that_are_no_tables(tmp_path):
     assert (
         fault(read_votes, tmp_path / "folder.csv") == f"`paths` must be a file. Got the folder '{tmp_path}/folder.csv'."
     )
-    assert fault(read_votes, other) == f"`paths` must end in .csv, .csv.gz or .parquet. Got {other}."
+    endings = ".csv, .csv.gz, .json, .json.gz, .jsonl, .jsonl.gz, .ndjson, .ndjson.gz, .parquet"
+    assert fault(read_votes, other) == f"`paths` must end in one of {endings}. Got {other}."
     assert fault(read_votes, []) == "`paths` must name at least one file. Got none."
 
 
@@ -387,3 +388,53 @@ def test_a_dataset_whose_name_is_not_printable(tmp_path, column):
         f"`{column}` must be printable text on one line. Got the line separator U+2028 in 'a\\u2028b' at {path}, "
         f"column '{column}', row 2 (line 3). Rename it."
     )
+
+
+ROW = '{"dataset": "n", "item_id": "1", "a": 1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "`paths` must name files that are not empty. Got {path}."),
+        ("[]", "`paths` must name files with at least one row. Got none in {path}."),
+        (
+            f"[{ROW},\n{ROW.replace('1}', '[2]}')}]",
+            "`paths` must have text, numbers, true, false or null in its cells. Got [2] at {path}, column 'a', "
+            "row 2 (line 2).",
+        ),
+        (
+            ROW.replace('"1"', '"\\ud800"'),
+            "`paths` must have text, numbers, true, false or null in its cells. Got '\\ud800' at {path}, column "
+            "'item_id', row 1 (line 1).",
+        ),
+        (
+            f"{ROW}\n" * 100 + ROW.replace('"a"', '"b"'),
+            "`paths` must have its columns in the first 100 rows. Got another one at {path}, column 'b', row 101 "
+            "(line 101). Write it in the first row, with null where it is empty.",
+        ),
+        (
+            f"{ROW}\n\n{ROW}",
+            "`item_id` must be unique within a dataset. Got '1' of dataset 'n' at {path}, column 'item_id', row 2 "
+            "(line 3), and before at row 1.",
+        ),
+        (
+            f"{ROW}\n1",
+            "`paths` must hold a JSON object a line. Got line 2 of '{path}': a int. Write one object, complete, on "
+            "each line, or one array of objects.",
+        ),
+    ],
+)
+def test_rows_of_json_that_are_no_table(tmp_path, text, said):
+    """The fault has its file, column, row and line, as one of CSV has."""
+    path = write_text(tmp_path / "v.json", text)
+    assert fault(read_votes, path) == said.format(path=path)
+
+
+def test_rows_of_json_that_leave_out_nearly_all(tmp_path, monkeypatch):
+    """A few bytes a row stand for the cells of all columns, which are counted before they are in memory."""
+    monkeypatch.setattr("deep.datasets._source.MOST_EXPANDED", 1 << 20)
+    first = ", ".join(f'"c{k}": 1' for k in range(9_000))
+    rows = "".join(f'{{"dataset": "n", "item_id": "{row}"}}\n' for row in range(300))
+    path = write_text(tmp_path / "v.jsonl", f'{{"dataset": "n", "item_id": "x", {first}}}\n{rows}')
+    assert fault(read_votes, path).startswith("`paths` must name JSON files of at most ")
