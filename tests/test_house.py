@@ -232,7 +232,7 @@ CEILINGS = {
     "calibration": 880,
     "commands": 780,
     "console": 1_190,
-    "datasets": 2_930,
+    "datasets": 2_980,
     "ensembles": 830,
     "evaluate": 2_340,
     "experiments/loo": 2_020,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_900, 13_980, 270
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_950, 13_980, 267
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -177,13 +177,26 @@ def open_parquet(path: Path, param: str) -> Iterator[ParquetTable]:
     Raises
     ------
     InputError
-        It is no regular file, or takes too much memory; also as columns are read.
-    pyarrow.ArrowException, OSError, ValueError
-        It is no Parquet file, or a damaged one; also as columns are read.
+        It is no regular or no Parquet file, a damaged one, or takes too much memory; also as columns are read.
     """
+    import pyarrow as pa
     from pyarrow import parquet
 
-    check_regular(path, param)
+    try:
+        check_regular(path, param)
+        _check_footer(path, param)
+        with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False, **LIMITS) as file:
+            yield ParquetTable(path, param, file)
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        raise InputError(
+            f"`{param}` must name readable Parquet files. Got {path}: {reason}. Write the file again."
+        ) from None
+
+
+def _check_footer(path: Path, param: str) -> None:
     with path.open("rb") as raw:
         size = raw.seek(0, 2)
         raw.seek(max(size - 8, 0))
@@ -193,8 +206,6 @@ def open_parquet(path: Path, param: str) -> Iterator[ParquetTable]:
             f"`{param}` must name Parquet files whose columns are described in at most {LARGEST_FOOTER:,} bytes. Got "
             f"{footer:,} in {str(path)!r}. Split its columns, or write larger groups of rows."
         )
-    with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False, **LIMITS) as file:
-        yield ParquetTable(path, param, file)
 
 
 def _longest_text(file: "parquet.ParquetFile", group: int, leaf: _Leaf, chunk: "parquet.ColumnChunkMetaData") -> int:
@@ -285,7 +296,16 @@ PROBED = 100
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """Lone surrogates: `surrogateescape` decodes bytes that are not UTF-8 to them."""
 
-JSON, BLANKS = json.JSONDecoder(), re.compile(r"[ \t\r\n]*")
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, none of whose keys comes twice: the last one would pass for the cell."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"the key {shown(Counter(key for key, _ in pairs).most_common(1)[0][0])} twice")
+    return found
+
+
+JSON, BLANKS = json.JSONDecoder(object_pairs_hook=_unique), re.compile(r"[ \t\r\n]*")
 
 MOST_VALUES, TEXT_AT_ONCE = 1 << 21, 1 << 16
 """Values that an object may have; characters that are read ahead to find the end of one."""
@@ -313,7 +333,7 @@ class _File:
     path: Path
     param: str
     pad: bool
-    content: bytes | None = None
+    content: bytes | bytearray | None = None
 
     def __str__(self) -> str:
         return repr(str(self.path))
@@ -334,10 +354,12 @@ def read_rows(
     *,
     param: str = "examples",
     pad: bool = False,
+    content: bytes | bytearray | None = None,
 ) -> Iterator[Located]:
     """Yield the rows of a file, read as its ending or the given one says.
 
-    In a Parquet file only the given columns have values. With `pad`, the cells that a row of CSV lacks are empty.
+    In a Parquet file only the given columns have values. With `pad`, the cells that a row of CSV lacks are empty. Where
+    there is `content`, it is read in place of the file, whose name then ends in one of `TEXT_ENDINGS`.
 
     Raises
     ------
@@ -348,9 +370,10 @@ def read_rows(
     kind = ending or ending_of(path)
     if kind is None:
         raise InputError(f"`{param}` must be a CSV, JSON, JSONL or Parquet file. Got {str(path)!r}.")
-    file = _File(path, param, pad)
+    file = _File(path, param, pad, content)
     try:
-        check_regular(path, param)
+        if content is None:
+            check_regular(path, param)
         yield from _READERS[kind](file, columns)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         reason = str(error).rstrip(".")
@@ -360,17 +383,6 @@ def read_rows(
     except OSError as error:
         reason = error.strerror or str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"`{param}` must be readable. Got {file}: {reason}. Check its name and rights.") from None
-
-
-def rows_of_text(content: bytes, name: str) -> Iterator[Located]:
-    """Yield the rows of a text that stands for a file of some name, which ends in one of `TEXT_ENDINGS`.
-
-    Raises
-    ------
-    InputError
-        As :func:`read_rows`.
-    """
-    return _READERS[ending_of(Path(name)) or ""](_File(Path(name), "examples", pad=False, content=content), ())
 
 
 def _lines(text: TextIO, file: _File) -> Iterator[str]:
@@ -511,21 +523,13 @@ def _no_object(number: int, file: _File, reason: str) -> InputError:
 
 
 def _read_parquet(file: _File, columns: Collection[str]) -> Iterator[Located]:
-    import pyarrow as pa
-
-    try:
-        with open_parquet(file.path, file.param) as table:
-            names = table.names
-            present = [name for name in names if name in columns]
-            unread = dict.fromkeys(name for name in names if name not in columns)
-            for batch in table.batches(present, ROWS_AT_ONCE):
-                rows = batch.to_pylist() if present else [{}]
-                yield from ((None, {**unread, **row}) for row in rows)
-    except InputError:
-        raise
-    except (pa.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"`{file.param}` must be Parquet. Got {file}: {reason}. Write the file again.") from None
+    with open_parquet(file.path, file.param) as table:
+        names = table.names
+        present = [name for name in names if name in columns]
+        unread = dict.fromkeys(name for name in names if name not in columns)
+        for batch in table.batches(present, ROWS_AT_ONCE):
+            rows = batch.to_pylist() if present else [{}]
+            yield from ((None, {**unread, **row}) for row in rows)
 
 
 _READERS: dict[str, Callable[[_File, Collection[str]], Iterator[Located]]] = {

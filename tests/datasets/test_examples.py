@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep._util.plain_cells import write_rows
+from deep._util.columns import write_rows
 from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, examples_from_text, read_examples
 from deep.datasets import _rows as rows_module
 from deep.exceptions import InputError
@@ -160,6 +160,11 @@ BAD = [
         b'{"source": "a", "claim": "b"} {}\n',
         r"object a line. Got line 1 of .*: more text behind its first 29",
     ),
+    (
+        "x.jsonl",
+        b'{"source": "a", "claim": "b", "claim": "c"}\n',
+        r"Got line 1 .*: the key 'claim' twice",
+    ),
     ("x.json", b'[{"source": "a", "claim": "b"},\n[1]]', r"object a line. Got line 2 of .*: a list"),
     ("x.json", b'[{"source": "a", "claim": "b"}\n{}]', r"object a line. Got line 2 of .*: neither a comma nor a brack"),
     ("x.json", b'[{"source": "a", "claim": "b"},\n{"source": ', r"object a line. Got line 2 of .*: Expecting value"),
@@ -175,7 +180,7 @@ BAD = [
     ("x.jsonl", b'{"source": "a", "claim": "b", "document_id": "\\ud800"}', r"`document_id` must be text without"),
     ("x.jsonl.gz", GOOD, r"must be a whole gzip file. Got .*x.jsonl.gz'.*Compress or download it again"),
     ("x.csv.gz", gzip.compress(GOOD * 50, mtime=0)[:-30], r"must be a whole gzip file"),
-    ("x.parquet", GOOD, r"must be Parquet. Got '.*x.parquet'"),
+    ("x.parquet", GOOD, r"must name readable Parquet files. Got .*x.parquet: "),
     ("x.xlsx", b"PK", r"must be a file that ends in one of .csv, .csv.gz, .json.*Got '.*x.xlsx'"),
 ]
 """A name, a content, and what is said of it."""

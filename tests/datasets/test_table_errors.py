@@ -152,7 +152,8 @@ def test_a_ragged_line(tmp_path, line, cells):
     """A row with more or fewer cells than the header is refused."""
     path = write_text(tmp_path / "v.csv", f"dataset,item_id,label,a,b\nd,x,1,1,1\n{line}\nd,z,1,1,1\n")
     assert fault(read_votes, path) == (
-        f"`paths` must have 5 cells in every row, like the header. Got {cells} at {path}, row 2 (line 3)."
+        f"`paths` must have as many cells as columns. Got row 2 (line 3) of '{path}', with {cells} cells under 5 "
+        "columns. Quote cells that hold a comma."
     )
 
 
@@ -276,11 +277,11 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("raw", "wrong"),
     [
-        ("dataset,item_id,a\nd,é,1\n".encode("latin-1"), "byte 0xe9 at {path}, line 2"),
-        ("dataset,item_id,a\nd,x,1\n".encode("utf-16"), "byte 0xff at {path}, line 1"),
-        ("dataset,item_id,a\nd,x,1\n".encode("utf-16-le"), "a NUL byte at {path}, line 1"),
-        (b"dataset,item_id,a\r\rd,x\0,1\r", "a NUL byte at {path}, line 3"),
-        (gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0), "byte 0x8b at {path}, line 1"),
+        ("dataset,item_id,a\nd,é,1\n".encode("latin-1"), "byte 0xe9 in line 2"),
+        ("dataset,item_id,a\nd,x,1\n".encode("utf-16"), "byte 0xff in line 1"),
+        ("dataset,item_id,a\nd,x,1\n".encode("utf-16-le"), "a NUL byte in line 1"),
+        (b"dataset,item_id,a\r\rd,x\0,1\r", "a NUL byte in line 3"),
+        (gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0), "byte 0x8b in line 1"),
     ],
     ids=["latin-1", "utf-16", "utf-16 without mark", "nul", "binary"],
 )
@@ -288,7 +289,9 @@ def test_what_is_no_text(tmp_path, raw, wrong):
     """Only UTF-8 is read; the first byte that is none is named with its line."""
     path = tmp_path / "v.csv"
     path.write_bytes(raw)
-    assert fault(read_votes, path) == f"`paths` must name text files in UTF-8. Got {wrong.format(path=path)}."
+    allowed = "text" if "NUL" in wrong else "UTF-8"
+    said = f"`paths` must be {allowed}. Got {wrong} of '{path}'. Save the file as UTF-8 text."
+    assert fault(read_votes, path) == said
 
 
 @pytest.mark.parametrize("raw", [b"dataset,item_id,a\n", gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0)[:-9]])

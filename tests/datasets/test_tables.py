@@ -284,6 +284,14 @@ def test_rows_of_json_are_read_as_those_of_csv(tmp_path, monkeypatch, name):
         assert read_scores(tmp_path / name, ignore=["strict"]).scores[:, 0].tolist()[::2] == [0, 1]
 
 
+def test_what_is_ignored_in_json_may_hold_anything(tmp_path):
+    """Only the columns that are read need cells of text and numbers; rows without a dataset are of the one given."""
+    path = write_text(tmp_path / "v.json", '[{"item_id": 1, "a": 1, "b": {"c": [2]}}]')
+    votes = read_votes(path, ignore=["b"], dataset="n")
+    assert (votes.votes.tolist(), votes.dataset_names) == ([[1]], ("n",))
+    assert "Got {'c': [2]} at" in fault(read_votes, path, dataset="n")
+
+
 def test_a_long_table_may_be_json(tmp_path):
     """A row an item and judge, as an export of another tool has it."""
     rows = [{"item": item, "judge": judge, "vote": vote} for item, judge, vote in [("a", "x", 1), ("a", "y", 0)]]
