@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep._util.plain_cells import PlainCsvWriter, plain_cell, plain_frame, read_cell, read_table, write_rows
+from deep._util.columns import PlainCsvWriter, plain_cell, plain_frame, read_cell, read_table, write_rows
 from deep.datasets import read_labels
 from deep.integrations.labeling import AnswerBook, LabelEvent, read_annotations, write_annotations, write_labels
 

@@ -1,10 +1,15 @@
-"""The cells of one column of a table: ids as text, votes and labels as 1, 0 or none, scores as numbers."""
+"""The cells of a table: ids as text, votes as 1, 0 or none, scores as numbers; and cells that are no formula."""
 
+import csv
 import re
-from collections.abc import Collection, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, ClassVar, Self, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +19,7 @@ from deep._util.names import LONGEST, check_name
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 
@@ -33,18 +39,26 @@ def long_names(columns: Collection[str]) -> dict[str, str]:
     return names if all(names.values()) else {}
 
 
-class TablePlace(Protocol):
-    """A table that has columns: a file, or a data frame."""
+class TablePlace:
+    """A table that has columns, a file, a frame or a batch, and says where a cell of it stands.
 
-    first: ClassVar[int]
-    """The number of its first row, for people."""
+    Attributes
+    ----------
+    path : object
+        The name of the table for an error message.
+    first : int
+        The number of its first row, for people.
+    """
 
-    @property
-    def path(self) -> object:
-        """Return the name of the table for an error message."""
+    path: object = "the batch"
+    first: ClassVar[int] = 1
 
     def where(self, row: int, column: str) -> str:
         """Return the place of a cell for an error message; `row` counts data rows from 0."""
+        return f"{self.path}, column {shown(column)}, {self._row(row)}"
+
+    def _row(self, row: int) -> str:
+        return f"row {row + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,3 +373,129 @@ def _hash_chunk(texts: "pa.LargeStringArray") -> Hashes:
         rows = longer if isinstance(rows, slice) else rows[longer]
         at, lengths = at[longer] + WORD, lengths[longer] - WORD
     return found
+
+
+UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Mc", "Me", "Mn", "Zl", "Zp", "Zs"}
+"""Unicode categories of characters that show nothing of their own at the start of a cell."""
+
+
+FILLERS = "\u115f\u1160\u3164\uffa0\u2800"
+"""Letters and symbols that show nothing."""
+
+
+SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
+"""Characters that begin a formula, as keyboards of East Asia write them too."""
+
+
+SIGNED_NUMBER = re.compile(r"-|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+"""Cells that begin with a sign and are no formula: numbers, and a dash alone."""
+
+
+def plain_cell(text: str) -> str:
+    r"""Return a text with an apostrophe before it where a spreadsheet would run it as a formula; numbers stay.
+
+    A text that has apostrophes before a formula gets one more, so that :func:`read_cell` gives every text back.
+
+    Examples
+    --------
+    >>> from deep._util.columns import plain_cell, read_cell
+    >>> plain_cell("=1+1"), plain_cell("\u200b@home"), plain_cell("-1"), plain_cell("it's")
+    ("'=1+1", "'\u200b@home", '-1', "it's")
+    >>> read_cell("'=1+1"), read_cell(plain_cell("'=1+1"))
+    ('=1+1', "'=1+1")
+    """
+    return f"'{text}" if _is_formula(text) else text
+
+
+def read_cell(text: str) -> str:
+    """Return a text as it was before :func:`plain_cell`."""
+    return text[1:] if text.startswith("'") and _is_formula(text[1:]) else text
+
+
+def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a table as CSV, its texts as plain cells; one with a bare carriage return is quoted, as csv does not."""
+    lines = SimpleNamespace(write=lambda line: file.write(line.removesuffix("\r\n") + "\n"))
+    table = csv.writer(lines, lineterminator="\r\n")
+    table.writerow([plain_cell(name) for name in columns])
+    table.writerows([plain_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+
+
+def plain_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Return a table of pandas with its texts, names of rows and columns among them, as plain cells."""
+
+    def plain(value: object) -> object:
+        return plain_cell(value) if isinstance(value, str) else value
+
+    found = frame.copy()
+    for place, kind in enumerate(frame.dtypes):
+        if kind.kind not in "biufcmM":
+            found.isetitem(place, frame.iloc[:, place].map(plain).to_numpy())
+    return found.rename(columns=plain, index=plain)
+
+
+class PlainCsvWriter:
+    """A writer of tables of Arrow to a CSV file, their texts as plain cells.
+
+    Parameters
+    ----------
+    path : Path
+    schema : Schema
+        Of every table; its names are deep's own.
+    """
+
+    def __init__(self, path: Path, schema: "pa.Schema") -> None:
+        from pyarrow import csv as arrow_csv
+
+        self._file = arrow_csv.CSVWriter(path, schema)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def write_table(self, table: "pa.Table") -> None:
+        """Write the rows of a table below those before."""
+        self._file.write_table(_mapped(table, plain_cell))
+
+
+def read_table(table: "pa.Table") -> "pa.Table":
+    """Return a table of Arrow with its texts as they were before :func:`plain_cell`."""
+    return _mapped(table, read_cell)
+
+
+def read_row(row: Mapping[str, str]) -> dict[str, str]:
+    """Return the cells of a row as they were before :func:`plain_cell`."""
+    return {read_cell(name): read_cell(cell) for name, cell in row.items()}
+
+
+@lru_cache(maxsize=4096)
+def _is_unseen(character: str) -> bool:
+    return character in FILLERS or character.isspace() or unicodedata.category(character) in UNSEEN
+
+
+def _is_formula(text: str) -> bool:
+    if (text[:1].isascii() and text[:1].isalnum()) or SIGNED_NUMBER.fullmatch(text):
+        return False  # nearly all
+    bare = text.lstrip("'")
+    if bare[:1] in ("\t", "\r", "\n"):
+        return True
+    at = next((place for place, character in enumerate(bare) if not _is_unseen(character)), len(bare))
+    return bare[at : at + 1] in tuple(SIGNS)
+
+
+def _mapped(table: "pa.Table", change: Callable[[str], str]) -> "pa.Table":
+    """Return a table whose texts were changed; only those that begin with neither letter nor digit are looked at."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, field in enumerate(table.schema):
+        column = table.column(place)
+        if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+            continue
+        odd = pc.fill_null(pc.match_substring_regex(column, "^[^0-9A-Za-z]"), fill_value=False)
+        if pc.any(odd).as_py():
+            looked = zip(column.to_pylist(), odd.to_pylist(), strict=True)
+            texts = [change(text) if look else text for text, look in looked]
+            table = table.set_column(place, field, pa.chunked_array([pa.array(texts, field.type)]))
+    return table

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, check_votes, shown
-from deep._util.columns import LONG, Column, label_cells, long_names, name_cells, text_cells, vote_cells
+from deep._util.columns import LONG, Column, TablePlace, label_cells, long_names, name_cells, text_cells, vote_cells
 from deep._util.names import check_name, check_no_known, family_of
 from deep.exceptions import InputError
 
@@ -52,12 +52,11 @@ def without_codes(table: "pa.Table") -> "pa.Table":
     return table
 
 
-@dataclass(frozen=True)
-class FramePlace:
-    """Where a cell of a frame stands."""
+class FramePlace(TablePlace):
+    """A frame, whose rows count from 0."""
 
-    first: ClassVar[int] = 0
-    path: str = "`frame`"
+    path = "`frame`"
+    first = 0
 
     def where(self, row: int, column: str) -> str:
         """Return the place of a cell for an error message."""

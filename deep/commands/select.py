@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deep import console, evaluate
+from deep._util.columns import write_rows
 from deep._util.files import check_out, whole_file
 from deep._util.options import option
-from deep._util.plain_cells import write_rows
 from deep.console import level, percent
 from deep.exceptions import ExitStatus
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from deep._util.columns import VOTE_WORDS, more_rows
+from deep._util.columns import VOTE_WORDS, more_rows, read_row
 from deep._util.files import check_regular
 from deep._util.names import check_name, is_storable, meant_column, plain_form
-from deep._util.plain_cells import read_row
-from deep.datasets._rows import ENDINGS, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows, rows_of_text
+from deep.datasets._rows import ENDINGS, PROBED, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows
 from deep.exceptions import InputError, warn
 from deep.records import Example
 
@@ -28,10 +27,6 @@ ITEM_ID = "item_id"
 """The name of an example's id in tables of votes; examples may have it too."""
 
 _LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "nan": None, "none": None, "null": None} | VOTE_WORDS
-
-
-PROBED = 100
-"""Rows in which a column is looked for that one of them lacks."""
 
 
 class Examples(ABC):
@@ -281,15 +276,37 @@ class _Rows(Examples):
         return place if line is None else place.replace(f"row {number}", f"row {number} (line {line})", 1)
 
 
-class ExampleFile(_Rows):
+class _FileRows(_Rows):
+    """The examples of a file, or of a text in memory that stands for one."""
+
+    content: bytes | None = None
+
+    def __init__(self, path: Path, ending: str, columns: Mapping[str, str] | None, dataset: str | None = None) -> None:
+        super().__init__(dataset or path.name[: -len(ending)] or "examples", columns)
+        self.path, self.is_csv = path, ending.startswith(".csv")
+        self.rows_vary = "json" in ending
+
+    @property
+    def origin(self) -> str:
+        """The path."""
+        return repr(str(self.path))
+
+    def _rows(self) -> Iterator[Located]:
+        rows = read_rows(self.path, {*self.columns.values(), ITEM_ID}, content=self.content)
+        # Those of CSV are as they were before a guard against formulas, as labels and votes are read.
+        return ((line, read_row(row)) for line, row in rows) if self.is_csv else rows
+
+
+class ExampleFile(_FileRows):
     r"""The examples of a file, read anew each time and never all in memory.
 
     Parameters
     ----------
     path : str or Path
-        ``.csv`` (UTF-8, with a header), ``.jsonl`` or ``.ndjson``, each also with ``.gz``, or ``.parquet``, with the
-        columns `source` and `claim`, and as wanted `example_id` or `item_id` (default: the row's number, from 1),
-        `label` (1, 0, true, false, yes, no or empty), `dataset`, `document_id` and `question`, which the claim answers.
+        ``.csv`` (UTF-8, with a header), ``.jsonl``, ``.ndjson`` or ``.json`` (an object a line, or an array of them),
+        each also with ``.gz``, or ``.parquet``, with the columns `source` and `claim`, and as wanted `example_id` or
+        `item_id` (default: the row's number, from 1), `label` (1, 0, true, false, yes, no or empty), `dataset`,
+        `document_id` and `question`, which the claim answers.
     columns : mapping of str to str, optional
         Field to column, where a column has another name.
     dataset : str, optional
@@ -323,32 +340,7 @@ class ExampleFile(_Rows):
                 f"{', which is not there' if ending else ''}. Check the name."
             )
         check_regular(self.path, "examples")
-        super().__init__(dataset or self.path.name[: -len(ending)] or "examples", columns)
-        self.rows_vary = "json" in ending
-
-    @property
-    def origin(self) -> str:
-        """The path."""
-        return repr(str(self.path))
-
-    def _rows(self) -> Iterator[Located]:
-        return _as_written(read_rows(self.path, {*self.columns.values(), ITEM_ID}), self.path)
-
-
-class _TextExamples(_Rows):
-    """The examples of a text in memory that stands for a file."""
-
-    def __init__(self, content: bytes, name: str, ending: str, columns: Mapping[str, str] | None) -> None:
-        self.content, self.file = content, name
-        super().__init__(name[: -len(ending)] or "examples", columns)
-
-    @property
-    def origin(self) -> str:
-        """The name of the file."""
-        return repr(self.file)
-
-    def _rows(self) -> Iterator[Located]:
-        return _as_written(rows_of_text(self.content, self.file), Path(self.file))
+        super().__init__(self.path, ending, columns, dataset)
 
 
 def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | None = None) -> Examples:
@@ -358,7 +350,7 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
     ----------
     content : bytes
     name : str
-        The file's name, which says how to read it: ``.csv``, ``.jsonl`` or ``.ndjson``.
+        The file's name, which says how to read it: ``.csv``, ``.json``, ``.jsonl`` or ``.ndjson``.
     columns : mapping of str to str, optional
         Field to column, where a column has another name.
 
@@ -380,7 +372,9 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
             f"`examples` must be a file that ends in one of {', '.join(TEXT_ENDINGS)}. Got {name!r}. "
             "Save it as one of these."
         )
-    return _TextExamples(content, name, ending, columns)
+    found = _FileRows(Path(name), ending, columns)
+    found.content = content
+    return found
 
 
 class _MappedExamples(_Rows):
@@ -443,12 +437,6 @@ def examples_from_dataset(
         )
     known = getattr(getattr(dataset, "info", None), "dataset_name", None)
     return _MappedExamples(dataset, name or known or "examples", columns)
-
-
-def _as_written(rows: Iterator[Located], path: Path) -> Iterator[Located]:
-    """Yield rows, those of CSV as they were before a guard against formulas, as labels and votes are read."""
-    is_csv = (ending_of(path) or "").startswith(".csv")
-    return ((line, read_row(row)) for line, row in rows) if is_csv else rows
 
 
 def _text(value: object) -> str | None:

@@ -1,18 +1,20 @@
-"""Several files of votes or scores, joined into one row per item."""
+"""The columns of a table by their roles; several tables of votes or scores, joined into one row per item."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Labels, Positions, Texts, shown
-from deep._util.columns import Hashes, hash_texts
+from deep._util.checks import Array, Floats, Labels, Positions, Texts, Votes, shown
+from deep._util.columns import Column, Hashes, hash_texts, id_cells, label_cells, name_cells, text_cells, texts
 from deep._util.names import ODD, check_twins, family_of, plain_form
 from deep.datasets._source import Source
 from deep.exceptions import InputError
+from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +24,28 @@ ColumnValues = npt.NDArray[Any]
 
 DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Odd: the hash of a dataset times this, added to that of an item, tells items of one id in two datasets apart."""
+
+
+KEYS = ("dataset", "item_id")
+
+
+VOTE_COLUMNS = (*KEYS, "label", "document_id", "family")
+"""The columns of a table of votes that are no voters."""
+
+
+ROWS_AT_ONCE = 1 << 17
+
+
+ROLE_READERS: Mapping[str, Callable[[Column], Any]] = {
+    "dataset": partial(name_cells, required=True),
+    "label": label_cells,
+    "document_id": text_cells,
+    "family": name_cells,
+}
+"""What reads the columns that are no voters, but for the ids of items."""
+
+
+CellReader = Callable[[Column], Votes] | Callable[[Column], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +63,44 @@ class TablePart:
     values: ColumnValues
 
 
+def check_keys(source: Source) -> None:
+    for key in KEYS:
+        if key not in source.columns:
+            remedy = " Rename the column that holds it"
+            if key == "dataset":
+                remedy += ", or, where all rows are of one dataset, name that with `--dataset NAME` (`dataset`)"
+            if {"source", "claim"} <= set(source.columns):
+                remedy = " It holds claims: `deep votes` makes votes of it"
+            raise InputError(
+                f"`paths` must have a column {key}. Got {quoted(source.columns)} in {source.path}.{remedy}."
+            )
+
+
+def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> TablePart:
+    """Read the columns `names` of a table, and those of `VOTE_COLUMNS` that it has and that are not ignored."""
+    check_keys(source)
+    roles = [role for role in VOTE_COLUMNS if role in source.columns and role not in ignored]
+    pieces = source.pieces([*roles, *names], ROWS_AT_ONCE, whole=True)
+    hashes: list[Hashes] = []
+    found: dict[str, list[Array]] = {"values": []}
+    for piece in pieces:
+        values = [cells(piece[name]) for name in names]
+        item_ids = id_cells(piece["item_id"])
+        found["values"].append(np.column_stack(values) if values else np.empty((len(item_ids), 0)))
+        found.setdefault("item_id", []).append(item_ids)
+        for role, read in ROLE_READERS.items():
+            if role in piece:
+                found.setdefault(role, []).append(read(piece[role]))
+        hashes.append(hash_items(*(texts(piece[key], required=True) for key in KEYS)))
+    columns = {name: below(parts) for name, parts in found.items()}
+    given: dict[str, Any] = {role: columns.get(role) for role in ROLE_READERS}
+    return TablePart(source, item_id=columns["item_id"], hashes=hashes, names=names, values=columns["values"], **given)
+
+
+def quoted(names: Iterable[str]) -> str:
+    return ", ".join(shown(name) for name in names)
+
+
 @dataclass(frozen=True, eq=False)
 class Joined:
     """All files, one row per item in the order of first appearance."""
@@ -50,6 +112,42 @@ class Joined:
     families: Mapping[str, str]
     names: tuple[str, ...]
     values: ColumnValues
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Scores of k scorers on n examples, for example of encoders.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_examples, n_scorers)
+        In each scorer's own unit; nan where there is none.
+    example_ids : ndarray of str, shape (n_examples,)
+        Unique within a dataset.
+    score_names : tuple of str
+    datasets : ndarray of str, shape (n_examples,)
+    labels : ndarray of int8, shape (n_examples,)
+        1, 0, or -1 where unknown.
+    document_ids : ndarray of str, shape (n_examples,), optional
+    n_unmatched : int
+        Rows left out by `join_scores` since the votes have no such item.
+    ranges : mapping of str to (float, float)
+        The lowest and highest score that a scorer can give, where that is known; see `score_ranges`.
+    """
+
+    scores: Floats
+    example_ids: Texts
+    score_names: tuple[str, ...]
+    datasets: Texts
+    labels: Labels
+    document_ids: Texts | None = None
+    n_unmatched: int = 0
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return (n_examples, n_scorers)."""
+        return self.scores.shape[0], self.scores.shape[1]
 
 
 class Items(Protocol):
@@ -328,4 +426,71 @@ def _check_disjoint(part: TablePart, rows: Positions, other: TablePart, other_ro
         raise InputError(
             f"`paths` must give each voter once for an item. Got column {shown(shared[0])} for {item} "
             f"in {other.source.path} and in {part.source.path}."
+        )
+
+
+def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
+    """Align scores to the rows of a vote matrix.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+    scores : ScoreTable
+
+    Returns
+    -------
+    ScoreTable
+        A row for each row of `votes`, with nan where `scores` lacks the item; `n_unmatched` counts the rows
+        of `scores` that are left out. A label known in either is known here; documents are those of `votes`.
+
+    Raises
+    ------
+    InputError
+        A label is 1 in one and 0 in the other, or they have no item in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deep import VoteMatrix
+    >>> from deep.datasets import ScoreTable, join_scores
+    >>> votes = VoteMatrix([[1], [0]], ["a", "b"], ["strict"], ["news", "news"], [1, -1])
+    >>> scores = ScoreTable(np.array([[0.3], [0.7]]), np.array(["b", "c"], object), ("align",),
+    ...                     np.array(["news", "news"], object), np.array([0, 1], np.int8))
+    >>> joined = join_scores(votes, scores)
+    >>> joined.scores.tolist(), joined.labels.tolist(), joined.n_unmatched
+    ([[nan], [0.3]], [1, 0], 1)
+    """
+    n, known = len(votes.votes), votes.example_ids
+    if np.array_equal(known, scores.example_ids) and np.array_equal(votes.datasets, scores.datasets):
+        check_same_labels(votes.labels, scores.labels, votes.datasets, known)
+        labels = np.where(votes.labels == -1, scores.labels, votes.labels)
+        return replace(scores, example_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
+    rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.example_ids])
+    matched = rows[1] < n
+    check_any_matched(matched, votes, "scores", scores)
+    at = rows[1][matched]
+    labels, given = votes.labels.copy(), scores.labels[matched]
+    check_same_labels(labels[at], given, votes.datasets[at], votes.example_ids[at])
+    labels[at] = np.where(labels[at] == -1, given, labels[at])
+    aligned = np.full((n, len(scores.score_names)), np.nan)
+    aligned[at] = scores.scores[matched]
+    return replace(
+        scores,
+        scores=aligned,
+        example_ids=known,
+        datasets=votes.datasets,
+        labels=labels,
+        document_ids=votes.document_ids,
+        n_unmatched=int((~matched).sum()),
+    )
+
+
+def check_same_labels(labels: Labels, given: Labels, datasets: Texts, items: Texts) -> None:
+    """Raise where the label of a row in votes and that in scores are both known and differ."""
+    clash = (given != -1) & (labels != -1) & (given != labels)
+    if clash.any():
+        row = int(np.flatnonzero(clash)[0])
+        raise InputError(
+            f"`label` must be the same in votes and scores. Got {labels[row]} in votes and {given[row]} in "
+            f"scores for item {shown(str(items[row]))} of dataset {shown(str(datasets[row]))}."
         )

@@ -1,6 +1,6 @@
 """The examples that votes are of: their source in the file of votes, and their texts found again."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
@@ -10,9 +10,11 @@ import numpy as np
 
 from deep._util.checks import Texts, check_kind
 from deep._util.files import JsonObject
-from deep.datasets._examples import ExampleFile, Examples
+from deep._util.frames import Frame, frame_table
+from deep.datasets._examples import ExampleFile, Examples, examples_from_dataset
 from deep.datasets._judgments import file_beside, file_metadata
 from deep.datasets._rows import ENDINGS, ending_of
+from deep.datasets._source import UNNAMED
 from deep.datasets.benchmarks import BENCHMARKS, BenchmarkExamples, find_benchmark, require_folder, sha256_of
 from deep.exceptions import InputError
 from deep.records import Example, VoteMatrix
@@ -325,3 +327,24 @@ def _record(path: str | Path) -> JsonObject | None:
         ):
             return record
     return None
+
+
+def as_examples(examples: Examples | Iterable[Example] | Frame | str | Path) -> Examples | Iterable[Example]:
+    """Return examples of deep, whatever holds them: a frame has the columns of a file of examples, source and claim.
+
+    Raises
+    ------
+    InputError
+        It is something else, or cannot be read.
+    """
+    if isinstance(examples, Frame):
+        return examples_from_dataset(frame_table(examples).to_pylist(), name=UNNAMED)
+    if isinstance(examples, str | Path):
+        return read_examples(examples)
+    if isinstance(examples, Examples):
+        return examples
+    given = list(examples) if isinstance(examples, Iterable) else [examples]
+    wrong = [type(one).__name__ for one in given if not isinstance(one, Example)]
+    if wrong:
+        raise InputError(f"`examples` must hold Examples, or be a data frame or a path. Got {wrong[0]}.")
+    return given

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
@@ -177,13 +177,26 @@ def open_parquet(path: Path, param: str) -> Iterator[ParquetTable]:
     Raises
     ------
     InputError
-        It is no regular file, or takes too much memory; also as columns are read.
-    pyarrow.ArrowException, OSError, ValueError
-        It is no Parquet file, or a damaged one; also as columns are read.
+        It is no regular or no Parquet file, a damaged one, or takes too much memory; also as columns are read.
     """
+    import pyarrow as pa
     from pyarrow import parquet
 
-    check_regular(path, param)
+    try:
+        check_regular(path, param)
+        _check_footer(path, param)
+        with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False, **LIMITS) as file:
+            yield ParquetTable(path, param, file)
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        raise InputError(
+            f"`{param}` must name readable Parquet files. Got {path}: {reason}. Write the file again."
+        ) from None
+
+
+def _check_footer(path: Path, param: str) -> None:
     with path.open("rb") as raw:
         size = raw.seek(0, 2)
         raw.seek(max(size - 8, 0))
@@ -193,8 +206,6 @@ def open_parquet(path: Path, param: str) -> Iterator[ParquetTable]:
             f"`{param}` must name Parquet files whose columns are described in at most {LARGEST_FOOTER:,} bytes. Got "
             f"{footer:,} in {str(path)!r}. Split its columns, or write larger groups of rows."
         )
-    with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False, **LIMITS) as file:
-        yield ParquetTable(path, param, file)
 
 
 def _longest_text(file: "parquet.ParquetFile", group: int, leaf: _Leaf, chunk: "parquet.ColumnChunkMetaData") -> int:
@@ -278,8 +289,26 @@ LONGEST = 1 << 26
 """Characters that a line or a cell may have; nothing longer is ever held in memory."""
 
 ROWS_AT_ONCE = 1000
+
+PROBED = 100
+"""Rows in which a column is looked for that one of them lacks."""
+
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """Lone surrogates: `surrogateescape` decodes bytes that are not UTF-8 to them."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, none of whose keys comes twice: the last one would pass for the cell."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"the key {shown(Counter(key for key, _ in pairs).most_common(1)[0][0])} twice")
+    return found
+
+
+JSON, BLANKS = json.JSONDecoder(object_pairs_hook=_unique), re.compile(r"[ \t\r\n]*")
+
+MOST_VALUES, TEXT_AT_ONCE = 1 << 21, 1 << 16
+"""Values that an object may have; characters that are read ahead to find the end of one."""
 
 FileRow = Mapping[str, Any]
 """Cells by column; what type they have depends on the file."""
@@ -304,7 +333,7 @@ class _File:
     path: Path
     param: str
     pad: bool
-    content: bytes | None = None
+    content: bytes | bytearray | None = None
 
     def __str__(self) -> str:
         return repr(str(self.path))
@@ -325,10 +354,12 @@ def read_rows(
     *,
     param: str = "examples",
     pad: bool = False,
+    content: bytes | bytearray | None = None,
 ) -> Iterator[Located]:
     """Yield the rows of a file, read as its ending or the given one says.
 
-    In a Parquet file only the given columns have values. With `pad`, the cells that a row of CSV lacks are empty.
+    In a Parquet file only the given columns have values. With `pad`, the cells that a row of CSV lacks are empty. Where
+    there is `content`, it is read in place of the file, whose name then ends in one of `TEXT_ENDINGS`.
 
     Raises
     ------
@@ -339,9 +370,10 @@ def read_rows(
     kind = ending or ending_of(path)
     if kind is None:
         raise InputError(f"`{param}` must be a CSV, JSON, JSONL or Parquet file. Got {str(path)!r}.")
-    file = _File(path, param, pad)
+    file = _File(path, param, pad, content)
     try:
-        check_regular(path, param)
+        if content is None:
+            check_regular(path, param)
         yield from _READERS[kind](file, columns)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         reason = str(error).rstrip(".")
@@ -351,17 +383,6 @@ def read_rows(
     except OSError as error:
         reason = error.strerror or str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"`{param}` must be readable. Got {file}: {reason}. Check its name and rights.") from None
-
-
-def rows_of_text(content: bytes, name: str) -> Iterator[Located]:
-    """Yield the rows of a text that stands for a file of some name, which ends in one of `TEXT_ENDINGS`.
-
-    Raises
-    ------
-    InputError
-        As :func:`read_rows`.
-    """
-    return _READERS[ending_of(Path(name)) or ""](_File(Path(name), "examples", pad=False, content=content), ())
 
 
 def _lines(text: TextIO, file: _File) -> Iterator[str]:
@@ -412,23 +433,80 @@ def _check_header(cells: list[str], file: _File) -> None:
 def _read_json(file: _File, _columns: Collection[str]) -> Iterator[Located]:
     """Yield the objects of a file that has one a line, or all in one array."""
     with file.text() as text:
-        begun = False
-        for number, line in enumerate(_lines(text, file), start=1):
-            if line.lstrip().startswith("[") and not begun:
-                rows = _json_value(line + text.read(LONGEST), number, file)
-                yield from ((None, _json_object(row, number, file)) for row in rows)
-            elif line.strip():
-                begun = True
-                yield number, _json_object(_json_value(line, number, file), number, file)
+        lines = _lines(text, file)
+        first = True
+        for number, line in enumerate(lines, start=1):
+            line = line.strip(" \t\r\n")
+            if first and line.startswith("["):
+                pieces = _pieces(chain([f"{line[1:]}\n"], lines))
+                yield from _array_rows(pieces, number, file)
+            elif line:
+                value, end = _json_value(line, 0, number, file)
+                if end < len(line):
+                    raise _no_object(number, file, f"more text behind its first {end} characters")
+                yield number, _json_object(value, number, file)
+            first = first and not line
 
 
-def _json_value(text: str, number: int, file: _File) -> Any:
+def _array_rows(pieces: Iterator[str], number: int, file: _File) -> Iterator[Located]:
+    """Yield the objects of an array, one at a time, so that one larger than memory can be read.
+
+    `pieces` are those of the text behind the bracket that opens it, and `number` the line of that.
+    """
+    text, at, comma = "", 0, ""  # before the first object there is no comma
+    while True:
+        begin = _behind_blanks(text, at)
+        number, at = number + text.count("\n", at, begin), begin
+        if text.startswith("]", at):
+            break
+        try:
+            if not text.startswith(comma, at):
+                raise _no_object(number, file, "neither a comma nor a bracket behind an object")
+            begin = _behind_blanks(text, at + len(comma))
+            place = number + text.count("\n", at, begin)
+            value, end = _json_value(text, begin, place, file)
+        except InputError:
+            # The object may go on in what is not read yet. Each try takes twice the text of the one before, so that a
+            # long object is not read once for each of its pieces.
+            text, at = text[at:], 0
+            more = "".join(islice(pieces, 1 + len(text) // TEXT_AT_ONCE))
+            if not more or len(text) > LONGEST:
+                raise
+            text += more
+        else:
+            yield place, _json_object(value, place, file)
+            number, at, comma = place + text.count("\n", begin, end), end, ","
+    if any(map(str.strip, chain([text[at + 1 :]], pieces))):
+        raise _no_object(number, file, "more text behind the array")
+
+
+def _behind_blanks(text: str, at: int) -> int:
+    blanks = BLANKS.match(text, at)
+    return blanks.end() if blanks else at
+
+
+def _pieces(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines as texts of about one length, since a whole array may be one line, and a line a bracket."""
+    text = ""
+    for line in lines:
+        text += line
+        if len(text) >= TEXT_AT_ONCE:
+            yield from (text[start : start + TEXT_AT_ONCE] for start in range(0, len(text), TEXT_AT_ONCE))
+            text = ""
+    yield text
+
+
+def _json_value(text: str, at: int, number: int, file: _File) -> tuple[Any, int]:
+    """Return the value that begins at a place of a text, and where it ends."""
+    # Each value takes 64 bytes and more, where its text may have two characters.
+    if len(text) - at > MOST_VALUES and sum(text.count(mark, at) for mark in "[{,") > MOST_VALUES:
+        raise _no_object(number, file, f"more than {MOST_VALUES:,} values")
     try:
-        return json.loads(text)
+        return JSON.raw_decode(text, at)
     except RecursionError:
         raise _no_object(number, file, "nested too deeply") from None
     except ValueError as error:
-        raise _no_object(number, file, str(error).splitlines()[0]) from None
+        raise _no_object(number, file, getattr(error, "msg", str(error))) from None
 
 
 def _json_object(row: Any, number: int, file: _File) -> FileRow:
@@ -440,32 +518,25 @@ def _json_object(row: Any, number: int, file: _File) -> FileRow:
 def _no_object(number: int, file: _File, reason: str) -> InputError:
     return InputError(
         f"`{file.param}` must hold a JSON object a line. Got line {number} of {file}: {reason}. Write one object, "
-        f"complete, on each line, or an array of at most {LONGEST:,} characters."
+        "complete, on each line, or one array of objects."
     )
 
 
 def _read_parquet(file: _File, columns: Collection[str]) -> Iterator[Located]:
-    import pyarrow as pa
-
-    try:
-        with open_parquet(file.path, file.param) as table:
-            names = table.names
-            present = [name for name in names if name in columns]
-            unread = dict.fromkeys(name for name in names if name not in columns)
-            for batch in table.batches(present, ROWS_AT_ONCE):
-                rows = batch.to_pylist() if present else [{}]
-                yield from ((None, {**unread, **row}) for row in rows)
-    except InputError:
-        raise
-    except (pa.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"`{file.param}` must be Parquet. Got {file}: {reason}. Write the file again.") from None
+    with open_parquet(file.path, file.param) as table:
+        names = table.names
+        present = [name for name in names if name in columns]
+        unread = dict.fromkeys(name for name in names if name not in columns)
+        for batch in table.batches(present, ROWS_AT_ONCE):
+            rows = batch.to_pylist() if present else [{}]
+            yield from ((None, {**unread, **row}) for row in rows)
 
 
 _READERS: dict[str, Callable[[_File, Collection[str]], Iterator[Located]]] = {
     ".csv": _read_csv,
     ".csv.gz": _read_csv,
     ".json": _read_json,
+    ".json.gz": _read_json,
     ".jsonl": _read_json,
     ".jsonl.gz": _read_json,
     ".ndjson": _read_json,
@@ -475,5 +546,5 @@ _READERS: dict[str, Callable[[_File, Collection[str]], Iterator[Located]]] = {
 
 ENDINGS = tuple(sorted(_READERS))
 
-TEXT_ENDINGS = (".csv", ".jsonl", ".ndjson")
+TEXT_ENDINGS = (".csv", ".json", ".jsonl", ".ndjson")
 """Of files that a text can stand for."""

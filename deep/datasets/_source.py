@@ -8,18 +8,32 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from deep._util.checks import check_kind, shown
-from deep._util.columns import Column, long_names, score_cells
+import numpy as np
+
+from deep._util.checks import Floats, Texts, Votes, check_kind, shown
+from deep._util.columns import Column, TablePlace, long_names, read_table, score_cells, text_cells, vote_cells
 from deep._util.files import GzipReader, check_regular
 from deep._util.frames import Frame, frame_table, read_frame, wide_table
-from deep._util.names import check_name
-from deep._util.plain_cells import read_table
-from deep.datasets._rows import EXCEL_SEPARATOR, ParquetTable, csv_records, open_parquet, separator_of
+from deep._util.names import check_name, is_storable
+from deep.datasets._rows import (
+    ENDINGS,
+    EXCEL_SEPARATOR,
+    MOST_EXPANDED,
+    MOST_TIMES,
+    PROBED,
+    Located,
+    csv_records,
+    ending_of,
+    open_parquet,
+    read_rows,
+    separator_of,
+)
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -34,14 +48,19 @@ MOST_BYTES = 1 << 31
 MOST_GZIPPED = 3 << 23
 """Bytes that a CSV file compressed by gzip may hold: rows of a few characters take 30 times that in memory."""
 
-LINE_END = re.compile(rb"\r\n|\r|\n")
+
+CELLS_AT_ONCE = 1 << 22
+"""Cells, and characters of them, that are in memory as Python's texts at once."""
+
+BYTES_OF_A_CELL = 8
+"""What a cell, empty or not, takes in memory: that of a score."""
 
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns that pandas adds to a Parquet file for an index without a name."""
 
 
 def open_source(path: "str | Path | Frame") -> "Source":
-    """Open a CSV or Parquet file by its suffix, and read its header; or a data frame."""
+    """Open a CSV, JSON or Parquet file by its suffix, and read its header; or a data frame."""
     if isinstance(path, Frame):
         return FrameSource(frame_table(path))
     check_kind(path, (str, PathLike), "paths", "the path of a file, or several in a list")
@@ -50,11 +69,15 @@ def open_source(path: "str | Path | Frame") -> "Source":
     if not path.exists():
         raise InputError(f"`paths` must name existing files. Got {path}.")
     check_regular(path, "paths")
+    if not path.stat().st_size:
+        raise InputError(f"`paths` must name files that are not empty. Got {path}.")
     if suffix.endswith((".csv", ".csv.gz")):
         return CsvSource(path)
     if suffix.endswith(".parquet"):
         return ParquetSource(path)
-    raise InputError(f"`paths` must end in .csv, .csv.gz or .parquet. Got {path}.")
+    if ending_of(path) is not None:
+        return JsonSource(path)
+    raise InputError(f"`paths` must end in one of {', '.join(ENDINGS)}. Got {path}.")
 
 
 DATASET: ContextVar[str | None] = ContextVar("DATASET", default=None)
@@ -83,10 +106,11 @@ def open_table(path: "str | Path | Frame") -> "Source":
     with rows_under(DATASET.get() or unnamed):
         if names:
             return LongSource(source, {name: role for role, name in names.items()})
-        return source if DATASET.get() is None or "dataset" in source.columns else OneDataset(source)
+        source.add_dataset(DATASET.get())
+        return source
 
 
-class Source(ABC):
+class Source(TablePlace, ABC):
     """A file with named columns.
 
     Parameters
@@ -99,10 +123,10 @@ class Source(ABC):
         Unique, not empty, in the order of the file.
     """
 
-    first: ClassVar[int] = 1
+    path: Path
     is_crowd = False
-    kind: str
     columns: tuple[str, ...]
+    _dataset: str | None = None
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -112,6 +136,11 @@ class Source(ABC):
     @abstractmethod
     def _header(self) -> tuple[str, ...]:
         """Return the names of the columns, as they stand there."""
+
+    def add_dataset(self, dataset: str | None) -> None:
+        """Give all rows a dataset, where the table has no such column and there is one."""
+        if dataset is not None and "dataset" not in self.columns:
+            self._dataset, self.columns = dataset, ("dataset", *self.columns)
 
     def read(self, names: Sequence[str]) -> "dict[str, Column]":
         """Return columns by name, of one length, at least 1."""
@@ -123,8 +152,13 @@ class Source(ABC):
 
         With `whole`, what is made of all of them is meant to be held.
         """
+        import pyarrow as pa
+
         start = 0
-        for table in self._tables(names, size, whole=whole):
+        own = names if self._dataset is None else [name for name in names if name != "dataset"] or self.columns[-1:]
+        for table in self._tables(own, size, whole=whole):
+            if self._dataset is not None:
+                table = table.append_column("dataset", pa.array([self._dataset] * table.num_rows, pa.string()))
             if table.num_rows:
                 yield {name: Column(self, name, table.column(name), start) for name in names}
                 start += table.num_rows
@@ -135,25 +169,9 @@ class Source(ABC):
     def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
         """Yield the rows of some columns as Arrow tables."""
 
-    def where(self, row: int, column: str) -> str:
-        """Return the place of a cell for an error message; `row` counts data rows from 0."""
-        return f"{self.path}, column {shown(column)}, {self._row(row)}"
-
-    def _row(self, row: int) -> str:
-        return f"row {row + 1}"
-
-    def unreadable(self, error: Exception) -> InputError:
-        """Return an error for a file that is not of the kind that its suffix says."""
-        reason = str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
-        return InputError(f"`paths` must name readable {self.kind} files. Got {self.path}: {reason}.")
-
     def without_rows(self) -> InputError:
         """Return an error for a header alone."""
         return InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
-
-    def empty(self) -> InputError:
-        """Return an error for a file of no bytes."""
-        return InputError(f"`paths` must name files that are not empty. Got {self.path}.")
 
     def _check_header(self) -> None:
         seen: set[str] = set()
@@ -172,11 +190,14 @@ class Source(ABC):
 class CsvSource(Source):
     """A comma-separated file in UTF-8, plain or compressed by gzip."""
 
-    kind = "CSV"
-
     def _header(self) -> tuple[str, ...]:
         self._raw = self._raw_bytes()
-        self._check_text()
+        try:
+            self._raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self._raise_fault()
+        if b"\0" in self._raw:
+            self._raise_fault()
         first = self._raw.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8")
         self._separator, self._skipped = separator_of(first), EXCEL_SEPARATOR.fullmatch(first) is not None
         header = next(self._records(), None)
@@ -193,10 +214,12 @@ class CsvSource(Source):
                     raw += block
                     self._check_size(raw)
         except (OSError, EOFError, zlib.error) as error:
-            raise self.unreadable(error) from None
-        if not raw:
-            raise self.empty()
+            raise self._unreadable(error) from None
         return raw
+
+    def _unreadable(self, error: Exception) -> InputError:
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        return InputError(f"`paths` must name readable CSV files. Got {self.path}: {reason}.")
 
     def _check_size(self, raw: bytearray) -> None:
         if len(raw) > MOST_BYTES:
@@ -210,16 +233,9 @@ class CsvSource(Source):
                 f"{self.path}. End each row with a line end."
             )
 
-    def _check_text(self) -> None:
-        try:
-            self._raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            wrong, at = f"byte 0x{self._raw[error.start]:02x}", error.start
-        else:
-            wrong, at = "a NUL byte", self._raw.find(b"\0")
-        if at >= 0:
-            line = len(LINE_END.findall(self._raw, 0, at)) + 1
-            raise InputError(f"`paths` must name text files in UTF-8. Got {wrong} at {self.path}, line {line}.")
+    def _raise_fault(self) -> None:
+        """Raise for the first row that is none, which the reader of one row at a time finds with its line."""
+        deque(read_rows(self.path, (), ".csv", param="paths", content=self._raw), maxlen=0)
 
     def _records(self, tail: bytes = b"") -> Iterator[tuple[int, list[str]]]:
         """Yield the records, header first, each with the line that it begins on."""
@@ -250,7 +266,8 @@ class CsvSource(Source):
         except pa.ArrowException as error:
             if next(islice(self._records(), 1, None), None) is None:
                 return  # a header alone
-            raise self._diagnose(error) from None
+            self._raise_fault()
+            raise self._unreadable(error) from None
         table = read_table(table)
         for start in range(0, table.num_rows, size or max(table.num_rows, 1)):
             yield table.slice(start, size)
@@ -267,54 +284,90 @@ class CsvSource(Source):
                 f"record that begins on line {line}."
             )
 
-    def _diagnose(self, error: Exception) -> InputError:
-        """Return the reason why the parser refused the file."""
-        for row, (line, fields) in enumerate(self._records()):
-            if len(fields) != len(self.columns):
-                return InputError(
-                    f"`paths` must have {len(self.columns)} cells in every row, like the header. "
-                    f"Got {len(fields)} at {self.path}, row {row} (line {line})."
-                )
-        return self.unreadable(error)
-
 
 class ParquetSource(Source):
     """A Parquet file."""
 
-    kind = "Parquet"
-
     def _header(self) -> tuple[str, ...]:
-        with self._opened() as table:
-            names = table.names
-        return tuple(name for name in names if not PANDAS_INDEX.fullmatch(name))
+        with open_parquet(self.path, "paths") as table:
+            return tuple(name for name in table.names if not PANDAS_INDEX.fullmatch(name))
 
     def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
         """Yield columns in their own types; with a `size`, no more of the file is in memory than a group of rows."""
-        with self._opened() as table:
+        with open_parquet(self.path, "paths") as table:
             for rows in table.tables(names, size, whole=whole):
                 rows.validate(full=True)
                 yield rows
 
-    @contextmanager
-    def _opened(self) -> Iterator[ParquetTable]:
+
+class JsonSource(Source):
+    """A file of JSON objects, one a line or all in one array, whose cells are read as those of a CSV file are.
+
+    Its columns are those of the first rows; a row may leave out what is empty.
+    """
+
+    def _header(self) -> tuple[str, ...]:
+        columns = dict.fromkeys(name for _, row in islice(self._rows(), PROBED) for name in row)
+        if not columns:
+            raise self.without_rows()
+        return tuple(columns)
+
+    def _rows(self) -> Iterator[Located]:
+        return read_rows(self.path, (), param="paths")
+
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
         import pyarrow as pa
 
-        try:
-            if not self.path.stat().st_size:
-                raise self.empty()
-            with open_parquet(self.path, "paths") as table:
-                yield table
-        except InputError:
-            raise
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise self.unreadable(error) from None
+        held: list[pa.Table] = []
+        columns: dict[str, list[str]] = {name: [] for name in names}
+        known, taken = frozenset(self.columns), 0
+        most = max(MOST_EXPANDED, MOST_TIMES * self.path.stat().st_size) // BYTES_OF_A_CELL
+        for number, located in enumerate(chain(self._rows(), [None]), start=1):
+            if located is None or taken >= CELLS_AT_ONCE or len(columns[names[0]]) == size:
+                held.append(pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()}))
+                columns, taken = {name: [] for name in names}, 0
+                if size is not None:
+                    yield held.pop()
+            if located is None:
+                break
+            line, row = located
+            if not known.issuperset(row):
+                name = next(name for name in row if name not in known)
+                raise InputError(
+                    f"`paths` must have its columns in the first {PROBED} rows. Got another one at {self.path}, "
+                    f"column {shown(name)}, row {number} (line {line}). Write it in the first row, with null where it "
+                    "is empty."
+                )
+            for name, cells in columns.items():
+                cells.append(self._text(row.get(name), name, number, line))
+                taken += 1 + len(cells[-1])
+            if number * len(names) > most:
+                raise InputError(
+                    f"`paths` must name JSON files of at most {most:,} cells, the empty ones counted in. Got more in "
+                    f"{self.path}: its first {number:,} rows. Write it as Parquet."
+                )
+        if held:
+            yield pa.concat_tables(held)
+
+    def _text(self, cell: object, name: str, number: int, line: int | None) -> str:
+        """Return a cell as it would stand in a CSV file."""
+        if not isinstance(cell, str | int | float | None) or (isinstance(cell, str) and not is_storable(cell)):
+            raise InputError(
+                f"`paths` must have text, numbers, true, false or null in its cells. Got {shown(cell)} at {self.path}, "
+                f"column {shown(name)}, row {number} (line {line})."
+            )
+        is_whole = isinstance(cell, float) and cell.is_integer()
+        return "" if cell is None else str(int(cell) if is_whole else cell)
+
+    def _row(self, row: int) -> str:
+        line, _ = next(islice(self._rows(), row, None))
+        return f"row {row + 1} (line {line})"
 
 
 class FrameSource(Source):
     """A data frame, as a table of Arrow."""
 
     first = 0
-    kind = "frame"
 
     def __init__(self, table: "pa.Table") -> None:
         self._table = table
@@ -330,27 +383,6 @@ class FrameSource(Source):
 
     def _row(self, row: int) -> str:
         return f"row {row} (from 0)"
-
-
-class OneDataset(Source):
-    """A table without a column dataset, all rows of which are of the one given."""
-
-    def __init__(self, inner: Source) -> None:
-        self._inner, self.kind, self._dataset = inner, inner.kind, DATASET.get()
-        super().__init__(inner.path)
-
-    def _header(self) -> tuple[str, ...]:
-        return ("dataset", *self._inner.columns)
-
-    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
-        import pyarrow as pa
-
-        inner = [name for name in names if name != "dataset"] or [self._inner.columns[0]]
-        for table in self._inner._tables(inner, size, whole=whole):
-            yield table.append_column("dataset", pa.array([self._dataset] * table.num_rows, pa.string()))
-
-    def _row(self, row: int) -> str:
-        return self._inner._row(row)
 
 
 class LongSource(FrameSource):
@@ -380,7 +412,7 @@ class LongSource(FrameSource):
         except InputError as error:
             said = str(error).replace("`frame`", "`paths`").replace("for a frame", "(`--dataset`) for a table")
             raise InputError(f"{said} It is {inner.path}.") from None
-        self.kind, self.path = inner.kind, inner.path
+        self.path = inner.path
 
 
 def _mean_costs(source: Source, table: "pa.Table") -> dict[str, float]:
@@ -391,3 +423,55 @@ def _mean_costs(source: Source, table: "pa.Table") -> dict[str, float]:
     priced = pa.table({"voter": table["voter"], "cost": cells}).filter(pa.compute.is_finite(cells))
     found = priced.group_by("voter").aggregate([("cost", "mean")]).to_pylist()
     return {str(row["voter"]): row["cost_mean"] for row in found}
+
+
+@dataclass(frozen=True, eq=False)
+class BatchColumns:
+    """Columns of an Arrow batch, read and checked as those of a file are.
+
+    Parameters
+    ----------
+    batch : RecordBatch or Table
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch = pa.record_batch({"a": pa.array([1, None, 0], pa.int8()), "s": [0.5, 0.25, None]})
+    >>> BatchColumns(batch).votes(["a"]).tolist()
+    [[1], [-1], [0]]
+    """
+
+    batch: "pa.RecordBatch | pa.Table"
+
+    def votes(self, names: Sequence[str | None]) -> Votes:
+        """Return columns of votes as 1, 0, or -1 where a cell is empty, shape (n_rows, n_names); None: all empty.
+
+        Raises
+        ------
+        InputError
+            A column is missing, or a cell is none of these.
+        """
+        empty = np.full(self.batch.num_rows, -1, dtype=np.int8)
+        columns = [empty if name is None else vote_cells(self._column(name, "votes")) for name in names]
+        return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0), dtype=np.int8)
+
+    def scores(self, names: Sequence[str]) -> Floats:
+        """Return columns of scores, nan where a cell is empty, shape (n_rows, n_names)."""
+        columns = [score_cells(self._column(name, "scores")) for name in names]
+        return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0))
+
+    def names(self, column: str) -> Texts:
+        """Return a column of text, none of it empty."""
+        return text_cells(self._column(column, "batch"), required=True)
+
+    def _column(self, name: str, role: str) -> Column:
+        import pyarrow as pa
+
+        if self.batch.schema.names.count(name) != 1:
+            raise InputError(
+                f"`{role}` must have one column named {shown(name)}. Got {self.batch.schema.names.count(name)} of "
+                f"{len(self.batch.schema.names)} in the batch."
+            )
+        values = self.batch.column(name)
+        whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+        return Column(TablePlace(), name, whole)

@@ -1,19 +1,18 @@
-"""Votes and scores from tidy wide tables: a row per item, a column per voter."""
+"""Votes and scores from tables, whole or a piece at a time: of any length in the memory of a short one."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from deep._util.checks import Array, Floats, Labels, Texts, Votes, shown
+from deep._util.checks import Floats, Labels, Texts, Votes, shown
 from deep._util.columns import (
     Column,
-    Hashes,
-    id_cells,
     label_cells,
     name_cells,
     score_cells,
@@ -21,70 +20,40 @@ from deep._util.columns import (
     texts,
     vote_cells,
 )
-from deep._util.frames import Frame
+from deep._util.frames import Frame, frame_table
 from deep._util.names import check_no_known, resolve_dataset
-from deep.datasets._join import Joined, TablePart, below, check_any_matched, hash_items, join_parts, number_items
+from deep.datasets._join import (
+    KEYS,
+    ROWS_AT_ONCE,
+    VOTE_COLUMNS,
+    CellReader,
+    Joined,
+    ScoreTable,
+    check_keys,
+    check_repeated,
+    check_same_labels,
+    hash_items,
+    join_parts,
+    join_scores,
+    number_items,
+    quoted,
+    read_part,
+    twice,
+)
 from deep.datasets._judgments import read_beside
-from deep.datasets._source import DATASET, UNNAMED, LongSource, Source, open_table, rows_under
-from deep.exceptions import InputError
-from deep.records import VoteMatrix
+from deep.datasets._source import DATASET, UNNAMED, LongSource, ParquetSource, Source, open_table, rows_under
+from deep.exceptions import InputError, warn
+from deep.records import ABSTAIN, VoteMatrix
 
-KEYS = ("dataset", "item_id")
-VOTE_COLUMNS = (*KEYS, "label", "document_id", "family")
-"""The columns of a table of votes that are no voters."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SOFT = ".soft.parquet"
 """What the name of soft votes ends in, which lie beside the votes of the same run."""
 
-ROWS_AT_ONCE = 1 << 17
-
-ROLE_READERS: Mapping[str, Callable[[Column], Any]] = {
-    "dataset": partial(name_cells, required=True),
-    "label": label_cells,
-    "document_id": text_cells,
-    "family": name_cells,
-}
-"""What reads the columns that are no voters, but for the ids of items."""
 
 Paths = str | Path | Sequence[str | Path]
 Tables = Paths | Frame
-CellReader = Callable[[Column], Votes] | Callable[[Column], Floats]
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreTable:
-    """Scores of k scorers on n examples, for example of encoders.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (n_examples, n_scorers)
-        In each scorer's own unit; nan where there is none.
-    example_ids : ndarray of str, shape (n_examples,)
-        Unique within a dataset.
-    score_names : tuple of str
-    datasets : ndarray of str, shape (n_examples,)
-    labels : ndarray of int8, shape (n_examples,)
-        1, 0, or -1 where unknown.
-    document_ids : ndarray of str, shape (n_examples,), optional
-    n_unmatched : int
-        Rows left out by `join_scores` since the votes have no such item.
-    ranges : mapping of str to (float, float)
-        The lowest and highest score that a scorer can give, where that is known; see `score_ranges`.
-    """
-
-    scores: Floats
-    example_ids: Texts
-    score_names: tuple[str, ...]
-    datasets: Texts
-    labels: Labels
-    document_ids: Texts | None = None
-    n_unmatched: int = 0
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return (n_examples, n_scorers)."""
-        return self.scores.shape[0], self.scores.shape[1]
 
 
 MOST_VOTERS = 10_000
@@ -97,7 +66,8 @@ def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None
     Parameters
     ----------
     paths : path or sequence of paths
-        CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 24 MiB) or Parquet, by suffix. Columns
+        CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 24 MiB), Parquet, or JSON (an object a line,
+        or an array of them; ``.json``, ``.jsonl``, ``.ndjson``, each also with ``.gz``), by suffix. Columns
         ``dataset`` and ``item_id`` are required; ``label``, ``document_id`` and ``family`` are optional; every other
         column is a voter. Or a long table, a row an item and judge: ``item_id`` (``item``), ``judge`` (``voter``),
         ``vote``. Ids are text, kept to the letter. Votes and labels are 1, 0 or empty, also written 1.0 and 0.0,
@@ -213,73 +183,6 @@ def table_columns(paths: Tables) -> tuple[str, ...]:
     return all_columns(open_all(paths))
 
 
-def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
-    """Align scores to the rows of a vote matrix.
-
-    Parameters
-    ----------
-    votes : VoteMatrix
-    scores : ScoreTable
-
-    Returns
-    -------
-    ScoreTable
-        A row for each row of `votes`, with nan where `scores` lacks the item; `n_unmatched` counts the rows
-        of `scores` that are left out. A label known in either is known here; documents are those of `votes`.
-
-    Raises
-    ------
-    InputError
-        A label is 1 in one and 0 in the other, or they have no item in common.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from deep import VoteMatrix
-    >>> from deep.datasets import ScoreTable, join_scores
-    >>> votes = VoteMatrix([[1], [0]], ["a", "b"], ["strict"], ["news", "news"], [1, -1])
-    >>> scores = ScoreTable(np.array([[0.3], [0.7]]), np.array(["b", "c"], object), ("align",),
-    ...                     np.array(["news", "news"], object), np.array([0, 1], np.int8))
-    >>> joined = join_scores(votes, scores)
-    >>> joined.scores.tolist(), joined.labels.tolist(), joined.n_unmatched
-    ([[nan], [0.3]], [1, 0], 1)
-    """
-    n, known = len(votes.votes), votes.example_ids
-    if np.array_equal(known, scores.example_ids) and np.array_equal(votes.datasets, scores.datasets):
-        check_same_labels(votes.labels, scores.labels, votes.datasets, known)
-        labels = np.where(votes.labels == -1, scores.labels, votes.labels)
-        return replace(scores, example_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
-    rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.example_ids])
-    matched = rows[1] < n
-    check_any_matched(matched, votes, "scores", scores)
-    at = rows[1][matched]
-    labels, given = votes.labels.copy(), scores.labels[matched]
-    check_same_labels(labels[at], given, votes.datasets[at], votes.example_ids[at])
-    labels[at] = np.where(labels[at] == -1, given, labels[at])
-    aligned = np.full((n, len(scores.score_names)), np.nan)
-    aligned[at] = scores.scores[matched]
-    return replace(
-        scores,
-        scores=aligned,
-        example_ids=known,
-        datasets=votes.datasets,
-        labels=labels,
-        document_ids=votes.document_ids,
-        n_unmatched=int((~matched).sum()),
-    )
-
-
-def check_same_labels(labels: Labels, given: Labels, datasets: Texts, items: Texts) -> None:
-    """Raise where the label of a row in votes and that in scores are both known and differ."""
-    clash = (given != -1) & (labels != -1) & (given != labels)
-    if clash.any():
-        row = int(np.flatnonzero(clash)[0])
-        raise InputError(
-            f"`label` must be the same in votes and scores. Got {labels[row]} in votes and {given[row]} in "
-            f"scores for item {shown(str(items[row]))} of dataset {shown(str(datasets[row]))}."
-        )
-
-
 def _read(paths: Tables, ignore: Iterable[str], cells: CellReader, empty: np.generic, what: str) -> Joined:
     """Read files and join them; `cells` reads a column, `empty` stands where a file lacks an item."""
     sources = open_all(paths)
@@ -294,7 +197,7 @@ def _read(paths: Tables, ignore: Iterable[str], cells: CellReader, empty: np.gen
     if not any(voters):
         raise InputError(
             f"`paths` must have at least one {what} column beside {', '.join(VOTE_COLUMNS)} and the ignored ones. "
-            f"Got {_quoted(all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
+            f"Got {quoted(all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
         )
     if (widest := max(map(len, voters))) > MOST_VOTERS:
         raise InputError(
@@ -325,10 +228,6 @@ def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for source in sources for name in source.columns))
 
 
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(shown(name) for name in names)
-
-
 def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[str]:
     ignored = frozenset([ignore] if isinstance(ignore, str) else ignore)
     columns = all_columns(sources)
@@ -336,42 +235,8 @@ def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[st
         if name in KEYS:
             raise InputError(f"`ignore` must not name dataset or item_id, which every table needs. Got {name!r}.")
         if name not in columns:
-            raise InputError(f"`ignore` must name columns of the files: {_quoted(columns)}. Got {name!r}.")
+            raise InputError(f"`ignore` must name columns of the files: {quoted(columns)}. Got {name!r}.")
     return ignored
-
-
-def check_keys(source: Source) -> None:
-    for key in KEYS:
-        if key not in source.columns:
-            remedy = " Rename the column that holds it"
-            if key == "dataset":
-                remedy += ", or, where all rows are of one dataset, name that with `--dataset NAME` (`dataset`)"
-            if {"source", "claim"} <= set(source.columns):
-                remedy = " It holds claims: `deep votes` makes votes of it"
-            raise InputError(
-                f"`paths` must have a column {key}. Got {_quoted(source.columns)} in {source.path}.{remedy}."
-            )
-
-
-def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> TablePart:
-    """Read the columns `names` of a table, and those of `VOTE_COLUMNS` that it has and that are not ignored."""
-    check_keys(source)
-    roles = [role for role in VOTE_COLUMNS if role in source.columns and role not in ignored]
-    pieces = source.pieces([*roles, *names], ROWS_AT_ONCE, whole=True)
-    hashes: list[Hashes] = []
-    found: dict[str, list[Array]] = {"values": []}
-    for piece in pieces:
-        values = [cells(piece[name]) for name in names]
-        item_ids = id_cells(piece["item_id"])
-        found["values"].append(np.column_stack(values) if values else np.empty((len(item_ids), 0)))
-        found.setdefault("item_id", []).append(item_ids)
-        for role, read in ROLE_READERS.items():
-            if role in piece:
-                found.setdefault(role, []).append(read(piece[role]))
-        hashes.append(hash_items(*(texts(piece[key], required=True) for key in KEYS)))
-    columns = {name: below(parts) for name, parts in found.items()}
-    given: dict[str, Any] = {role: columns.get(role) for role in ROLE_READERS}
-    return TablePart(source, item_id=columns["item_id"], hashes=hashes, names=names, values=columns["values"], **given)
 
 
 def choose_datasets(votes: VoteMatrix, *, only: Sequence[str] = (), exclude: Sequence[str] = ()) -> VoteMatrix:
@@ -404,74 +269,233 @@ def choose_datasets(votes: VoteMatrix, *, only: Sequence[str] = (), exclude: Seq
     return votes.rows(np.isin(votes.datasets.astype(str), sorted(kept)))
 
 
-Range = tuple[float, float]
-
-PUBLISHED_RANGES: Mapping[str, Range] = {
-    "alignscore": (0.0, 1.0),
-    "qafacteval": (0.0, 5.0),
-    "questeval": (0.0, 1.0),
-    "summacconv": (0.0, 1.0),
-    "summaccv": (0.0, 1.0),
-    "summaczs": (-1.0, 1.0),
-}
-"""Letters and digits of a scorer's name, and the range that the DEEP paper states for it (footnote 2)."""
-
-
-def parse_ranges(options: Iterable[str]) -> dict[str, Range]:
-    """Read options ``NAME=LOW:HIGH``.
-
-    Examples
-    --------
-    >>> from deep.datasets import parse_ranges
-    >>> parse_ranges(["QAFactEval=0:5"])
-    {'QAFactEval': (0.0, 5.0)}
-    """
-    return dict(_parse(option) for option in options)
-
-
-def _parse(option: str) -> tuple[str, Range]:
-    name, _, bounds = option.rpartition("=")
-    try:
-        low, high = (float(bound) for bound in bounds.split(":"))
-    except ValueError:
-        low = high = np.nan
-    if not name or not -np.inf < low < high < np.inf:
-        raise InputError(f"`range` must be NAME=LOW:HIGH with LOW below HIGH. Got {option!r}.")
-    return name, (low, high)
-
-
-def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range]) -> dict[str, Range]:
-    """Return the ranges of scorers that are known: those given, else the published ones of their names.
+@dataclass(frozen=True, eq=False)
+class VoteRows:
+    """Rows of tables of votes, in their order.
 
     Parameters
     ----------
-    names : sequence of str
+    datasets, example_ids : pyarrow.ChunkedArray of str, length n_examples
+    labels : ndarray of int8, shape (n_examples,)
+        1, 0, or -1 where unknown.
+    votes : ndarray of int8, shape (n_examples, n_voters)
     scores : ndarray of float, shape (n_examples, n_scorers)
-        A published range that does not hold all scores of its scorer is another scorer's, and left out.
-    given : mapping of str to (float, float)
+        NaN where there is none.
+    """
+
+    datasets: "pa.ChunkedArray"
+    example_ids: "pa.ChunkedArray"
+    labels: Labels
+    votes: Votes
+    scores: Floats
+
+
+def iter_votes(
+    paths: Paths,
+    voters: Sequence[str],
+    *,
+    scores: Paths = (),
+    score_names: Sequence[str] = (),
+    size: int = ROWS_AT_ONCE,
+) -> Iterator[VoteRows]:
+    """Read the votes of some voters as `read_votes` does, and scores as `join_scores`, at most `size` rows at a time.
+
+    One Parquet file of any length needs the memory of one group of its rows, and 8 bytes a row to find an item that
+    comes twice. So do Parquet files of scores with the same items in the same order, which may be that very file. Other
+    files are joined in memory.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+    voters : sequence of str
+        The columns to read, in this order; at least one. `document_id`, `family` and all other columns are not read.
+    scores : path or sequence of paths, optional
+        Tables of scores.
+    score_names : sequence of str, optional
+        Their columns to read, in this order.
+    size : int
 
     Raises
     ------
     InputError
-        A range is given for a name that is none of `names`, or does not hold all scores.
+        As in `read_votes`, but at the first piece with a fault; an item that comes twice is found after the last.
     """
-    names = tuple(names)
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        raise InputError(f"`range` must be of one of {', '.join(sorted(names))}. Got {unknown[0]!r}.")
-    found: dict[str, Range] = {}
-    for name, column in zip(names, scores.T, strict=True):
-        known = given.get(name) or PUBLISHED_RANGES.get(_plain(name))
-        outside = column[(column < known[0]) | (column > known[1])] if known else column
-        if known and not outside.size:
-            found[name] = known
-        elif name in given:
-            low, high = given[name]
-            raise InputError(
-                f"`range` must hold every score of {name!r}. Got {outside[0].item()!r} outside {low:g}:{high:g}."
+    import pyarrow as pa
+
+    sources = open_all(paths)
+    beside = open_all(scores) if score_names else []
+    each_in_one = all(sum(name in source.columns for source in beside) == 1 for name in score_names)
+    if len(sources) == 1 and each_in_one and all(_same_rows(sources[0], one, size) for one in beside):
+        yield from _iter_source(sources[0], voters, beside, score_names, size)
+        return
+    votes = read_votes(paths, ignore={*all_columns(sources)} - {*KEYS, "label", *voters})
+    matrix = votes.votes[:, [votes.voter_names.index(name) for name in voters]]
+    soft = np.empty((len(matrix), 0))
+    if score_names:
+        table = read_scores(scores, ignore={*all_columns(beside)} - {*KEYS, "label", *score_names})
+        table = join_scores(votes, table)
+        soft = table.scores[:, [table.score_names.index(name) for name in score_names]]
+    for start in range(0, len(matrix), size):
+        at = slice(start, start + size)
+        datasets, ids = (
+            pa.chunked_array([pa.array(column[at], pa.string())]) for column in (votes.datasets, votes.example_ids)
+        )
+        yield VoteRows(datasets, ids, votes.labels[at], matrix[at], soft[at])
+
+
+def _same_rows(one: Source, other: Source, size: int) -> bool:
+    """Say whether two Parquet files have the same items in the same order, in pieces of the same lengths."""
+    if not (isinstance(one, ParquetSource) and isinstance(other, ParquetSource)):
+        return False
+    if one.path.samefile(other.path):
+        return True
+    for source in (one, other):
+        check_keys(source)
+    both = zip_longest(one.pieces(KEYS, size), other.pieces(KEYS, size))
+    return all(
+        mine and its and all(texts(mine[key], required=True).equals(texts(its[key], required=True)) for key in KEYS)
+        for mine, its in both
+    )
+
+
+def _iter_source(
+    source: Source, voters: Sequence[str], beside: Sequence[Source], score_names: Sequence[str], size: int
+) -> Iterator[VoteRows]:
+    check_keys(source)
+    pieces = source.pieces([*KEYS, *{"label"}.intersection(source.columns), *voters], size)
+    soft = [one.pieces([name for name in ("label", *score_names) if name in one.columns], size) for one in beside]
+    seen = []
+    for piece, *others in zip(pieces, *soft, strict=True):
+        datasets, example_ids = (texts(piece[key], required=True) for key in KEYS)
+        votes = np.column_stack([vote_cells(piece[name]) for name in voters])
+        labels = label_cells(piece["label"]) if "label" in piece else np.full(len(votes), ABSTAIN, dtype=np.int8)
+        scores = np.empty((len(votes), len(score_names)), order="F")
+        for other in others:
+            for column, name in enumerate(score_names):
+                if name in other:
+                    scores[:, column] = score_cells(other[name])
+            if "label" in other:
+                check_same_labels(labels, label_cells(other["label"]), datasets, example_ids)
+        seen.append(hash_items(datasets, example_ids))
+        yield VoteRows(datasets, example_ids, labels, votes, scores)
+    if twice(seen):  # two items may share a hash, though hardly ever do: whether they are one is looked up
+        part = read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
+        check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
+
+
+COUNT = "n"
+"""The column of a table of counted votes that says how many rows a pattern has."""
+
+
+LARGEST_COUNT = 1 << 53
+
+
+@dataclass(frozen=True, eq=False)
+class CountedVotes:
+    """Patterns of votes, and how many rows have each.
+
+    Parameters
+    ----------
+    datasets : ndarray of str, shape (n_patterns,)
+    votes : ndarray of int8, shape (n_patterns, n_voters)
+    counts : ndarray of int64, shape (n_patterns,)
+        At least 1.
+    """
+
+    datasets: Texts
+    votes: Votes
+    counts: npt.NDArray[np.int64]
+
+
+def iter_counted_votes(paths: Sequence[str], voters: Sequence[str]) -> Iterator[CountedVotes]:
+    """Read tables of patterns with the columns `dataset`, those of voters, and the count `n`, a piece at a time.
+
+    Raises
+    ------
+    InputError
+        A column is missing, or a cell is no vote or no count.
+    """
+    for source in open_all(paths):
+        wanted = ["dataset", COUNT, *dict.fromkeys(voters)]
+        missing = [name for name in wanted if name not in source.columns]
+        if missing:
+            raise InputError(f"`cells` must have a column named {shown(missing[0])}. Got none in {source.path}.")
+        for piece in source.pieces(wanted, ROWS_AT_ONCE):
+            votes = np.column_stack([vote_cells(piece[name]) for name in voters])
+            yield CountedVotes(name_cells(piece["dataset"], required=True), votes, _counts(piece[COUNT]))
+
+
+def _counts(column: Column) -> npt.NDArray[np.int64]:
+    values = score_cells(column)
+    wrong = ~((values >= 1) & (values <= LARGEST_COUNT) & (values == np.floor(values)))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"`cells` must have counts that are whole and above 0. Got {shown(column.values[row].as_py())} at "
+            f"{column.where(row)}. Write count(*) there."
+        )
+    return values.astype(np.int64)
+
+
+def is_paths(given: object) -> TypeGuard[Paths]:
+    """Return whether something is a path or paths."""
+    listed = given if isinstance(given, list | tuple) else [given]
+    return bool(listed) and all(isinstance(one, str | Path) for one in listed)
+
+
+def is_frame(given: object) -> TypeGuard[Frame]:
+    """Return whether something is a data frame or a table of Arrow, and not one column, a Series or an array."""
+    return isinstance(given, Frame) and (hasattr(given, "columns") or hasattr(given, "schema"))
+
+
+VotesGiven = VoteMatrix | Frame | Paths
+"""Votes, a data frame with the columns of a table of votes, or paths of such tables."""
+
+
+def as_votes(votes: object) -> VoteMatrix:
+    """Return votes as a matrix.
+
+    Parameters
+    ----------
+    votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
+        A frame has the columns of a file (:func:`read_votes`); without a column dataset all rows are of one.
+
+    Raises
+    ------
+    InputError
+        It is something else, or cannot be read.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from deep.datasets import as_votes
+    >>> as_votes(pd.DataFrame({"item_id": ["a", "b"], "strict": [True, None]})).votes.tolist()
+    [[1], [-1]]
+    """
+    if isinstance(votes, VoteMatrix):
+        return votes
+    if isinstance(votes, Frame):
+        table = frame_table(votes)
+        return VoteMatrix.from_frame(table, dataset=None if "dataset" in table.column_names else UNNAMED)
+    if is_paths(votes):
+        return read_votes(votes)
+    raise InputError(
+        "`votes` must be a VoteMatrix, a data frame of pandas, Polars or pyarrow with the columns item_id and one a "
+        f"judge, or a path. Got {type(votes).__name__}."
+    )
+
+
+ENOUGH_TO_DOUBT = 30
+"""Rows from which on a voter that is always right is doubted to be one."""
+
+
+def warn_of_copies(votes: VoteMatrix) -> None:
+    """Warn of a voter that equals the label wherever there are both, on 30 rows or more."""
+    for name, cells in zip(votes.voter_names, votes.votes.T, strict=True):
+        both = (cells >= 0) & (votes.labels >= 0)
+        n, ones = both.sum(), votes.labels[both].sum()
+        if n >= ENOUGH_TO_DOUBT and 0 < ones < n and (cells[both] == votes.labels[both]).all():
+            warn(
+                f"{shown(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
+                f"leave it out with `--ignore {name}` (`ignore`)."
             )
-    return found
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.partition("@")[0].casefold() if letter.isalnum())

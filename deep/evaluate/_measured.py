@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple, ParamSpec
 import numpy as np
 import numpy.typing as npt
 
+from deep._util.columns import plain_frame
 from deep._util.figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure
 from deep._util.files import JsonObject
 from deep._util.names import table
-from deep._util.plain_cells import plain_frame
 
 if TYPE_CHECKING:
     import pandas as pd

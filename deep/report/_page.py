@@ -13,9 +13,9 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deep._util.columns import read_row
 from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, cells_for_phones, draw_svg, narrowed
 from deep._util.files import read_bytes
-from deep._util.plain_cells import read_row
 from deep.evaluate import MOST_SHOWN, DatasetVerdict, DataTable, chance, in_percent, shown
 from deep.exceptions import needs_extra, printable
 

@@ -188,7 +188,7 @@ def test_files_of_an_earlier_version_still_open(tmp_path):
 def test_a_file_that_is_none_is_refused(tmp_path):
     """In one line, whatever is wrong with it."""
     (tmp_path / "v.judgments.parquet").write_text("no")
-    with pytest.raises(InputError, match="`judgments` must be readable Parquet"):
+    with pytest.raises(InputError, match="`judgments` must name readable Parquet files"):
         list(read_judgments(tmp_path / "v.parquet"))
     pd.DataFrame({"dataset": ["d"]}).to_parquet(tmp_path / "v.judgments.parquet")
     with pytest.raises(InputError, match="`judgments` must have a column item_id"):

@@ -380,7 +380,7 @@ def test_a_bad_table_is_one_clear_line(tmp_path, capsys, rows_, complaint):
         ("x.jsonl", b"\x80\x81", "must be UTF-8"),
         ("x.jsonl", b'{"source": "a", "claim": "b", "example_id": "\\ud800"}', "`example_id` must be text without NUL"),
         ("x.jsonl", b'{"source": "a", "claim": "b", "dataset": "\\u0000x"}', "`dataset` must be text without NUL"),
-        ("x.parquet", b"not parquet", "must be Parquet"),
+        ("x.parquet", b"not parquet", "must name readable Parquet files"),
         ("x.txt", b"", "must be a file that ends in one of .csv, .csv.gz, .json"),
     ],
 )

@@ -282,7 +282,7 @@ def test_tofueval_takes_the_transcripts_that_its_readme_writes(home, data_home):
         ("summedits", "summedits/summedits_news.json", b"{}x", "must be JSON. Got .*summedits_news.json"),
         ("summedits", "summedits/summedits_news.json", b'[{"id": 1}]', "KeyError 'doc'"),
         ("summedits", "summedits/summedits_news.json", b"[" * 100_000, "must be JSON.*nested too deeply"),
-        ("llm-aggrefact", "llm_aggrefact/data/test-00000-of-00001.parquet", b"PAR1", "must be Parquet"),
+        ("llm-aggrefact", "llm_aggrefact/data/test-00000-of-00001.parquet", b"PAR1", "readable Parquet files"),
     ],
 )
 def test_a_damaged_file_is_one_clear_line(home, name, path, content, complaint):

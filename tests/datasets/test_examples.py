@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep._util.plain_cells import write_rows
+from deep._util.columns import write_rows
 from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, examples_from_text, read_examples
 from deep.datasets import _rows as rows_module
 from deep.exceptions import InputError
@@ -40,6 +40,9 @@ def write(path, examples):
     elif ".csv" in path.name:
         with opened(path, "wt", encoding="utf-8", newline="") as file:
             write_rows(file, COLUMNS, (row.values() for row in table))
+    elif ".json" in path.suffixes:
+        with opened(path, "wt", encoding="utf-8") as file:
+            json.dump(table, file, ensure_ascii=False, indent=len(table) % 3 or None)
     else:
         with opened(path, "wt", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in table)
@@ -67,7 +70,9 @@ some_examples = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.jsonl", "x.jsonl.gz", "x.ndjson", "x.parquet"])
+@pytest.mark.parametrize(
+    "name", ["x.csv", "x.csv.gz", "x.json", "x.json.gz", "x.jsonl", "x.jsonl.gz", "x.ndjson", "x.parquet"]
+)
 @settings(max_examples=25, deadline=None)
 @given(examples=some_examples)
 def test_what_is_written_is_read_back(tmp_path_factory, name, examples):
@@ -78,7 +83,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, name, examples):
     assert file.check() == len(examples)
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.ndjson"])
+@pytest.mark.parametrize("name", ["x.csv", "x.json", "x.jsonl", "x.ndjson"])
 @settings(max_examples=25, deadline=None)
 @given(examples=some_examples)
 def test_a_text_in_memory_is_read_as_its_file(tmp_path_factory, name, examples):
@@ -91,7 +96,9 @@ def test_a_text_in_memory_is_read_as_its_file(tmp_path_factory, name, examples):
 @pytest.mark.parametrize("name", ["x.csv.gz", "x.parquet", "x", "../x.exe"])
 def test_a_text_in_memory_must_be_text(name):
     """By its name; nothing is looked for on the disk."""
-    with pytest.raises(InputError, match=r"ends in one of .csv, .jsonl, .ndjson. Got '.*x.*'. Save it as one of these"):
+    with pytest.raises(
+        InputError, match=r"ends in one of .csv, .json, .jsonl, .ndjson. Got '.*x.*'. Save it as one of these"
+    ):
         examples_from_text(GOOD, name)
 
 
@@ -148,6 +155,22 @@ BAD = [
     ("x.jsonl", b'{"source": "a", "claim": "b"}\n{"source": \n', r"object a line. Got line 2 .*: Expecting value"),
     ("x.jsonl", b'{"source": "a", "claim": "b"}\n\n[1]\n', r"object a line. Got line 3 of .*: a list"),
     ("x.jsonl", b"[" * 200_000, r"object a line. Got line 1 of .*: nested too deeply"),
+    (
+        "x.jsonl",
+        b'{"source": "a", "claim": "b"} {}\n',
+        r"object a line. Got line 1 of .*: more text behind its first 29",
+    ),
+    (
+        "x.jsonl",
+        b'{"source": "a", "claim": "b", "claim": "c"}\n',
+        r"Got line 1 .*: the key 'claim' twice",
+    ),
+    ("x.json", b'[{"source": "a", "claim": "b"},\n[1]]', r"object a line. Got line 2 of .*: a list"),
+    ("x.json", b'[{"source": "a", "claim": "b"}\n{}]', r"object a line. Got line 2 of .*: neither a comma nor a brack"),
+    ("x.json", b'[{"source": "a", "claim": "b"},\n{"source": ', r"object a line. Got line 2 of .*: Expecting value"),
+    ("x.json", b'[{"source": "a", "claim": "b"}]\n{}', r"object a line. Got line 1 of .*: more text behind the array"),
+    ("x.json", b'[\n {"source": "a",\n  "claim": 3}\n]', r"`claim` must be text. Got 3 in row 1 \(line 2\)"),
+    ("x.json", b'[{"a": [' + b"[]," * (1 << 20) + b"1" + b",1" * (1 << 20) + b"]}]", r"line 1 .*: more than 2,097,152"),
     ("x.jsonl", b'{"source": "a", "claim": 3}\n', r"`claim` must be text. Got 3 in row 1 \(line 1\)"),
     (
         "x.jsonl",
@@ -157,7 +180,7 @@ BAD = [
     ("x.jsonl", b'{"source": "a", "claim": "b", "document_id": "\\ud800"}', r"`document_id` must be text without"),
     ("x.jsonl.gz", GOOD, r"must be a whole gzip file. Got .*x.jsonl.gz'.*Compress or download it again"),
     ("x.csv.gz", gzip.compress(GOOD * 50, mtime=0)[:-30], r"must be a whole gzip file"),
-    ("x.parquet", GOOD, r"must be Parquet. Got '.*x.parquet'"),
+    ("x.parquet", GOOD, r"must name readable Parquet files. Got .*x.parquet: "),
     ("x.xlsx", b"PK", r"must be a file that ends in one of .csv, .csv.gz, .json.*Got '.*x.xlsx'"),
 ]
 """A name, a content, and what is said of it."""
@@ -174,7 +197,9 @@ def test_a_bad_file_is_one_clear_line(tmp_path, name, content, complaint):
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "content", "complaint"), [row for row in BAD if row[0] in ("x.csv", "x.jsonl")])
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"), [row for row in BAD if row[0] in ("x.csv", "x.json", "x.jsonl")]
+)
 def test_a_bad_text_in_memory_is_one_clear_line(name, content, complaint):
     """The same as of a file."""
     with pytest.raises(InputError, match=complaint) as caught:

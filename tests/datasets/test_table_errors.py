@@ -152,7 +152,8 @@ def test_a_ragged_line(tmp_path, line, cells):
     """A row with more or fewer cells than the header is refused."""
     path = write_text(tmp_path / "v.csv", f"dataset,item_id,label,a,b\nd,x,1,1,1\n{line}\nd,z,1,1,1\n")
     assert fault(read_votes, path) == (
-        f"`paths` must have 5 cells in every row, like the header. Got {cells} at {path}, row 2 (line 3)."
+        f"`paths` must have as many cells as columns. Got row 2 (line 3) of '{path}', with {cells} cells under 5 "
+        "columns. Quote cells that hold a comma."
     )
 
 
@@ -256,7 +257,8 @@ def test_paths_that_are_no_tables(tmp_path):
     assert (
         fault(read_votes, tmp_path / "folder.csv") == f"`paths` must be a file. Got the folder '{tmp_path}/folder.csv'."
     )
-    assert fault(read_votes, other) == f"`paths` must end in .csv, .csv.gz or .parquet. Got {other}."
+    endings = ".csv, .csv.gz, .json, .json.gz, .jsonl, .jsonl.gz, .ndjson, .ndjson.gz, .parquet"
+    assert fault(read_votes, other) == f"`paths` must end in one of {endings}. Got {other}."
     assert fault(read_votes, []) == "`paths` must name at least one file. Got none."
 
 
@@ -275,11 +277,11 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("raw", "wrong"),
     [
-        ("dataset,item_id,a\nd,é,1\n".encode("latin-1"), "byte 0xe9 at {path}, line 2"),
-        ("dataset,item_id,a\nd,x,1\n".encode("utf-16"), "byte 0xff at {path}, line 1"),
-        ("dataset,item_id,a\nd,x,1\n".encode("utf-16-le"), "a NUL byte at {path}, line 1"),
-        (b"dataset,item_id,a\r\rd,x\0,1\r", "a NUL byte at {path}, line 3"),
-        (gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0), "byte 0x8b at {path}, line 1"),
+        ("dataset,item_id,a\nd,é,1\n".encode("latin-1"), "byte 0xe9 in line 2"),
+        ("dataset,item_id,a\nd,x,1\n".encode("utf-16"), "byte 0xff in line 1"),
+        ("dataset,item_id,a\nd,x,1\n".encode("utf-16-le"), "a NUL byte in line 1"),
+        (b"dataset,item_id,a\r\rd,x\0,1\r", "a NUL byte in line 3"),
+        (gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0), "byte 0x8b in line 1"),
     ],
     ids=["latin-1", "utf-16", "utf-16 without mark", "nul", "binary"],
 )
@@ -287,7 +289,9 @@ def test_what_is_no_text(tmp_path, raw, wrong):
     """Only UTF-8 is read; the first byte that is none is named with its line."""
     path = tmp_path / "v.csv"
     path.write_bytes(raw)
-    assert fault(read_votes, path) == f"`paths` must name text files in UTF-8. Got {wrong.format(path=path)}."
+    allowed = "text" if "NUL" in wrong else "UTF-8"
+    said = f"`paths` must be {allowed}. Got {wrong} of '{path}'. Save the file as UTF-8 text."
+    assert fault(read_votes, path) == said
 
 
 @pytest.mark.parametrize("raw", [b"dataset,item_id,a\n", gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0)[:-9]])
@@ -387,3 +391,53 @@ def test_a_dataset_whose_name_is_not_printable(tmp_path, column):
         f"`{column}` must be printable text on one line. Got the line separator U+2028 in 'a\\u2028b' at {path}, "
         f"column '{column}', row 2 (line 3). Rename it."
     )
+
+
+ROW = '{"dataset": "n", "item_id": "1", "a": 1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "`paths` must name files that are not empty. Got {path}."),
+        ("[]", "`paths` must name files with at least one row. Got none in {path}."),
+        (
+            f"[{ROW},\n{ROW.replace('1}', '[2]}')}]",
+            "`paths` must have text, numbers, true, false or null in its cells. Got [2] at {path}, column 'a', "
+            "row 2 (line 2).",
+        ),
+        (
+            ROW.replace('"1"', '"\\ud800"'),
+            "`paths` must have text, numbers, true, false or null in its cells. Got '\\ud800' at {path}, column "
+            "'item_id', row 1 (line 1).",
+        ),
+        (
+            f"{ROW}\n" * 100 + ROW.replace('"a"', '"b"'),
+            "`paths` must have its columns in the first 100 rows. Got another one at {path}, column 'b', row 101 "
+            "(line 101). Write it in the first row, with null where it is empty.",
+        ),
+        (
+            f"{ROW}\n\n{ROW}",
+            "`item_id` must be unique within a dataset. Got '1' of dataset 'n' at {path}, column 'item_id', row 2 "
+            "(line 3), and before at row 1.",
+        ),
+        (
+            f"{ROW}\n1",
+            "`paths` must hold a JSON object a line. Got line 2 of '{path}': a int. Write one object, complete, on "
+            "each line, or one array of objects.",
+        ),
+    ],
+)
+def test_rows_of_json_that_are_no_table(tmp_path, text, said):
+    """The fault has its file, column, row and line, as one of CSV has."""
+    path = write_text(tmp_path / "v.json", text)
+    assert fault(read_votes, path) == said.format(path=path)
+
+
+def test_rows_of_json_that_leave_out_nearly_all(tmp_path, monkeypatch):
+    """A few bytes a row stand for the cells of all columns, which are counted before they are in memory."""
+    monkeypatch.setattr("deep.datasets._source.MOST_EXPANDED", 1 << 20)
+    first = ", ".join(f'"c{k}": 1' for k in range(9_000))
+    rows = "".join(f'{{"dataset": "n", "item_id": "{row}"}}\n' for row in range(300))
+    path = write_text(tmp_path / "v.jsonl", f'{{"dataset": "n", "item_id": "x", {first}}}\n{rows}')
+    assert fault(read_votes, path).startswith("`paths` must name JSON files of at most ")

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from deep._util.columns import plain_cell
 from deep._util.names import meant_column
-from deep._util.plain_cells import plain_cell
 from deep.datasets import read_scores, read_votes
 from deep.exceptions import InputError
 from deep.records import VoteMatrix

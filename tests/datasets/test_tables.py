@@ -1,7 +1,9 @@
 """Reading tables of votes and scores, and joining them."""
 
 import gzip
+import json
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -261,3 +263,38 @@ def test_real_scores_without_human_columns(data_home):
     path = data_home / "summeval_llm" / "scores.csv"
     human = [name for name in table_columns(path) if name.startswith(("expert_", "turker_"))]
     assert read_scores(path, ignore=human).shape == (1200, 9)
+
+
+@pytest.mark.parametrize("name", ["v.json", "v.json.gz", "v.jsonl", "v.ndjson.gz"])
+def test_rows_of_json_are_read_as_those_of_csv(tmp_path, monkeypatch, name):
+    """Ids stay text, a number beside them too; true and 1.0 are votes; what a row leaves out is empty."""
+    rows = [
+        {"dataset": "n", "item_id": "007", "label": 1, "strict": True, "lenient": 0},
+        {"dataset": "n", "item_id": 7, "strict": "no"},
+        {"dataset": "n", "item_id": 7.5, "strict": None, "lenient": 1.0, "label": ""},
+    ]
+    text = json.dumps(rows, indent=1) if ".json" in Path(name).suffixes else "\n".join(map(json.dumps, rows))
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    for most in (1, 1 << 20):  # a row at a time, and all at once
+        monkeypatch.setattr("deep.datasets._source.CELLS_AT_ONCE", most)
+        votes = read_votes(tmp_path / name)
+        assert votes.example_ids.tolist() == ["007", "7", "7.5"]
+        assert votes.votes.tolist() == [[1, 0], [0, -1], [-1, 1]]
+        assert votes.labels.tolist() == [1, -1, -1]
+        assert read_scores(tmp_path / name, ignore=["strict"]).scores[:, 0].tolist()[::2] == [0, 1]
+
+
+def test_what_is_ignored_in_json_may_hold_anything(tmp_path):
+    """Only the columns that are read need cells of text and numbers; rows without a dataset are of the one given."""
+    path = write_text(tmp_path / "v.json", '[{"item_id": 1, "a": 1, "b": {"c": [2]}}]')
+    votes = read_votes(path, ignore=["b"], dataset="n")
+    assert (votes.votes.tolist(), votes.dataset_names) == ([[1]], ("n",))
+    assert "Got {'c': [2]} at" in fault(read_votes, path, dataset="n")
+
+
+def test_a_long_table_may_be_json(tmp_path):
+    """A row an item and judge, as an export of another tool has it."""
+    rows = [{"item": item, "judge": judge, "vote": vote} for item, judge, vote in [("a", "x", 1), ("a", "y", 0)]]
+    (tmp_path / "long.json").write_text(json.dumps(rows))
+    votes = read_votes(tmp_path / "long.json", dataset="n")
+    assert (votes.voter_names, votes.votes.tolist()) == (("x", "y"), [[1, 0]])

@@ -99,7 +99,7 @@ def test_semicolons_and_tabs_are_read(address, mark):
         ({"name": "x.jsonl", "text": "[1]\n"}, "must hold a JSON object a line. Got line 1"),
         ({"name": "x.csv", "text": 'source,claim\n"a,b\n'}, "must be CSV"),
         ({"name": "x.csv", "text": "source,claim\n\ud800,b\n"}, "must be UTF-8"),
-        ({"name": "x.xlsx", "text": "PK"}, "ends in one of .csv, .jsonl, .ndjson. Got 'x.xlsx'"),
+        ({"name": "x.xlsx", "text": "PK"}, "ends in one of .csv, .json, .jsonl, .ndjson. Got 'x.xlsx'"),
         ({"name": "../../etc/passwd", "text": "source,claim\na,b\n"}, "ends in one of"),
         ({"name": "x.csv"}, "an object with the texts name and text"),
         (["x.csv"], "an object with the texts name and text"),

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from deep._util.columns import plain_frame
 from deep._util.figures import save_figures
 from deep._util.files import JsonObject, check_replaceable, read_bytes, write_results
-from deep._util.plain_cells import plain_frame
 from deep.console import check_draws, check_models, check_not_in, print_result, study_lines
 from deep.evaluate import DatasetVerdict, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError

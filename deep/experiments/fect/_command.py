@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep import console
+from deep._util.columns import plain_frame
 from deep._util.files import check_replaceable, write_results
 from deep._util.options import option
-from deep._util.plain_cells import plain_frame
 from deep.console import named
 from deep.exceptions import ExitStatus, InputError, StoppedError
 

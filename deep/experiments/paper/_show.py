@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from deep._util.columns import plain_frame
 from deep._util.figures import save_figures
-from deep._util.plain_cells import plain_frame
 from deep.calibration import NETCAL_CLASSES, plot_reliability
 from deep.console import SIMULATED
 from deep.datasets import published_source

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
 import numpy.typing as npt
 
+from deep._util.columns import plain_cell
 from deep._util.files import whole_file
 from deep._util.names import check_name
-from deep._util.plain_cells import plain_cell
 from deep.datasets import BatchColumns
 from deep.exceptions import InputError
 from deep.integrations.engines._moments import matched_names, quoted

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from deep import console
+from deep._util.columns import write_rows
 from deep._util.files import check_out, whole_files
-from deep._util.plain_cells import write_rows
 from deep.exceptions import ExitStatus, InputError
 from deep.integrations import labeling
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from deep._util.columns import read_row
 from deep._util.names import plain_form
-from deep._util.plain_cells import read_row
 from deep.datasets import read_rows
 from deep.evaluate import agreement_measures
 from deep.exceptions import InputError

@@ -13,9 +13,9 @@ from errno import EBUSY
 from itertools import count
 from pathlib import Path
 
+from deep._util.columns import read_row, write_rows
 from deep._util.files import read_bytes, remember, whole_file
 from deep._util.names import check_name, listed, plain_form
-from deep._util.plain_cells import read_row, write_rows
 from deep.exceptions import DeepError, InputError, needs_extra
 from deep.integrations.labeling import _label_book
 from deep.integrations.labeling._held_file import FileChangedError, HeldFile, free_files, in_use, sync_folder, write_all

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from deep._util.checks import Floats
+from deep._util.columns import PlainCsvWriter
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import JsonObject, whole_file
-from deep._util.plain_cells import PlainCsvWriter
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, read_texts, table_columns
 from deep.exceptions import InputError
 from deep.model import score
