@@ -49,7 +49,7 @@ CONTENT_FAULTS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite
 
 TABLE = "CREATE TABLE events (number INTEGER NOT NULL, event TEXT NOT NULL, checksum TEXT PRIMARY KEY)"
 
-Rows = dict[str, tuple[int, str]]
+EventRows = dict[str, tuple[int, str]]
 """By checksum: the number of an event, and its JSON."""
 
 Signature = tuple[int, int, int, int, int]
@@ -99,7 +99,7 @@ class LabelLog:
     told: str = ""
     problem: str = field(default="", init=False)
     remarks: list[str] = field(default_factory=list, init=False)
-    _rows: Rows = field(default_factory=dict)
+    _rows: EventRows = field(default_factory=dict)
     _is_new: bool = True
     _left: dict[Path, tuple[Signature | None, int]] = field(default_factory=dict, init=False)
 
@@ -134,7 +134,7 @@ class LabelLog:
                 self.problem = f"{str(path)!r} cannot be written: {error.strerror}."
         return self.problem
 
-    def _write(self, path: Path, new: Rows) -> None:
+    def _write(self, path: Path, new: EventRows) -> None:
         """Bring a file to all events and the new ones, and know by reading it that they are there.
 
         Events that another process wrote to it are kept; they hold from the next start on.
@@ -240,7 +240,7 @@ class LogFile:
 
     Parameters
     ----------
-    rows : Rows
+    rows : EventRows
         The events that are whole.
     fault : str
         What is wrong with it, as the rest of a sentence that begins with its name; else ''.
@@ -248,12 +248,12 @@ class LogFile:
         Whether it holds something that is no event of a log.
     """
 
-    rows: Rows
+    rows: EventRows
     fault: str = ""
     is_foreign: bool = False
 
 
-def _merged(path: Path) -> tuple[Rows, int, list[str]]:
+def _merged(path: Path) -> tuple[EventRows, int, list[str]]:
     """Return the events of all files in the order of writing, how many are of JSON lines alone, and what is amiss."""
     files = {file: _read_file(file) for file in (path, _copy_of(path)) if os.path.lexists(file)}
     rows = {check: row for file in files.values() for check, row in file.rows.items()}
@@ -280,7 +280,7 @@ def _read_file(path: Path) -> LogFile:
     unread = _unreadable(path)
     if unread is not None:
         return unread
-    rows: Rows = {}
+    rows: EventRows = {}
     wrong = 0
     try:
         with closing(_connect(path)) as connection:
@@ -303,7 +303,7 @@ def _read_file(path: Path) -> LogFile:
 
 
 def _unreadable(path: Path) -> LogFile | None:
-    """Return what stands at a place where there is no file to read, else None."""
+    """Return the fault of a place where there is no file to read, else None."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -341,7 +341,7 @@ def _insert(connection: sqlite3.Connection, rows: Iterable[tuple[str, tuple[int,
         )
 
 
-def _write_anew(path: Path, rows: Rows, *, keep: bool) -> Path | None:
+def _write_anew(path: Path, rows: EventRows, *, keep: bool) -> Path | None:
     """Put a new file in the place of one, and keep what stood there where that is wanted; return where it is."""
     place = Path(os.path.realpath(path))
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -390,7 +390,7 @@ def _signature(path: Path) -> Signature | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _book(rows: Rows) -> AnswerBook:
+def _book(rows: EventRows) -> AnswerBook:
     book = AnswerBook()
     for _, text in rows.values():
         event = _event_of(json.loads(text))
@@ -399,9 +399,9 @@ def _book(rows: Rows) -> AnswerBook:
     return book
 
 
-def _numbered(events: Iterable[LabelEvent], first: int) -> Rows:
+def _numbered(events: Iterable[LabelEvent], first: int) -> EventRows:
     """Return the rows of events, whose checksums no other row of a log has."""
-    rows: Rows = {}
+    rows: EventRows = {}
     for number, event in enumerate(events, start=first):
         text = json.dumps(asdict(event))  # half a surrogate pair is escaped: it has no bytes in UTF-8
         rows[_checksum(number, text)] = number, text
@@ -481,7 +481,7 @@ def _old_files(log: Path) -> list[Path]:
     return [file for file in (lines, *sorted(copies, key=lambda file: (len(file.name), file.name))) if file.is_file()]
 
 
-def _read_lines(files: Iterable[Path]) -> tuple[Rows, list[str]]:
+def _read_lines(files: Iterable[Path]) -> tuple[EventRows, list[str]]:
     """Return the events of old logs in the order in which they were written, and the places of broken lines."""
     lines: dict[str, OldLine] = {}
     broken = []
