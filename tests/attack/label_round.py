@@ -196,8 +196,8 @@ class Round:
         return wrong + [key for key in given.keys() | rows if given.get(key) != rows.get(key)]
 
     def fill_disk(self):
-        """Let the server write no file beyond a few bytes more than the log has, for a while."""
-        size = self.log.stat().st_size + self.rng.randrange(200)
+        """Let the server write no file beyond half of what the log has, for a while."""
+        size = self.log.stat().st_size // 2 + self.rng.randrange(200)
         resource.prlimit(self.server, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
         time.sleep(self.rng.random() * 0.3)
         for _ in range(2):
