@@ -90,7 +90,6 @@ def test_the_everyday_way_needs_no_extra(votes, tmp_path):
         ["panel", votes],
         ["label", "list", "model.json", "--votes", "mine.parquet", "--n", "5", "--out", "next.csv"],
         ["estimate", "model.json", "--votes", votes],
-        ["export", "model.json", "--to", "python", "--out", "judge.py"],
         ["fit", votes, "--recipe", "paper", "--sizes", "3", "--jobs", "1", "--out", "chain.json"],
         cwd=tmp_path,
     )

@@ -19,7 +19,6 @@ from deep.model import DecisionRule, LeftOut
 from deep.report import write_report
 from tests.commands.model_case import frame_of
 from tests.deep_commands import export, fit, score, votes
-from tests.model.file.test_export_python import run
 from tests.model.fitted import small_votes
 from tests.serve.serving_case import ask
 
@@ -63,15 +62,6 @@ def by_texts(folder):
     out = folder / "texts.jsonl"
     assert score([str(folder / "ruled.json"), "--input", str(folder / "claims.csv"), "--out", str(out)]) == 0
     return pd.DataFrame(map(json.loads, out.read_text().splitlines())).set_index("item_id")
-
-
-def by_program(folder):
-    """Return what the exported scorer says of the texts."""
-    assert export([str(folder / "ruled.json"), "--to", "python", "--out", str(folder / "judge.py")]) == 0
-    texts = pd.read_csv(folder / "claims.csv", dtype=str).rename(columns={"example_id": "item_id"})
-    done = run(folder / "judge.py", "\n".join(json.dumps(row) for row in texts.to_dict("records")))
-    assert done.returncode == 0
-    return pd.DataFrame(map(json.loads, done.stdout.splitlines())).set_index("item_id")
 
 
 def by_database(folder):
@@ -140,7 +130,7 @@ def test_every_output_gives_the_same_decision(here, rule, tmp_path):
     assert (table["sure"] == (excluded & voted)).all()
     assert table["threshold"].iloc[0] == ruled.threshold()
     same(table, by_table(tmp_path, "csv"), 1e-12)
-    for output in (by_texts, by_program, by_database, by_frame, by_scorer, by_server):
+    for output in (by_texts, by_database, by_frame, by_scorer, by_server):
         same(table, output(tmp_path), 1e-12)
     same(table, by_page(tmp_path), 1e-4)
 
@@ -223,13 +213,13 @@ def test_a_row_of_few_zeros_is_not_called_consistent(n_ones, gaps, labels):
 @pytest.mark.parametrize("vote", [0, 1])
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (1, 9), (20, 6)])
 def test_one_p_for_all_items_is_decided_alike_everywhere(vote, n, k, tmp_path):
-    """By the frame, the table, the exported SQL and program, and for one text at a time."""
+    """By the frame, the table, the exported SQL, and for one text at a time."""
     frame = constant(vote, n, k).drop(columns="label").assign(dataset="d")
     frame.to_csv(tmp_path / "votes.csv", index=False)
     assert fit([str(tmp_path / "votes.csv"), "--out", str(tmp_path / "ruled.json")]) == 0
     model = deep.load(tmp_path / "ruled.json")
     found = [*model.score_frame(frame)["decision"]]
-    out, sql, program = (tmp_path / name for name in ("scores.csv", "model.sql", "judge.py"))
+    out, sql = (tmp_path / name for name in ("scores.csv", "model.sql"))
     assert score([str(tmp_path / "ruled.json"), "--votes", str(tmp_path / "votes.csv"), "--out", str(out)]) == 0
     found += [*pd.read_csv(out)["decision"]]
     assert export([str(tmp_path / "ruled.json"), "--to", "sql", "--out", str(sql)]) == 0
@@ -238,9 +228,6 @@ def test_one_p_for_all_items_is_decided_alike_everywhere(vote, n, k, tmp_path):
     same = " AND ".join(f"judge{j} = {vote}" for j in range(k))
     found += [base.execute(f"SELECT decision FROM deep_model WHERE {same}").fetchone()[0]]
     base.close()
-    assert export([str(tmp_path / "ruled.json"), "--to", "python", "--out", str(program)]) == 0
-    done = run(program, json.dumps({f"judge{j}": vote for j in range(k)}))
-    found += [json.loads(done.stdout)["decision"]]
     (row,) = model.scores_of(np.full((1, k), vote, dtype=np.int8), streamed=True).records()
     assert {*found, row["decision"]} == {vote}
 

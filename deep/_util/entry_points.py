@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from deep.exceptions import DeepError, InputError, printable
 
 CALIBRATOR, COMMAND, ENSEMBLER, JUDGE = "deep.calibrators", "deep.commands", "deep.ensemblers", "deep.judges"
-EXPORTER, SUBCOMMAND, WRITER = "deep.exporters", "deep.subcommands", "deep.writers"
+SUBCOMMAND, WRITER = "deep.subcommands", "deep.writers"
 PART = "deep.parts"
 """What deep's own guests do behind an option of the core, each by a name that the core knows."""
 

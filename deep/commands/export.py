@@ -1,4 +1,4 @@
-"""Write a model as a table of all patterns of votes, or as a Python file that scores votes or texts without deep.
+"""Write a model as a table of all patterns of votes, which a database or any reader of tables joins to votes.
 
 A table has the voters (1, 0, empty), then P, its 90 % interval and the decision; a row a pattern.
 
@@ -8,11 +8,6 @@ For instance:
       CREATE TABLE and INSERT statements that SQLite and DuckDB read, with an example of the join
   deep export model.json --to parquet --out model.parquet
       the same table as a file
-  deep export model.json --to python --out judge.py
-      code of the standard library: votes as JSON lines in, P, its 90 % interval and the decision out; texts too
-      where all judges are lexical checks
-  deep export model.json --to langfuse --out evaluator.py
-      the same code as a code evaluator, to be pasted into Langfuse
 """
 
 import argparse
@@ -20,13 +15,19 @@ import sys
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 
-from deep._util.entry_points import EXPORTER, find_entry_points, load_part
+from deep._util.entry_points import load_part
 from deep._util.files import check_out
 from deep._util.options import option
 from deep.console import CommandParser, add_model, add_options, load_model
-from deep.exceptions import ExitStatus, InputError, printable
+from deep.exceptions import ExitStatus, InputError
 
 TABLES = ("csv", "parquet", "sql")
+
+GONE = {
+    "langfuse": "Send scores to Langfuse with `deep.integrations.langfuse.send_verdict`",
+    "python": "Join the table of `--to sql` to votes, or score in Python with `deep.load`",
+}
+"""Formats of earlier versions, and what serves in place of them."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,7 @@ class _Export:
         Its name in SQL; default: deep_model.
     """
 
-    to: str = option(
-        MISSING, required=True, choices=lambda: sorted([*TABLES, *find_entry_points(EXPORTER, TABLES).usable])
-    )
+    to: str = option(MISSING, f"{{{','.join(TABLES)}}}", required=True, choices=[*TABLES, *GONE])
     out: Path = option(MISSING, "FILE", required=True)
     table: str | None = option(None, "NAME")
 
@@ -57,17 +56,15 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the table or the program, and report."""
-    out = check_out(args.out, [f".{args.to}" if args.to in TABLES else ".py"])
+    """Write the table, and report."""
+    if args.to in GONE:
+        raise InputError(
+            f"`to` must be csv, parquet or sql. Got {args.to}, which is no longer written. {GONE[args.to]}."
+        )
+    out = check_out(args.out, [f".{args.to}"])
     if args.table is not None and args.to != "sql":
         raise InputError(f"`table` must be given with `to` sql. Got it with {args.to}. Leave it out.")
     fitted = load_model(args.model, args.decide)
-    if args.to not in TABLES:
-        why = load_part(args.to, EXPORTER)(fitted, out)
-        reads = f"votes of {len(fitted.voters)} voters{'' if why else ', or texts'}"
-        texts = f"; no texts: {printable(why)}" if why else ""
-        sys.stdout.write(f"{reads}, the standard library alone: {out}{texts}\n")
-        return ExitStatus.DONE
     name = "deep_model" if args.table is None else args.table
     n = load_part("tables")(fitted, out, args.to, name=name)
     sys.stdout.write(f"{n} patterns of {len(fitted.voters)} voters: {out}\n")

@@ -1,7 +1,6 @@
 """Langfuse: P(consistent) and the decision as scores of traces and observations that are there already.
 
-Needs ``deep-judges[langfuse]``; docs/integrations/langfuse.md has an example. `deep.integrations.python_program` writes
-a model as a code evaluator, which runs inside Langfuse and needs no library at all.
+Needs ``deep-judges[langfuse]``; docs/integrations/langfuse.md has an example.
 """
 
 from collections.abc import Iterable, Mapping

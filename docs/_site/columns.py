@@ -28,7 +28,7 @@ def table(columns: Iterable[ItemColumn]) -> str:
 
 def _row(column: ItemColumn) -> str:
     span = {"double": f"0 to {column.high}", "int64": "from 0 on"}.get(column.type, "")
-    marks = ["yes" if yes else "" for yes in (column.nullable, column.program is not None)]
+    marks = ["yes" if yes else "" for yes in (column.nullable, column.exported)]
     cells = [f"`{column.name}`", TYPES[column.type], span, column.meaning, *marks, column.since]
     return f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
 

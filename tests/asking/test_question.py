@@ -19,7 +19,6 @@ from deep.datasets import examples_from_dataset
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL
 from deep.integrations.labeling import open_label_desk, read_label_subject
-from deep.integrations.python_program import export_python
 from deep.integrations.serve import CheckOptions, create_app, serving
 from deep.integrations.serve._checker import PairText
 from deep.prompt_pool import FewShot, Prompt, PromptJudge, load_prompt
@@ -270,22 +269,6 @@ def test_scores_know_the_question(table, tmp_path):
     assert pd.read_csv(one).p_consistent.tolist() == pytest.approx(wanted[:1], abs=1e-12)
     with pytest.raises(InputError, match=r"`question` must be text\. Got a int"):
         scorer.score(SOURCE, CLAIM, 3)
-
-
-def test_an_exported_scorer_takes_it_too(tmp_path):
-    """The votes of the checks are those of deep."""
-    path = tmp_path / "judge.py"
-    export_python(lexical_model(), path)
-    here = {}
-    exec(compile(path.read_text(), str(path), "exec"), here)
-    texts = SOURCE, CLAIMS["claim"][0], CLAIMS["question"][0]
-    for given in (texts, texts[:2]):
-        wanted = TextScorer(lexical_model()).score(*given)
-        assert [judge["vote"] for judge in here["score_text"](*given)["judges"]] == [
-            None if judgment.vote < 0 else judgment.vote for judgment in wanted.judgments.values()
-        ]
-    with pytest.raises(ValueError, match="the question must be text, not 3"):
-        here["score_text"](SOURCE, CLAIM, 3)
 
 
 def test_a_server_takes_a_question():

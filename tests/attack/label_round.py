@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from deep.integrations.labeling import label_log_files, read_annotations, read_label_log
+from deep.integrations.labeling import read_annotations, read_label_log
 from tests.serve.label_case import CLAIMS
 
 PEOPLE = ("Ann", "Bob", "Çem")
@@ -79,7 +79,7 @@ class Round:
     def __init__(self, folder, zygote, rng):
         self.folder, self.zygote, self.rng = folder / "labels", zygote, rng
         self.folder.mkdir()
-        self.log = self.folder / "labels.jsonl"
+        self.log = self.folder / "labels.log.sqlite"
         self.truth = {}
         self.maybe = {}
         self.heard = []
@@ -88,8 +88,8 @@ class Round:
 
     @property
     def copy(self):
-        """Return the copy of the log, whose name has a number where there were several."""
-        return label_log_files(self.log)[-1]
+        """Return the copy of the log."""
+        return self.log.with_name(f"{self.log.name}.copy")
 
     def start(self):
         """Start a server, and hear what it says of the log."""
@@ -161,7 +161,7 @@ class Round:
         assert failed == []
 
     def act(self, person, rng):
-        """Let a person answer, skip or undo; keep what the page acknowledges, or says that it has set aside."""
+        """Let a person answer, skip or undo; keep what the page acknowledges."""
         _, state = self.post("/state", person=person)
         last, item = state["last"], state["item"]
         undo = last is not None and (item is None or rng.random() < 0.1)
@@ -170,15 +170,13 @@ class Round:
         answer = rng.choice(list(ANSWERS) + ["1", "0"] * 3)
         key = person, last["item_id"] if undo else item["item_id"]
         new = GONE if undo else ANSWERS[answer]
-        before = self.truth.get(key, GONE)
-        self.maybe[key] = {before, new}
+        self.maybe[key] = {self.truth.get(key, GONE), new}  # until it is acknowledged or refused
         if undo:
             status, said = self.post("/undo", person=person)
         else:
             status, said = self.post("/answer", person=person, item_id=key[1], label=answer, note=rng.choice(NOTES))
-        if "beside it either" not in said:  # then it is in that process alone, which may write it later
-            del self.maybe[key]
-        if status == 200 or "is set aside" in said:
+        del self.maybe[key]
+        if status == 200:
             self.truth[key] = new
         assert status in (200, 507), said
 
@@ -198,8 +196,8 @@ class Round:
         return wrong + [key for key in given.keys() | rows if given.get(key) != rows.get(key)]
 
     def fill_disk(self):
-        """Let the server write no file beyond a few bytes more than the log has, for a while."""
-        size = self.log.stat().st_size + self.rng.randrange(200)
+        """Let the server write no file beyond half of what the log has, for a while."""
+        size = self.log.stat().st_size // 2 + self.rng.randrange(200)
         resource.prlimit(self.server, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
         time.sleep(self.rng.random() * 0.3)
         for _ in range(2):
@@ -207,10 +205,11 @@ class Round:
         resource.prlimit(self.server, resource.RLIMIT_FSIZE, FREE)
 
     def start_another(self):
-        """Start a second server where the first one is at work, its lock taken away."""
-        (self.folder / ".labels.jsonl.lock").unlink(missing_ok=True)
-        _, address = self.launched(self._out.with_name("second"))
-        assert address is None
+        """Start a second server where the first one is at work; its lock may be taken away, and both write."""
+        (self.folder / ".labels.log.sqlite.lock").unlink(missing_ok=True)
+        process, _ = self.launched(self._out.with_name("second"))
+        if is_alive(process):
+            os.kill(process, signal.SIGKILL)
 
 
 def is_alive(process):

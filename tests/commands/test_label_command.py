@@ -53,12 +53,11 @@ def test_the_page_begins_and_ends(table, tmp_path, at_work, capsys):
     assert f"{DATASET}: 3 items to label, 0 of them are done" in out
     assert "1 of 3 items are done; labels by Ann 1" in out
     assert f"labels of 1 item: {tmp_path / 'l.csv'}" in out
-    assert f"log: {tmp_path / 'l.jsonl'}" in out
-    with (tmp_path / "l.jsonl").open("a") as log:
-        log.write('{"schema_v')
+    assert f"log: {tmp_path / 'l.log.sqlite'}" in out
+    (tmp_path / "l.log.sqlite").write_bytes(b"hello")
     assert label(words) == 0
     out = capsys.readouterr().out
-    assert "l.jsonl: line 8 is not whole and is set aside in 'l.jsonl.broken'" in out
+    assert "l.log.sqlite' is no whole log (file is not a database). It was written anew with all labels" in out
     assert "3 items to label, 1 of them is done" in out
     assert [len(answer["people"]) for answer in at_work[1::2]] == [1, 1]
 
@@ -77,7 +76,7 @@ def test_export(tmp_path, capsys):
     assert "on 1 item people are tied" in out
     assert "1 label was given after a look" in out
     assert (tmp_path / "labels.csv").read_text() == "dataset,item_id,label\nnews,a,1\n"
-    assert label(["export", str(tmp_path / "labels.csv")]) == 2
+    assert label(["export", str(tmp_path / "others.csv")]) == 2
     assert "`labels` must be a log that `deep label` wrote" in capsys.readouterr().err
 
 

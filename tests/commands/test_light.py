@@ -130,7 +130,6 @@ def test_pages_and_panels_load_no_library_that_they_do_not_use(tmp_path):
         ["report", model, votes, "--out", tmp_path / "report.html"],
         ["fit", votes, "--out", model],
         ["estimate", model, "--votes", votes],
-        ["export", model, "--to", "python", "--out", tmp_path / "judge.py"],
     )
     assert not any(found.values())
 

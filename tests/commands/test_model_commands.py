@@ -242,17 +242,12 @@ def test_the_table_as_a_file(here, tmp_path, kind):
     np.testing.assert_allclose(table["p_consistent"], streamed(model), rtol=0, atol=1e-12)
 
 
-def test_the_scorer_of_one_file(here, tmp_path, capsys):
-    """It runs where nothing is installed."""
-    out = tmp_path / "judge.py"
-    assert export([str(here / "model.json"), "--to", "python", "--out", str(out)]) == 0
-    why = "no texts: 'judge-0' is no lexical check"
-    assert capsys.readouterr().out == f"votes of 3 voters, the standard library alone: {out}; {why}\n"
-    words = [sys.executable, "-I", "-S", str(out)]
-    done = subprocess.run(words, input="{}\n", check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout)["p_consistent"] == streamed(load(here / "model.json"))[0]
-    err = refused(capsys, export, here / "model.json", "--to", "python", "--out", tmp_path / "judge.sql")
-    assert ".py" in err
+@pytest.mark.parametrize(("kind", "instead"), [("python", "--to sql"), ("langfuse", "send_verdict")])
+def test_a_format_that_is_gone_names_what_serves_instead(here, tmp_path, capsys, kind, instead):
+    """In one line."""
+    err = refused(capsys, export, here / "model.json", "--to", kind, "--out", tmp_path / "judge.py")
+    assert f"Got {kind}, which is no longer written. " in err
+    assert instead in err
 
 
 def test_names_are_quoted_in_sql(tmp_path):

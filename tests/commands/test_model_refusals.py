@@ -172,7 +172,7 @@ def test_votes_of_another_version_are_refused(here, tmp_path, capsys):
                 ["--to", to, "--out", f"D/m.{ending}", "--table", "mine"],
                 f"`table` must be given with `to` sql. Got it with {to}",
             )
-            for to, ending in (("csv", "csv"), ("parquet", "parquet"), ("python", "py"))
+            for to, ending in (("csv", "csv"), ("parquet", "parquet"))
         ),
         (explain, [], "must be given"),
         (explain, ["--votes", "V"], "Give --votes FILE --item ID, or --vote NAME=1"),

@@ -1,25 +1,17 @@
-"""Langfuse: scores as the real client sends them to a server on loopback, and the file that runs inside Langfuse."""
+"""Langfuse: scores as the real client sends them to a server on loopback, each known again by its id."""
 
 import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from deep.asking import TextScorer
-from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL
 from deep.integrations._verdict import Verdict
-from deep.integrations.python_program import export_evaluator
 from deep.model import fit
 from deep.records import VoteMatrix
-from tests.deep_commands import export
 from tests.model.fitted import small_votes
 
 SOURCE = "Rain fell on Monday. The river rose by 14 centimetres."
@@ -138,105 +130,3 @@ def test_a_score_belongs_somewhere(sent, where):
 
     with pytest.raises(TypeError, match="`where` must name a trace, session or dataset run"):
         send_verdict(sent.client, Verdict("error", ""), **where)
-
-
-@dataclass
-class Score:
-    """Langfuse's own, as documented."""
-
-    name: str
-    value: Any
-    data_type: str
-    comment: str | None = None
-    config_id: str | None = None
-    metadata: dict[str, Any] | None = None
-
-
-@dataclass
-class EvaluationResult:
-    """Langfuse's own, as documented."""
-
-    scores: list[Score]
-
-
-@dataclass
-class Observation:
-    """Langfuse's own, as documented."""
-
-    input: Any = None
-    output: Any = None
-    metadata: Any = None
-    tool_calls: list[Any] = field(default_factory=list)
-
-
-def evaluator(model, folder):
-    """Return the function `evaluate` of a written file, in a world that has only Langfuse's classes."""
-    export_evaluator(model, folder / "evaluator.py")
-    world = {"__name__": "evaluator", "Score": Score, "EvaluationResult": EvaluationResult}
-    # Something stands before it, as where Langfuse puts its classes there.
-    exec(compile("import json\n" + (folder / "evaluator.py").read_text(encoding="utf-8"), "evaluator", "exec"), world)
-    return lambda **fields: (
-        world["evaluate"](SimpleNamespace(observation=Observation(**fields), experiment=None)).scores
-    )
-
-
-CLAIM = "The river rose by 41 centimetres."
-GIVEN = {
-    "source in metadata": {"input": "Sum it up.", "output": CLAIM, "metadata": {"source": [SOURCE]}},
-    "source as input": {"input": SOURCE, "output": CLAIM},
-    "objects": {"input": {"question": "?", "context": SOURCE}, "output": {"answer": CLAIM}},
-}
-
-
-@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
-def test_the_evaluator_gives_what_deep_gives(given, tmp_path):
-    """Wherever the texts stand."""
-    model = checks_model()
-    columns = TextScorer(model).score(SOURCE, CLAIM).columns
-    numeric, decision = evaluator(model, tmp_path)(**given)
-    assert (numeric.name, numeric.data_type, decision.data_type) == ("consistency", "NUMERIC", "CATEGORICAL")
-    assert numeric.value == pytest.approx(columns["p_consistent"], abs=1e-12)
-    assert decision.value == ("consistent" if columns["decision"] else "inconsistent")
-    assert "The source lacks numbers of the claim: 41." in numeric.comment
-    assert numeric.metadata["p_low"] == pytest.approx(columns["p_low"], abs=1e-12)
-
-
-def test_the_evaluator_takes_votes_of_other_judges(tmp_path):
-    """From the observation's metadata; texts are refused."""
-    model = checks_model(("numbers",), ("strict@0a1b2c3d/small", "other"))
-    evaluate = evaluator(model, tmp_path)
-    numeric, _ = evaluate(metadata={"votes": {"other": 1, "strict@0a1b2c3d/small": 0}})
-    assert numeric.value == model.score([[-1, 0, 1]], streamed=True)[0]
-    with pytest.raises(ValueError, match="takes votes"):
-        evaluate(input=SOURCE, output=CLAIM)
-    with pytest.raises(ValueError, match="no voter 'nobody'"):
-        evaluate(metadata={"votes": {"nobody": 1}})
-
-
-def test_without_a_vote_there_is_no_number(tmp_path):
-    """And without a text an error."""
-    evaluate = evaluator(checks_model(("dates", "numbers", "quotes")), tmp_path)
-    (decision,) = evaluate(input=SOURCE, output="It was a calm day.")
-    assert (decision.data_type, decision.value) == ("CATEGORICAL", "no vote")
-    with pytest.raises(ValueError, match="the claim must be text"):
-        evaluate(input=SOURCE)
-
-
-def test_twelve_checks_fit_in_and_ten_voters_do_not(tmp_path):
-    """256 KB of source code is the most that Langfuse takes."""
-    export_evaluator(checks_model(tuple(LEXICAL)), tmp_path / "twelve.py")
-    assert (tmp_path / "twelve.py").stat().st_size < 256_000
-    with pytest.raises(InputError, match="`model` must be at most 256,000 bytes"):
-        export_evaluator(checks_model(tuple(LEXICAL)[:10]), tmp_path / "ten.py")
-    assert not (tmp_path / "ten.py").exists()
-
-
-def test_the_command_writes_an_evaluator(tmp_path, capsys):
-    """Code that starts without site packages and waits for no input."""
-    checks_model().save(tmp_path / "model.json")
-    out = tmp_path / "evaluator.py"
-    assert export([str(tmp_path / "model.json"), "--to", "langfuse", "--out", str(out)]) == 0
-    assert "or texts" in capsys.readouterr().out
-    words = [sys.executable, "-I", "-S", str(out)]
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=True, env=os.environ)
-    assert (done.stdout, done.stderr) == (b"", b"")

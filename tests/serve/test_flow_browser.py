@@ -167,7 +167,7 @@ def test_the_commands_are_those_of_issue_16():
 def test_no_label_is_lost(folder, labels, examples):
     """Of 200, by two people, over reloads and four times kill -9."""
     claims = {row["example_id"]: row["claim"] for row in examples}
-    book, torn = read_label_log(folder / "labels.jsonl")
+    book, torn = read_label_log(folder / "labels.log.sqlite")
     kept = {who: {claims[item[1]]: answer.label for item, answer in own.items()} for who, own in book.answers.items()}
     assert torn == ""
     assert kept == labels

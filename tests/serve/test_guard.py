@@ -9,8 +9,19 @@ import h11
 import pytest
 
 from deep.exceptions import InputError
-from deep.integrations.serve import Access, Guard, GuardOptions, ServerOptions, WebError, find_token, read_json, serving
+from deep.integrations.serve import (
+    Access,
+    Guard,
+    GuardOptions,
+    ServerOptions,
+    WebError,
+    create_app,
+    find_token,
+    read_json,
+    serving,
+)
 from deep.integrations.serve._protocol import JoinedConnection, TimedProtocol
+from tests.serve.served import lexical_model
 from tests.serve.serving_case import ask, code_of, connected, raw, until_closed
 
 TOKEN = "0123456789abcdef-right"
@@ -233,6 +244,27 @@ def ask_page(address):
     """Return the content security policy of a page."""
     found = raw(address, b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").decode()
     return next(line for line in found.split("\r\n") if line.startswith("content-security-policy"))
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://localhost/healthz", b"200"),
+        ("HTTP://LOCALHOST/healthz?a=1", b"200"),
+        ("http://localhost", b"200"),
+        ("http://localhost/v1/nothing", b"404"),
+        ("http://evil.example/healthz", b"400"),
+        ("http://localhost:1/healthz", b"400"),
+        ("http:///healthz", b"400"),
+    ],
+)
+def test_a_request_may_name_the_whole_address(target, status):
+    """As RFC 9112 has it; the name must be that of the Host header, which the guard holds to its own."""
+    with serving(create_app(lexical_model())) as address:
+        found = raw(address, f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        other = raw(address, b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+    assert found.split(b" ")[1] == status
+    assert other.split(b" ")[1] == b"421"
 
 
 def test_too_many_a_second():

@@ -106,7 +106,7 @@ def open_tab(chromium):
 
 def given(folder):
     """Return the labels on disk by person and item."""
-    book, torn = read_label_log(folder / "labels.jsonl")
+    book, torn = read_label_log(folder / "labels.log.sqlite")
     assert torn == ""
     return {(who, item[1]): answer for who, own in book.answers.items() for item, answer in own.items()}
 
@@ -147,7 +147,7 @@ def test_by_keyboard_alone(open_tab, table, tmp_path):
         status, said = server.stop(signal.SIGTERM)
     assert status == 0
     assert "6 of 6 items are done; labels by Ann 6" in said
-    assert "labels of 5 items: labels.csv\nannotations: labels.annotations.csv\nlog: labels.jsonl\n" in said
+    assert "labels of 5 items: labels.csv\nannotations: labels.annotations.csv\nlog: labels.log.sqlite\n" in said
 
 
 def test_a_long_source_is_read_by_keyboard(open_tab, tmp_path):

@@ -1,9 +1,10 @@
 """The desk of labels and its application: who gets which item, what is sent, what is kept, and what is refused."""
 
-import errno
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from urllib.error import HTTPError
@@ -16,7 +17,6 @@ import pytest
 from deep.datasets import read_labels
 from deep.exceptions import InputError
 from deep.integrations.labeling import (
-    LabelLogLostError,
     export_labels,
     label_app,
     open_label_desk,
@@ -121,7 +121,8 @@ def test_nothing_but_texts_is_sent_before_a_label(subject, tmp_path):
         desk.answer("Bob", first, 0)
         summary = desk.summary()
         assert summary["after_reveal"] == 1
-    deeds = [json.loads(line)["do"] for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
+    with closing(sqlite3.connect(tmp_path / "labels.log.sqlite")) as log:
+        deeds = [json.loads(event)["do"] for (event,) in log.execute("SELECT event FROM events ORDER BY number")]
     assert deeds.count("reveal") == 1
     rows = pd.read_csv(tmp_path / "labels.annotations.csv")
     assert rows[["annotator", "after_reveal"]].to_numpy().tolist() == [["Ann", 0], ["Bob", 1]]
@@ -295,7 +296,7 @@ def test_no_table_of_others_is_lost(subject, tmp_path):
     out.write_text("dataset,item_id,label\nnews,a,1\n")
     for empty in (False, True):  # what a start on a full disk may have left, if it was killed
         if empty:
-            out.with_suffix(".jsonl").touch()
+            out.with_suffix(".log.sqlite").touch()
         with (
             pytest.raises(InputError, match="`out` must be a new file, or one that `deep label` wrote"),
             open_label_desk(subject, out),
@@ -314,10 +315,10 @@ def test_no_table_of_others_is_lost(subject, tmp_path):
 
 def test_each_person_is_told_of_what_was_mended(subject, tmp_path):
     """Once, whoever's answer met it, and the terminal at the end: a new copy in place of one that was removed."""
-    mended = "all labels are in a new copy"
+    mended = "labels.log.sqlite.copy' is gone. It was written anew with all labels"
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
         first = {who: item_of(desk.state(who)) for who in ("Ann", "Bob")}
-        (tmp_path / "labels.jsonl.copy").unlink()
+        (tmp_path / "labels.log.sqlite.copy").unlink()
         assert mended in desk.answer("Ann", first["Ann"], 1)["problem"]
         assert mended not in desk.state("Ann")["problem"]
         assert mended in desk.state("Bob")["problem"]
@@ -325,19 +326,18 @@ def test_each_person_is_told_of_what_was_mended(subject, tmp_path):
         assert desk.summary()["problem"].count(mended) == 1
 
 
-def test_where_the_folder_is_gone_an_answer_is_set_aside_or_told_as_it_is(subject, tmp_path, monkeypatch):
-    """Also where the server was started in it, and its tables have no place any more."""
+def test_a_folder_that_is_gone_is_made_again(subject, tmp_path, monkeypatch):
+    """With the log in it, and that is told; also where the server was started in it."""
     folder = tmp_path / "labels"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    with open_label_desk(subject, "labels.csv", n=3) as desk:
+    with open_label_desk(subject, folder / "labels.csv", n=3) as desk:
         first = item_of(desk.state("Ann"))
         shutil.rmtree(folder)
-        with pytest.raises(LabelLogLostError, match="this answer is set aside"):
-            desk.answer("Ann", first, 1)
-        assert "can be written" in desk.summary()["problem"] or "every label is kept" in desk.summary()["problem"]
-    book, _ = read_label_log(folder / "labels.jsonl")
-    assert book.majority() == {(DATASET, first): 1}
+        assert "is gone. It was written anew with all labels" in desk.answer("Ann", first, 1)["problem"]
+    book, told = read_label_log(folder / "labels.csv")
+    assert (book.majority(), told) == ({(DATASET, first): 1}, "")
+    assert len(read_labels(folder / "labels.csv").labels) == 1
 
 
 def test_a_full_disk_keeps_the_item(subject, tmp_path, monkeypatch):
@@ -345,36 +345,30 @@ def test_a_full_disk_keeps_the_item(subject, tmp_path, monkeypatch):
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
         first = item_of(desk.state("Ann"))
         with monkeypatch.context() as patched:
-            patched.setattr("deep.integrations.labeling._held_file.os.fsync", _no_space)
-            with pytest.raises(OSError, match="No space"):
+            patched.setattr("deep.integrations.labeling._label_log._insert", _no_space)
+            with pytest.raises(OSError, match="disk is full"):
                 desk.answer("Ann", first, 1)
         assert item_of(desk.state("Ann")) == first
         with monkeypatch.context() as patched:
-            patched.setattr("deep.integrations.labeling._label_log.write_labels", _refused)
+            patched.setattr("deep.integrations.labeling._desk.write_labels", _refused)
             assert "No room" in desk.answer("Ann", first, 1)["problem"]
         assert desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"] == ""
     assert len(read_labels(tmp_path / "labels.csv").labels) == 2
 
 
-@pytest.mark.parametrize("part", [1, 20])
-def test_a_full_disk_at_the_start_leaves_no_log(subject, tmp_path, monkeypatch, part):
+def test_a_full_disk_at_the_start_leaves_no_log(subject, tmp_path, monkeypatch):
     """One line tells of it, no file is left that looks like a round of labels, and the next start works."""
-    room, write = [part], os.write
-
-    def full(file, data):
-        return write(file, data[: room.pop()]) if room else _no_space(file)
-
     with monkeypatch.context() as patched:
-        patched.setattr("deep.integrations.labeling._held_file.os.write", full)
-        with pytest.raises(OSError, match="No space"), open_label_desk(subject, tmp_path / "labels.csv", n=3):
+        patched.setattr("deep.integrations.labeling._label_log._insert", _no_space)
+        with pytest.raises(OSError, match="disk is full"), open_label_desk(subject, tmp_path / "labels.csv", n=3):
             pass
     assert not list(tmp_path.glob("labels*"))
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
         assert (desk.log.told, len(desk.log.book.queue)) == ("", 3)
 
 
-def _no_space(_):
-    raise OSError(errno.ENOSPC, "No space left on device")
+def _no_space(*_):
+    raise sqlite3.OperationalError("database or disk is full")
 
 
 def _refused(*_):
@@ -408,9 +402,9 @@ def test_labels_of_others_in_the_tables_are_kept(subject, tmp_path):
         assert "held 1 rows that are not in the log (by-hand 1): it is kept as 'labels.csv.old'." in said
         assert desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"] == ""
     assert (tmp_path / "labels.csv.old").read_text().endswith("by-hand,1\n")
-    for file in tmp_path.glob("labels.jsonl*"):  # the log and its copy of another day come back
-        lines = file.read_bytes().splitlines(keepends=True)
-        file.write_bytes(b"".join(lines[:-4]))
+    for file in tmp_path.glob("labels.log.sqlite*"):  # the log and its copy of another day come back
+        with closing(sqlite3.connect(file)) as log, log:
+            log.execute("DELETE FROM events WHERE number > (SELECT max(number) - 4 FROM events)")
     with open_label_desk(subject, out, n=3) as desk:
         assert "it is kept as 'labels.csv.old1'" in desk.summary()["problem"]
         assert "it is kept as 'labels.annotations.csv.old'" in desk.summary()["problem"]
@@ -461,37 +455,37 @@ def test_items_without_texts_further_on_are_left_out(subject, tmp_path, monkeypa
 
 
 def test_the_page_says_that_the_log_was_changed(subject, tmp_path):
-    """With 507, until the next start, which has what was answered meanwhile."""
+    """Once, and the answer is in the log that was written anew."""
     with (
         open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk,
         serving(label_app(desk)) as address,
     ):
         item = item_of(post(address, "/state", {"person": "Ann"})[1])
-        log = tmp_path / "labels.jsonl"
-        log.write_bytes(log.read_bytes() + b"x")
+        log = tmp_path / "labels.log.sqlite"
+        log.write_bytes(b"x" * 5000)
         answer = {"person": "Ann", "item_id": item, "label": "1", "note": "kept"}
         status, found = post(address, "/answer", answer)
-        assert (status, found["error"]["code"]) == (507, "log_lost")
-        assert "set aside in 'labels.jsonl.copy'" in found["error"]["message"]
-        assert item_of(post(address, "/state", {"person": "Ann"})[1]) == item
-        assert "start it again" in post(address, "/state", {"person": "Ann"})[1]["problem"]
-    assert log.read_bytes().endswith(b"x")
+        assert status == 200
+        assert "is no whole log (file is not a database). It was written anew" in found["problem"]
+        assert "what stood there is in 'labels.log.sqlite.broken'" in found["problem"]
+        assert post(address, "/state", {"person": "Ann"})[1]["problem"] == ""
+    assert (tmp_path / "labels.log.sqlite.broken").read_bytes() == b"x" * 5000
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
-        assert "1 lines that it lacked" in desk.log.told
+        assert desk.log.told == ""
         assert desk.log.book.answers["Ann"][DATASET, item].note == "kept"
 
 
 def test_export(subject, tmp_path):
-    """The tables of a log are written again, there or elsewhere; a torn line is told."""
+    """The tables of a log are written again, there or elsewhere; what is amiss is told."""
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
         label_all(desk, "Ann", lambda _: 1)
     before = (tmp_path / "labels.csv").read_text()
     (tmp_path / "labels.csv").unlink()
-    log = tmp_path / "labels.jsonl"
-    log.write_bytes(log.read_bytes() + b'{"schema')
+    log = tmp_path / "labels.log.sqlite"
+    log.unlink()
     found = export_labels(log)
     assert (found["labels"], found["people"]) == (3, {"Ann": 3})
-    assert "not whole" in found["problem"]
+    assert found["problem"] == "'labels.log.sqlite' is gone"
     assert (tmp_path / "labels.csv").read_text() == before
     export_labels(log, tmp_path / "more.csv")
     assert (tmp_path / "more.annotations.csv").read_text() == (tmp_path / "labels.annotations.csv").read_text()
@@ -552,9 +546,9 @@ def test_the_application(subject, tmp_path, monkeypatch):
         assert post(address, "/answer", right, Origin="http://evil.example")[0] == 403
         assert post(address, "/answer", right, Host="evil.example")[0] == 421
         assert post(address, "/answer", right, **{"Content-Type": "text/plain"})[0] == 415
-        assert read_label_log(tmp_path / "labels.jsonl")[0].answers == {"Ann": {}}
+        assert read_label_log(tmp_path / "labels.log.sqlite")[0].answers == {"Ann": {}}
         with monkeypatch.context() as patched:
-            patched.setattr("deep.integrations.labeling._held_file.os.fsync", _no_space)
+            patched.setattr("deep.integrations.labeling._label_log._insert", _no_space)
             status, found = post(address, "/answer", right)
         assert (status, found["error"]["code"]) == (507, "not_kept")
         assert post(address, "/answer", right)[0] == 200

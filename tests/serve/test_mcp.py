@@ -221,6 +221,17 @@ def test_the_guard_stands_before_it(capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_the_door_has_a_slash_at_its_end_too():
+    """Clients that follow no redirect are let in."""
+    with serving(create_app(lexical_model(), CheckOptions(mcp=True))) as address:
+        body = json.dumps(rpc("check_claim", PAIR)).encode()
+        plain, slash = (
+            ask(address, path, body=body, Accept="application/json, text/event-stream") for path in ("/mcp", "/mcp/")
+        )
+    assert plain[0] == slash[0] == 200
+    assert plain[1] == slash[1]
+
+
 def test_without_the_option_there_is_no_door():
     """As on every other unknown path."""
     with serving(create_app(lexical_model())) as address:

@@ -12,14 +12,13 @@ from ._desk import open_label_desk as open_label_desk
 from ._label_book import AnswerBook as AnswerBook
 from ._label_book import GivenAnswer as GivenAnswer
 from ._label_book import LabelEvent as LabelEvent
+from ._label_book import keep_other_labels as keep_other_labels
+from ._label_book import write_annotations as write_annotations
+from ._label_book import write_labels as write_labels
 from ._label_log import LabelLog as LabelLog
-from ._label_log import LabelLogLostError as LabelLogLostError
-from ._label_log import keep_other_labels as keep_other_labels
 from ._label_log import label_log_files as label_log_files
 from ._label_log import open_label_log as open_label_log
 from ._label_log import read_label_log as read_label_log
-from ._label_log import write_annotations as write_annotations
-from ._label_log import write_labels as write_labels
 from ._subject import LabelFolder as LabelFolder
 from ._subject import LabelSubject as LabelSubject
 from ._subject import export_labels as export_labels

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from deep._util.files import JsonObject
 from deep.exceptions import InputError, needs_extra
 from deep.integrations.labeling._desk import LabelDesk
-from deep.integrations.labeling._label_log import LabelLogLostError
 from deep.integrations.serve import WebError, add_call, add_text, install_errors
 from deep.report import page_asset
 
@@ -62,13 +61,11 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "FastAPI":
 
 
 def _kept(call: Callable[[JsonObject], JsonObject], asked: object) -> JsonObject:
-    """Return the answer of a call; a disk that takes nothing, or a log that others wrote to, is no bug."""
+    """Return the answer of a call; a disk that takes nothing is no bug."""
     if not isinstance(asked, dict):
         raise InputError("`body` must be a JSON object. Got another value.")
     try:
         return call(asked)
-    except LabelLogLostError as error:
-        raise WebError(507, "log_lost", str(error)) from None
     except OSError as error:
         why = error.strerror or type(error).__name__
         said = f"This could not be written: {why}. Nothing was changed; make room, and answer again."

@@ -75,7 +75,12 @@ def _page(args: argparse.Namespace) -> int:
 
 
 def _add_export(parser: console.CommandParser) -> None:
-    parser.add_argument("log", type=Path, metavar="LABELS.jsonl", help="the log of `deep label`")
+    parser.add_argument(
+        "log",
+        type=Path,
+        metavar="LOG",
+        help="the log of `deep label`: LABELS.log.sqlite, or LABELS.jsonl of an earlier deep",
+    )
     parser.add_argument("--out", type=Path, metavar="LABELS.csv", help="the labels; default: beside the log")
 
 

@@ -13,7 +13,13 @@ from deep.datasets import Item
 from deep.evaluate import agreement_measures
 from deep.exceptions import InputError
 from deep.integrations.labeling import _label_log
-from deep.integrations.labeling._label_book import AnswerBook, LabelEvent
+from deep.integrations.labeling._label_book import (
+    AnswerBook,
+    LabelEvent,
+    keep_other_labels,
+    write_annotations,
+    write_labels,
+)
 from deep.integrations.labeling._subject import LabelFolder, LabelSubject, label_summary
 from deep.records import Example
 
@@ -73,7 +79,7 @@ class LabelDesk:
         with self._lock:
             item, last = self._next_laid_out(person), self._last(person)
             if item is not None and item != self.log.book.shown.get(person):
-                with suppress(OSError, _label_log.LabelLogLostError):  # that it is held is a comfort, no label
+                with suppress(OSError):  # that it is held is a comfort, no label
                     self.log.add(LabelEvent("show", *item, person))
             return {
                 "person": person,
@@ -95,8 +101,6 @@ class LabelDesk:
             There is no such item to label, or the person has labeled it already.
         OSError
             It could not be written; nothing has changed.
-        LabelLogLostError
-            The log is not as it was left, so that the answer is set aside for the next start.
         """
         person = _person(person)
         with self._lock:
@@ -168,10 +172,10 @@ class LabelDesk:
         """Write the tables; where that fails, say so in `problem` and go on, for the log has everything."""
         with self._lock:
             try:
-                kept = _label_log.keep_other_labels(self.log.book, self.files.labels, self.files.annotations)
+                kept = keep_other_labels(self.log.book, self.files.labels, self.files.annotations)
                 self.log.remarks += [kept] if kept else []
-                _label_log.write_labels(self.log.book, self.files.labels)
-                _label_log.write_annotations(self.log.book, self.files.annotations)
+                write_labels(self.log.book, self.files.labels)
+                write_annotations(self.log.book, self.files.annotations)
                 self.problem = ""
             except (InputError, OSError) as error:
                 self.problem = str(error)
@@ -223,7 +227,7 @@ class LabelDesk:
             texts = self.subject.found_texts(items)
             try:
                 self.log.add(*(LabelEvent("queue", *item) for item in items if item in texts))
-            except (OSError, _label_log.LabelLogLostError):
+            except OSError:
                 break
             self._texts |= texts
             del self.rest[:AHEAD]

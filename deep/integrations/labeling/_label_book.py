@@ -1,15 +1,18 @@
-"""Labels of items by people, event by event: given, skipped, taken back, looked at."""
+"""Labels of items by people, event by event: given, skipped, taken back, looked at; and the tables of them."""
 
-import json
-import re
+import csv
+import os
+import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
-from hashlib import sha256
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
 from typing import Literal
 
-from deep._util.files import JsonObject
-from deep._util.names import plain_form
+from deep._util.files import remember, whole_file
+from deep._util.names import listed, plain_form
+from deep._util.plain_cells import read_row, write_rows
 from deep.datasets import Item
 from deep.exceptions import InputError
 from deep.integrations.labeling._annotations import Annotations, annotations_of
@@ -209,141 +212,98 @@ class AnswerBook:
         return annotations_of(list(ANNOTATION_COLUMNS), rows, "the log")
 
 
-SCHEMA = 2
-"""The version of the lines of a log; those of version 1 have no checksums."""
-
-START = b'{"schema_version"'
-"""How every line begins; no text in a line can hold it, for JSON escapes quotes."""
-
-_NAMES = tuple(field.name for field in fields(LabelEvent))
-_STRAY = b" \t\r\0\xef\xbb\xbf"
-"""Bytes that editors, and logs that were lengthened, put around a line."""
+def free_place(path: Path, ending: str) -> Path:
+    """Return a place beside a file where nothing is."""
+    names = (f"{path.name}{ending}{number or ''}" for number in count())
+    return next(place for name in names if not (place := path.with_name(name)).exists())
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """A line that is whole.
+LABEL_COLUMNS = ("dataset", "item_id", "label")
+
+OLD = ".old"
+"""What the name of a table that was kept ends in, and a number where there are several."""
+
+PLAIN = str.maketrans({"\0": "\ufffd", "\r": "\n"})
+"""What stands in a table for characters that would break it."""
+
+LabelCells = Mapping[str, str]
+
+
+def write_labels(book: AnswerBook, out: Path) -> None:
+    """Write the label of most people for each item that has one, as :func:`deep.datasets.read_labels` reads it."""
+    _write(out, LABEL_COLUMNS, _label_rows(book))
+
+
+def write_annotations(book: AnswerBook, out: Path) -> None:
+    """Write the labels of each person, as :func:`read_annotations` reads them."""
+    _write(out, ANNOTATION_COLUMNS, book.annotation_rows())
+
+
+def keep_other_labels(book: AnswerBook, labels: Path, annotations: Path) -> str:
+    """Keep a copy of each table that holds labels which nobody gave by the log; return what was kept, and where.
+
+    Labels that were given and taken back are none of those.
 
     Parameters
     ----------
-    event : LabelEvent
-    before : str
-        The checksum of the line before it; '' for the first.
-    check : str
-        Its own checksum, which `before` is part of, so that no two lines of a log share one.
-    data : bytes
-        As it is written.
-    """
-
-    event: LabelEvent
-    before: str
-    check: str
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenLine:
-    """Bytes of a log that are no line, and the number of the line that they stand in."""
-
-    number: int
-    data: bytes
-
-
-def log_line(event: LabelEvent, before: str) -> LogLine:
-    """Return the line of an event behind the line of a checksum."""
-    values = {"schema_version": SCHEMA, **{name: getattr(event, name) for name in _NAMES}, "before": before}
-    # Half a surrogate pair is escaped: it has no bytes in UTF-8.
-    body = json.dumps(values)[:-1].encode("ascii")
-    check = sha256(body).hexdigest()[:16]
-    return LogLine(event, before, check, b'%s, "check": "%s"}\n' % (body, check.encode()))
-
-
-def log_lines(events: Iterable[LabelEvent], before: str) -> list[LogLine]:
-    """Return the lines of events, the first behind the line of a checksum, each other behind its neighbour."""
-    lines = []
-    for event in events:
-        lines.append(log_line(event, before))
-        before = lines[-1].check
-    return lines
-
-
-def split_log(data: bytes) -> tuple[list[LogLine], list[BrokenLine]]:
-    """Return the whole lines of a log, in the order of the file, and what else it holds.
-
-    Ends of lines and a byte-order mark of an editor break no line, nor does a line end that is missing between two.
+    book : AnswerBook
+    labels, annotations : Path
+        The tables that are about to be written over.
 
     Raises
     ------
     InputError
-        A newer deep wrote the last line.
+        A copy cannot be written, so that nothing may be written over the table.
     """
-    lines: list[LogLine] = []
-    broken: list[BrokenLine] = []
-    newer = False
-    for number, row in enumerate(data.split(b"\n"), start=1):
-        for piece in (row,) if row.count(START) < 2 else re.split(b"(?=%s)" % re.escape(START), row):
-            text = piece.strip(_STRAY)
-            if text:
-                values = _values(text)
-                line = None if values is None else _whole(values, lines[-1].check if lines else "")
-                newer = line is None and _version(values) > SCHEMA
-                lines += [] if line is None else [line]
-                broken += [BrokenLine(number, text)] if line is None else []
-    if newer:
-        raise InputError(
-            f"`labels` must be a log of schema version {SCHEMA} at most. Got {broken[-1].data[:60]!r} at line "
-            f"{broken[-1].number}. Use the newer deep that wrote it."
-        )
-    return lines, broken
+    given = {(*item, str(label)) for item, _, label, _ in book.given}
+    by_person = {(*item, who, "" if label < 0 else str(label), _plain(note)) for item, who, label, note in book.given}
+    columns = (*LABEL_COLUMNS[:2], "annotator", "label", "note")
+    told = [_kept(labels, LABEL_COLUMNS, given), _kept(annotations, columns, by_person)]
+    return " ".join(filter(None, told))
 
 
-def in_written_order(lines: Iterable[LogLine]) -> list[LogLine]:
-    """Return lines of one log or several, each once, and behind the line that it was written behind, if that is there.
-
-    Where two were written behind the same line, as in copies that went different ways, the first given comes first.
-    """
-    once: dict[str, LogLine] = {}
-    for line in lines:
-        once.setdefault(line.check, line)
-    waiting: dict[str, list[LogLine]] = {}
-    ordered: list[LogLine] = []
-    done: set[str] = set()
-    for line in once.values():
-        if line.before in once and line.before not in done:
-            waiting.setdefault(line.before, []).append(line)
-            continue
-        ready = [line]
-        while ready:
-            ordered.append(ready.pop())
-            done.add(ordered[-1].check)
-            ready += reversed(waiting.pop(ordered[-1].check, []))
-    return ordered
+def _kept(path: Path, columns: Sequence[str], known: Collection[tuple[str, ...]]) -> str:
+    remember(path)  # so that what is added from now on is not written over
+    others = [row for row in _rows_of(path, columns) if row not in known]
+    if not others:
+        return ""
+    old = free_place(path, OLD)
+    with whole_file(old) as scratch:
+        shutil.copyfile(path, scratch)
+        with scratch.open("rb+") as file:
+            os.fsync(file.fileno())
+    shown = listed([" ".join(filter(None, row[1:4])) for row in others], 5)
+    return f"{str(path)!r} held {len(others)} rows that are not in the log ({shown}): it is kept as {old.name!r}."
 
 
-def _values(text: bytes) -> JsonObject | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of a table under some columns, as well as it can be read."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        try:
+            for cells in csv.DictReader(file, restkey="", restval=""):
+                row = read_row({name: cell for name, cell in cells.items() if name})
+                found = tuple(row.get(name, "") for name in columns)
+                yield tuple(map(_in_one_spelling, columns, found)) if any(found) else (path.name, str(cells))
+        except csv.Error as error:
+            yield path.name, f"no CSV: {error}"
 
 
-def _version(values: JsonObject | None) -> int:
-    found = (values or {}).get("schema_version")
-    return found if type(found) is int else 0
+def _in_one_spelling(column: str, cell: str) -> str:
+    return plain_form(cell) if column == "annotator" else _plain(cell)
 
 
-def _whole(values: JsonObject, before: str) -> LogLine | None:
-    """Return the line of some values if nothing is wrong with them; one of version 1 stands behind `before`."""
-    try:
-        event = LabelEvent(**{name: values[name] for name in _NAMES})
-        texts = (event.dataset, event.item_id, event.person, event.note, event.time)
-        right = event.do in DEEDS and all(isinstance(text, str) for text in texts)
-        if not (right and type(event.people) is type(event.label) is int and event.label in (1, 0, -1)):
-            return None
-        if _version(values) == 1:
-            return log_line(replace(event, person=plain_form(event.person)), before)
-        line = log_line(event, values["before"])
-    except (KeyError, TypeError, InputError):
-        return None
-    return line if _version(values) == SCHEMA and line.check == values.get("check") else None
+def _plain(text: str) -> str:
+    # No table may hold a NUL, which is a character of notes like any other; nor a bare \r, which csv quotes not.
+    return text.translate(PLAIN).encode(errors="replace").decode()
+
+
+def _label_rows(book: AnswerBook) -> Iterator[LabelCells]:
+    for (dataset, item_id), label in book.majority().items():
+        yield {"dataset": dataset, "item_id": item_id, "label": str(label)}
+
+
+def _write(out: Path, columns: Sequence[str], rows: Iterable[LabelCells]) -> None:
+    with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
+        write_rows(file, columns, ([_plain(row[name]) for name in columns] for row in rows))

@@ -1,182 +1,81 @@
-"""The log of people's labels: JSON lines that are only ever added to, each on disk before the next item is shown."""
+"""The log of people's labels: a SQLite file, with a copy beside it, that has each event before the next item is shown.
 
-import csv
+A file is known by reading it, at the start and after each write. Where another program changed, replaced or removed it,
+it is written anew with all events. An event has a number and a checksum, so that the events of several files are one
+log: those of the copy, of a second process, and of the JSON lines that deep wrote before 2026-11-28.
+"""
+
 import glob
+import json
 import os
-import shutil
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from errno import EBUSY
-from itertools import count
+import re
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from errno import EBUSY, EIO, ELOOP
+from hashlib import sha256
+from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 
-from deep._util.columns import read_row, write_rows
-from deep._util.files import read_bytes, remember, whole_file
-from deep._util.names import check_name, listed, plain_form
-from deep.exceptions import DeepError, InputError, needs_extra
-from deep.integrations.labeling import _label_book
-from deep.integrations.labeling._held_file import FileChangedError, HeldFile, free_files, in_use, sync_folder, write_all
+from deep._util.files import JsonObject, read_bytes
+from deep._util.names import check_name, plain_form
+from deep.exceptions import InputError, needs_extra
+from deep.integrations.labeling._label_book import DEEDS, AnswerBook, LabelEvent, free_place
+
+ENDING = ".log.sqlite"
+"""What the name of a log ends in."""
 
 COPY = ".copy"
-"""What the name of a log's copy ends in, and a number where there are several."""
+"""What the name of its copy ends in behind that."""
+
+SCHEMA = 3
+"""The version of the log; 1 and 2 were JSON lines."""
 
 LARGEST_LOG = 1 << 28
-"""Bytes of a log."""
-
-
-@dataclass(frozen=True)
-class FoundLines:
-    """The lines of a log and its copies.
-
-    Parameters
-    ----------
-    files : dict of Path to bytes
-    lines : list of LogLine
-        The whole ones of all files, each once, in the order in which they were written.
-    broken : list of str
-        Where the others are.
-    rest : bytes
-        What the others hold.
-    told : str
-    """
-
-    files: dict[Path, bytes]
-    lines: list[_label_book.LogLine]
-    broken: list[str]
-    rest: bytes
-    told: str
-
-
-def read_log_files(path: Path) -> FoundLines:
-    """Read a log and the copies beside it.
-
-    Raises
-    ------
-    InputError
-        It is no log.
-    """
-    files = {file: read_bytes(file, "labels", LARGEST_LOG) for file in label_log_files(path)}
-    whole: dict[Path, list[_label_book.LogLine]] = {}
-    broken: list[str] = []
-    rest = b""
-    for file, data in files.items():
-        whole[file], others = _label_book.split_log(data)
-        name = "" if file == path else f" of {file.name!r}"
-        broken += [f"line {line.number}{name}" for line in others]
-        rest += b"".join(line.data + b"\n" for line in others)
-    ordered = _label_book.in_written_order(line for lines in whole.values() for line in lines)
-    if rest and not ordered and not _is_torn(rest.removesuffix(b"\n"), files):
-        raise InputError(
-            f"`labels` must be a log that `deep label` wrote. Got {rest[:60]!r} at line 1 of {str(path)!r}."
-        )
-    own = whole.get(path, [])
-    told = list(_oddities(own, ordered))
-    if (
-        not (told or rest)
-        and _label_book.START + b": 1" not in files.get(path, b"")
-        and files.get(path, b"") != b"".join(line.data for line in own)
-    ):
-        told = ["it was written otherwise than `deep label` writes it, but its lines are whole"]
-    return FoundLines(files, ordered, broken, rest, "; ".join(told))
-
-
-def _is_torn(rest: bytes, files: Mapping[Path, bytes]) -> bool:
-    """Return whether bytes are a first line that was being written, as a killed process or a full disk leaves it."""
-    start = rest[: len(_label_book.START)] == _label_book.START[: len(rest)]
-    return start and b"\n" not in rest and not any(data.endswith(b"\n") for data in files.values())
-
-
-def _oddities(own: list[_label_book.LogLine], ordered: list[_label_book.LogLine]) -> Iterator[str]:
-    """Yield the oddities of the lines of a log, beside all that its copies hold too."""
-    checks = {line.check for line in own}
-    lacking = sum(line.check not in checks for line in ordered)
-    if lacking:
-        yield f"{lacking} lines that it lacked were taken from the copy beside it"
-    if len(checks) < len(own):
-        yield f"{len(own) - len(checks)} lines stood there twice"
-    if [line for line in ordered if line.check in checks] != list({line.check: line for line in own}.values()):
-        yield "lines stood in another order than they were written in"
-    known = {line.check for line in ordered} | {""}
-    gaps = [number for number, line in enumerate(ordered, start=1) if line.before not in known]
-    if gaps:
-        yield f"lines are missing before {listed([f'line {number}' for number in gaps], 5)}"
-    behind = [line.before for line in ordered]
-    if len(set(behind)) < len(behind):
-        yield "it was written to from two places at once; where these differ on an item, the later line holds"
-
-
-def mend_log(path: Path, found: FoundLines) -> str:
-    """Write a log as its whole lines, where it is not so; return what became of the others."""
-    told = ""
-    if found.rest:
-        aside = path.with_name(f"{path.name}.broken")
-        append_whole(aside, found.rest)
-        told = f"{are_not_whole(found.broken)} set aside in {aside.name!r}"
-    content = b"".join(line.data for line in found.lines)
-    if found.files.get(path) != content:
-        with whole_file(Path(os.path.realpath(path))) as scratch:
-            append_whole(scratch, content)
-        sync_folder(Path(os.path.realpath(path)).parent)
-    return told
-
-
-def are_not_whole(broken: list[str]) -> str:
-    """Return the words on broken lines, but for what became of them."""
-    verb = "is" if len(broken) == 1 else "are"
-    return f"{listed(broken, 5)} {verb} not whole and {verb}"
-
-
-def place_of(path: str | Path) -> Path:
-    """Return the whole path of a log; where it is a link, copies stand beside that."""
-    return Path(path).parent.resolve() / Path(path).name
-
-
-def label_log_files(path: str | Path) -> list[Path]:
-    """Return the files that the lines of a log stand in: itself, and the copies beside it; those that are there."""
-    path = place_of(path)
-    copies = path.parent.glob(f"{glob.escape(path.name + COPY)}*")
-    return [file for file in (path, *sorted(copies, key=lambda copy: (len(copy.name), copy.name))) if file.is_file()]
-
-
-def append_whole(path: Path, data: bytes) -> None:
-    """Add bytes to a file, a new one where there is none, and wait until they are on disk."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
-    try:
-        write_all(file, data)
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def free_place(path: Path, ending: str) -> Path:
-    """Return a place beside a file where nothing is."""
-    names = (f"{path.name}{ending}{number or ''}" for number in count())
-    return next(place for name in names if not (place := path.with_name(name)).exists())
-
+"""Bytes of a log of JSON lines."""
 
 LONGEST_NOTE = 2000
 """Characters of a note."""
 
-JUMP = 60
-"""Seconds by which a clock may be put forward or back before that is told."""
+BUSY_SECONDS = 5
+"""How long a write waits for a program that reads the log."""
 
-SET_ASIDE = ("label", "skip", "undo")
-"""Deeds that are kept for the next start where the log cannot take them."""
+CONTENT_FAULTS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB})
+"""Errors that tell of the content of a file; all others tell of the disk, and may pass."""
+
+TABLE = "CREATE TABLE events (number INTEGER NOT NULL, event TEXT NOT NULL, checksum TEXT PRIMARY KEY)"
+
+EventRows = dict[str, tuple[int, str]]
+"""By checksum: the number of an event, and its JSON."""
+
+Signature = tuple[int, int, int, int, int]
+
+_NAMES = tuple(field.name for field in fields(LabelEvent))
 
 
-class LabelLogLostError(DeepError):
-    """The log is not the file that was left, so that nothing is added to it; the message says where answers are."""
+def log_place(path: str | Path) -> Path:
+    """Return the whole path of a log that is named by itself, its table of labels or its old JSON lines.
+
+    Where it is a link, its copy stands beside that.
+    """
+    name = Path(path).name
+    ending = next((end for end in (ENDING, ".jsonl", ".csv") if name.endswith(end)), "")
+    return Path(path).parent.resolve() / (name.removesuffix(ending) + ENDING)
+
+
+def label_log_files(path: str | Path) -> list[Path]:
+    """Return the files that the events of a log stand in: itself, its copy and old JSON lines; those that are there."""
+    log = log_place(path)
+    return [file for file in (log, _copy_of(log), *_old_files(log)) if os.path.lexists(file)]
 
 
 @dataclass
 class LabelLog:
-    """A log that this process alone may add to, and a copy of it beside, from which the next start mends it.
-
-    Before each line the log is known to be as it was left. Where it is not, nothing is added to it until the next
-    start: what people say then is set aside in the copy.
+    """A log that one process adds to.
 
     Parameters
     ----------
@@ -184,13 +83,11 @@ class LabelLog:
     book : AnswerBook
         What holds after the events so far.
     told : str
-        What the start found in the log that should not be there, and what it did about it; else ''.
+        What the start found amiss, and what it did about it; else ''.
     problem : str
-        What is wrong now with the log or its copy; else ''.
+        Why the log or its copy cannot be written now; else ''.
     remarks : list of str
-        What happened to the files and the clock since the start, and is mended.
-    lost : str
-        Why the log is no longer the file that was left; else ''.
+        What others did to the files since the start, and is mended.
 
     See Also
     --------
@@ -198,229 +95,133 @@ class LabelLog:
     """
 
     path: Path
-    book: _label_book.AnswerBook
-    told: str
+    book: AnswerBook
+    told: str = ""
     problem: str = field(default="", init=False)
     remarks: list[str] = field(default_factory=list, init=False)
-    lost: str = field(default="", init=False)
-    _log: HeldFile
-    _copy: "LogCopy"
-    _last: str
-    _clock: float
+    _rows: EventRows = field(default_factory=dict)
+    _is_new: bool = True
+    _left: dict[Path, tuple[Signature | None, int]] = field(default_factory=dict, init=False)
 
-    def add(self, *events: _label_book.LabelEvent) -> None:
-        """Write events and wait until they are on disk; only then do they hold.
+    def add(self, *events: LabelEvent) -> None:
+        """Write events, and know that they are on disk; only then do they hold.
 
         Raises
         ------
         InputError
             A name or a note cannot be kept.
-        LabelLogLostError
-            The log is not as it was left. Labels, skips and undone ones are set aside for the next start.
         OSError
-            They could not be written, as on a full disk; the log is then as it was before.
+            They could not be written, as on a full disk; nothing has changed.
         """
-        lines = self._lines(events)
-        data = b"".join(line.data for line in lines)
-        if not data:
-            return
-        if not self.lost:
-            try:
-                self._log.add(data)
-            except FileChangedError as error:
-                self._lose(str(error))
-        if self.lost:
-            raise self._set_aside([line.event for line in lines if line.event.do in SET_ASIDE])
-        self.problem = self._copied(data)
-        self._remark(self._jump())
-        self._last = lines[-1].check
-        for line in lines:
-            self.book.add(line.event)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        checked = [_checked(event, now) for event in events]
+        new = _numbered(checked, 1 + max((number for number, _ in self._rows.values()), default=0))
+        if new:
+            self._write(self.path, new)
+            self._rows |= new
+            for event in checked:
+                self.book.add(event)
+            self.look()
 
     def look(self) -> str:
-        """Return the fault of the log or its copy, else '', having looked whether both are as they were left."""
-        try:
-            if not self.lost:
-                self._log.check()
-                self.problem = self._copied(b"")
-            else:
-                self._lose(self.lost)
-        except FileChangedError as error:
-            self._lose(str(error))
-        except OSError as error:
-            self.problem = f"{str(self.path)!r} cannot be looked at: {error.strerror}."
+        """Mend what others changed in the log and its copy; return why one cannot be written, else ''."""
+        self.problem = ""
+        for path in (self.path, _copy_of(self.path)):
+            try:
+                if self._rows and self._left.get(path) != (_signature(path), len(self._rows)):
+                    self._write(path, {})
+            except OSError as error:
+                self.problem = f"{str(path)!r} cannot be written: {error.strerror}."
         return self.problem
 
-    def close(self) -> None:
-        """Give the files back."""
-        self._log.close()
-        self._copy.close()
+    def _write(self, path: Path, new: EventRows) -> None:
+        """Bring a file to all events and the new ones, and know by reading it that they are there.
 
-    def _lines(self, events: Iterable[_label_book.LabelEvent]) -> list[_label_book.LogLine]:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return _label_book.log_lines([_checked(event, now) for event in events], self._last)
-
-    def _remark(self, sentence: str) -> None:
-        self.remarks += [sentence] if sentence else []
-
-    def _jump(self) -> str:
-        """Return by how much the clock has jumped since the last time; no order of labels depends on it."""
-        before, self._clock = self._clock, _clock_ahead()
-        seconds = round(self._clock - before)
-        if abs(seconds) < JUMP:
-            return ""
-        way = "forward" if seconds > 0 else "back"
-        return (
-            f"The clock of this machine was put {way} by {timedelta(seconds=abs(seconds))}: times beside labels may be "
-            "wrong, their order is not."
-        )
-
-    def _copied(self, data: bytes) -> str:
-        """Add to the copy; return why there is none, else ''."""
-        try:
-            self._remark(self._copy.add(data))
-        except OSError as error:
-            return f"No copy of {self.path.name!r} can be written: {error.strerror}."
-        return ""
-
-    def _lose(self, why: str) -> None:
-        """Go on without the log; all that was in it is in the copy."""
-        self.lost = why
-        wrong = self._copied(b"")
-        kept = f"the labels are in this process alone. {wrong}" if self._copy.path is None else "every label is kept."
-        self.problem = (
-            f"{str(self.path)!r} {why}. Nothing more is written to it, and {kept} End `deep label` in its terminal "
-            "(Ctrl-C) and start it again: it takes everything up."
-        )
-
-    def _set_aside(self, events: list[_label_book.LabelEvent]) -> LabelLogLostError:
-        """Keep events for the next start, and return the error that says so."""
-        lines = self._lines(events)
-        if not lines:
-            return LabelLogLostError(self.problem)
-        self._last = lines[-1].check
-        self._copied(b"".join(line.data for line in lines))
-        self._lose(self.lost)
-        if self._copy.path is None:
-            return LabelLogLostError(f"{self.problem} This answer could not be written beside it either.")
-        return LabelLogLostError(f"{self.problem} Until then this answer is set aside in {self._copy.path.name!r}.")
-
-
-class LogCopy:
-    """All lines of a log in a file beside it, another one where that is not as it was left.
-
-    Parameters
-    ----------
-    log : Path
-    content : bytes
-        The lines so far.
-    path : Path, optional
-        A copy that holds them already.
-    """
-
-    def __init__(self, log: Path, content: bytes, path: Path | None = None) -> None:
-        self._log, self._content = log, bytearray(content)
-        self._file = None if path is None else HeldFile(path, content)
-
-    @property
-    def path(self) -> Path | None:
-        """Return the file, or None where there is none."""
-        return None if self._file is None else self._file.path
-
-    def add(self, data: bytes) -> str:
-        """Add lines, and see that all are in the file; return what was wrong with it, else ''.
-
-        Raises
-        ------
-        OSError
-            No file can be written now.
+        Events that another process wrote to it are kept; they hold from the next start on.
         """
-        wrong = ""
-        if self._file is not None:
-            try:
-                self._file.add(data)
-            except (FileChangedError, OSError) as error:
-                wrong = f"{str(self._file.path)!r} {error}; all labels are in a new copy."
-                self.close()
-        self._content += data
-        if self._file is None and self._content:
-            self._log.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self._file = HeldFile(free_place(self._log, COPY), bytes(self._content), new=True)
-            except FileChangedError as error:  # others removed it at once
-                raise OSError(EBUSY, str(error)) from None
-        return wrong
-
-    def close(self) -> None:
-        """Give the file back."""
-        if self._file is not None:
-            self._file.close()
-        self._file = None
+        rows = self._rows | new
+        before, held = self._left.get(path, (None, 0))
+        if before is not None and before == _signature(path):
+            with suppress(sqlite3.Error):  # a full disk, or a file that was changed just now: reading it tells
+                _append(path, islice(rows.items(), held, None))
+        now = _signature(path)
+        file = _read_file(path)
+        theirs = {check: row for check, row in file.rows.items() if check not in rows}
+        self._rows |= theirs
+        if file.fault or len(file.rows) < len(rows) + len(theirs):
+            aside = _write_anew(path, rows | theirs, keep=file.is_foreign)
+            now = _signature(path)
+            untouched = path in self._left and not file.fault and len(file.rows) == held  # the disk was full
+            if not (untouched or (self._is_new and path not in self._left)):
+                lacking = sum(check not in file.rows for check in self._rows)
+                fault = file.fault or f"lacked {lacking} events"
+                kept = f"; what stood there is in {aside.name!r}" if aside else ""
+                self.remarks.append(f"{str(path)!r} {fault}. It was written anew with all labels{kept}.")
+        if theirs:
+            self.remarks.append(
+                f"Another program added {len(theirs)} events to {str(path)!r}. They hold from the next start on."
+            )
+        self._left[path] = now, len(rows) + len(theirs)
 
 
 @contextmanager
 def open_label_log(path: str | Path) -> Iterator[LabelLog]:
     r"""Open a log, a new one where there is none, for this process alone.
 
-    Lines that are not whole are set aside in a file of their own. What the log lacks is taken from the copies beside
-    it, in the order in which it was written. A log with nothing in it is taken away where an error ends its use.
+    What the log lacks is taken from its copy, and from the JSON lines of an earlier deep.
 
     Parameters
     ----------
     path : str or Path
+        The log, its table of labels or its old JSON lines.
 
     Raises
     ------
     InputError
         Another process has it open, or it is no log.
+    OSError
+        It cannot be written.
 
     Examples
     --------
     >>> import tempfile
     >>> from deep.integrations.labeling import LabelEvent, open_label_log, read_label_log
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "labels.jsonl")
+    ...     path = Path(folder, "labels.csv")
     ...     with open_label_log(path) as log:
     ...         log.add(LabelEvent("label", "news", "a", "Ann", 1, note="clear"))
-    ...     with path.open("a") as file:
-    ...         _ = file.write('{"schema_v')
+    ...     Path(folder, "labels.log.sqlite").unlink()
     ...     book, told = read_label_log(path)
     >>> book.majority(), told
-    ({('news', 'a'): 1}, 'line 2 is not whole and is passed over')
+    ({('news', 'a'): 1}, "'labels.log.sqlite' is gone")
     """
-    path = place_of(path)
+    path = log_place(path)
     with _only_one(path):
-        with free_files(label_log_files(path)):
-            found = read_log_files(path)
-            told = "; ".join(filter(None, (found.told, mend_log(path, found)))) or _without_copy(path, found)
-        log = _log_of(path, found, told)
-        try:
-            yield log
-        except BaseException:
-            with suppress(OSError):
-                if not path.stat().st_size:
-                    path.unlink()
-            raise
-        finally:
-            log.close()
+        rows, taken_over, told = _merged(path)
+        log = LabelLog(path, _book(rows), _rows=rows, _is_new=not told and len(rows) == taken_over)
+        if log.look() and path not in log._left:
+            raise OSError(EIO, log.problem)
+        if taken_over:
+            lines = path.name.removesuffix(ENDING) + ".jsonl"
+            log.told = ". ".join([f"{taken_over} events were taken over from {lines!r}", *told])
+        log.told = " ".join(filter(None, (log.told, *log.remarks)))
+        log.remarks.clear()
+        yield log
 
 
-def _without_copy(path: Path, found: FoundLines) -> str:
-    """Return that no file but the log had all of its lines, else ''; logs of schema version 1 had no copy."""
-    content = b"".join(line.data for line in found.lines)
-    old = _label_book.START + b": 1" in found.files.get(path, b"")
-    others = (data for file, data in found.files.items() if file != path)
-    return "" if old or content in (b"", *others) else "no copy beside it had all of its lines; there is a new one"
-
-
-def read_label_log(path: str | Path) -> tuple[_label_book.AnswerBook, str]:
+def read_label_log(path: str | Path) -> tuple[AnswerBook, str]:
     """Read a log, also one that another process has open.
+
+    Parameters
+    ----------
+    path : str or Path
+        The log, its table of labels or its old JSON lines.
 
     Returns
     -------
     book : AnswerBook
     told : str
-        What was found that should not be there; else ''.
+        What is amiss in its files; else ''.
 
     Raises
     ------
@@ -429,59 +230,207 @@ def read_label_log(path: str | Path) -> tuple[_label_book.AnswerBook, str]:
     """
     if not label_log_files(path):
         raise InputError(f"`labels` must be a log that `deep label` wrote. Got {str(path)!r}, where there is no file.")
-    found = read_log_files(place_of(path))
-    broken = f"{are_not_whole(found.broken)} passed over" if found.broken else ""
-    return _book(found.lines), "; ".join(filter(None, (found.told, broken)))
+    rows, _, told = _merged(log_place(path))
+    return _book(rows), "; ".join(told)
 
 
-def _log_of(path: Path, found: FoundLines, told: str) -> LabelLog:
-    """Return a log that was mended, open."""
-    content = b"".join(line.data for line in found.lines)
+@dataclass
+class LogFile:
+    """The content of one file of a log.
+
+    Parameters
+    ----------
+    rows : EventRows
+        The events that are whole.
+    fault : str
+        What is wrong with it, as the rest of a sentence that begins with its name; else ''.
+    is_foreign : bool
+        Whether it holds something that is no event of a log.
+    """
+
+    rows: EventRows
+    fault: str = ""
+    is_foreign: bool = False
+
+
+def _merged(path: Path) -> tuple[EventRows, int, list[str]]:
+    """Return the events of all files in the order of writing, how many are of JSON lines alone, and what is amiss."""
+    files = {file: _read_file(file) for file in (path, _copy_of(path)) if os.path.lexists(file)}
+    rows = {check: row for file in files.values() for check, row in file.rows.items()}
+    lines, broken = _read_lines(_old_files(path))
+    merged = rows | lines
+    refused = next(((file, found.fault) for file, found in files.items() if found.is_foreign), None)
+    if not merged and refused is not None:
+        raise InputError(
+            f"`labels` must be a log that `deep label` wrote. Got {str(refused[0])!r}, which {refused[1]}."
+        )
+    if broken and not merged:
+        raise InputError(f"`labels` must be a log that `deep label` wrote. Got others' text at {broken[0]}.")
+    told = [f"{file.name!r} {found.fault}" for file, found in files.items() if found.fault]
+    if rows:
+        told += [f"{file.name!r} is gone" for file in (path, _copy_of(path)) if file not in files]
+    if len(merged) > len(rows):
+        told += [f"{place} is not whole and is passed over" for place in broken]
+    ordered = dict(sorted(merged.items(), key=lambda row: row[1][0]))
+    return ordered, len(merged) - len(rows), told
+
+
+def _read_file(path: Path) -> LogFile:
+    """Read the log or its copy; raise an OSError where that may go well another time."""
+    unread = _unreadable(path)
+    if unread is not None:
+        return unread
+    rows: EventRows = {}
+    wrong = 0
     try:
-        if not path.exists():
-            append_whole(path, b"")
-        file = HeldFile(path, content)
-    except FileChangedError:
-        raise in_use(path) from None
-    last = found.lines[-1].check if found.lines else ""
-    return LabelLog(path, _book(found.lines), told, file, _copied(path, found, content), last, _clock_ahead())
+        with closing(_connect(path)) as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA:
+                raise InputError(
+                    f"`labels` must be a log of schema version {SCHEMA} at most. Got {version} in {str(path)!r}. Use "
+                    "the newer deep that wrote it."
+                )
+            for number, event, check in connection.execute("SELECT number, event, checksum FROM events ORDER BY 1"):
+                if check == _checksum(number, event) and _event_of(json.loads(event)) is not None:
+                    rows[check] = number, event
+                else:
+                    wrong += 1
+    except sqlite3.Error as error:
+        if _code(error) not in CONTENT_FAULTS:
+            raise _as_os_error(error) from None
+        return LogFile(rows, f"is no whole log ({error})", is_foreign=True)
+    return LogFile(rows, f"held {wrong} events that were changed" if wrong else "", is_foreign=bool(wrong))
 
 
-def _copied(path: Path, found: FoundLines, content: bytes) -> LogCopy:
-    """Return the one copy of a log that it goes on with; others, which hold nothing more, are taken away."""
-    copies = [file for file in found.files if file != path]
-    same = next((file for file in copies if found.files[file] == content), None)
-    copy = LogCopy(path, content, same)
+def _unreadable(path: Path) -> LogFile | None:
+    """Return the fault of a place where there is no file to read, else None."""
     try:
-        copy.add(b"")
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return LogFile({}, "is gone")
+    except OSError as error:
+        if error.errno != ELOOP:
+            raise
+        return LogFile({}, "is a loop of links", is_foreign=True)
+    if not S_ISREG(status.st_mode):  # reading a pipe would wait for ever
+        return LogFile({}, "is a folder, a pipe or a device", is_foreign=True)
+    return None if status.st_size else LogFile({}, "is empty")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a file that is there. Each use opens it anew, so that none goes to a file that was moved away."""
+    uri = Path(os.path.realpath(path)).as_uri()
+    return sqlite3.connect(f"{uri}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+
+
+def _append(path: Path, rows: Iterable[tuple[str, tuple[int, str]]]) -> None:
+    """Add events to a file, and wait until they are on disk.
+
+    The journal of SQLite is the old one and no WAL: every label is in the one file that people copy.
+    """
+    with closing(_connect(path)) as connection:
+        connection.execute("PRAGMA synchronous = EXTRA")
+        _insert(connection, rows)
+
+
+def _insert(connection: sqlite3.Connection, rows: Iterable[tuple[str, tuple[int, str]]]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        connection.executemany(
+            "INSERT INTO events VALUES (?, ?, ?)", ((number, event, check) for check, (number, event) in rows)
+        )
+
+
+def _write_anew(path: Path, rows: EventRows, *, keep: bool) -> Path | None:
+    """Put a new file in the place of one, and keep what stood there where that is wanted; return where it is."""
+    place = Path(os.path.realpath(path))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".deep-label-", dir=place.parent) as folder:
+        scratch = Path(folder, "log")
+        try:
+            with closing(sqlite3.connect(scratch, isolation_level=None)) as connection:
+                connection.execute(f"PRAGMA user_version = {SCHEMA}")
+                connection.execute(TABLE)
+                _insert(connection, rows.items())
+        except sqlite3.Error as error:
+            raise _as_os_error(error) from None
+        aside = free_place(place, ".broken") if keep else None
+        if aside is not None:
+            place.rename(aside)
+        place.with_name(f"{place.name}-journal").unlink(missing_ok=True)  # of what stood there
+        scratch.replace(place)
+    with suppress(OSError):  # some systems open no folders
+        file = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+    return aside
+
+
+def _as_os_error(error: sqlite3.Error) -> OSError:
+    return OSError(EBUSY if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else EIO, str(error))
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return the code of an error; those of Python's own module, as of text that is no UTF-8, have none."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def _copy_of(path: Path) -> Path:
+    return path.with_name(path.name + COPY)
+
+
+def _signature(path: Path) -> Signature | None:
+    """Return numbers of a file that change with its content; None where there is none."""
+    try:
+        status = path.stat()
     except OSError:
-        return copy  # a full disk: what is there stays
-    for file in copies:
-        if file != copy.path:
-            file.unlink(missing_ok=True)
-    return copy
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _clock_ahead() -> float:
-    """Return how far the clock is ahead of one that nobody sets and that goes on in sleep; 0 where there is none."""
-    steady = getattr(time, "CLOCK_BOOTTIME", None)
-    return 0.0 if steady is None else time.time() - time.clock_gettime(steady)
-
-
-def _book(lines: Iterable[_label_book.LogLine]) -> _label_book.AnswerBook:
-    book = _label_book.AnswerBook()
-    for line in lines:
-        book.add(line.event)
+def _book(rows: EventRows) -> AnswerBook:
+    book = AnswerBook()
+    for _, text in rows.values():
+        event = _event_of(json.loads(text))
+        if event is not None:
+            book.add(event)
     return book
 
 
-def _checked(event: _label_book.LabelEvent, now: str) -> _label_book.LabelEvent:
+def _numbered(events: Iterable[LabelEvent], first: int) -> EventRows:
+    """Return the rows of events, whose checksums no other row of a log has."""
+    rows: EventRows = {}
+    for number, event in enumerate(events, start=first):
+        text = json.dumps(asdict(event))  # half a surrogate pair is escaped: it has no bytes in UTF-8
+        rows[_checksum(number, text)] = number, text
+    return rows
+
+
+def _checksum(number: object, event: object) -> str:
+    return sha256(f"{number} {event}".encode(errors="replace")).hexdigest()[:16]
+
+
+def _checked(event: LabelEvent, now: str) -> LabelEvent:
     event = replace(event, person=plain_form(event.person), time=event.time or now)
     if event.do != "queue":
         check_name(event.person, "person")
     if len(event.note) > LONGEST_NOTE:
         raise InputError(f"`note` must have at most {LONGEST_NOTE:,} characters. Got {len(event.note):,}.")
     return event
+
+
+def _event_of(values: JsonObject) -> LabelEvent | None:
+    """Return the event of some values, None where one is not as it should be."""
+    try:
+        event = LabelEvent(**{name: values[name] for name in _NAMES})
+    except (KeyError, TypeError):
+        return None
+    texts = (event.dataset, event.item_id, event.person, event.note, event.time)
+    right = event.do in DEEDS and all(isinstance(text, str) for text in texts)
+    whole = type(event.people) is type(event.label) is int and event.label in (1, 0, -1)
+    return event if right and whole else None
 
 
 @contextmanager
@@ -494,7 +443,10 @@ def _only_one(path: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise in_use(path) from None
+        raise InputError(
+            f"`out` must not be in use. Got {str(path)!r}, to which another `deep label` adds. End that one first; "
+            "several people can use its page."
+        ) from None
     except OSError as error:  # a network file system without locks
         raise InputError(
             f"`out` must be where files can be locked. Got {str(path)!r}: {error.strerror}. Name a folder on a disk of "
@@ -506,92 +458,77 @@ def _only_one(path: Path) -> Iterator[None]:
         lock.release()
 
 
-LABEL_COLUMNS = ("dataset", "item_id", "label")
+OLD_START = b'{"schema_version"'
+"""How every line of an old log begins; no text in a line can hold it, for JSON escapes quotes."""
 
-OLD = ".old"
-"""What the name of a table that was kept ends in, and a number where there are several."""
-
-PLAIN = str.maketrans({"\0": "\ufffd", "\r": "\n"})
-"""What stands in a table for characters that would break it."""
-
-LabelCells = Mapping[str, str]
+OLD_STRAY = b" \t\r\0\xef\xbb\xbf"
+"""Bytes that editors, and logs that were lengthened, put around a line."""
 
 
-def write_labels(book: _label_book.AnswerBook, out: Path) -> None:
-    """Write the label of most people for each item that has one, as :func:`deep.datasets.read_labels` reads it."""
-    _write(out, LABEL_COLUMNS, _label_rows(book))
+@dataclass(frozen=True, slots=True)
+class OldLine:
+    """A line of an old log: its event, and the checksums of the line that it was written behind and of itself."""
+
+    event: LabelEvent
+    before: str
+    check: str
 
 
-def write_annotations(book: _label_book.AnswerBook, out: Path) -> None:
-    """Write the labels of each person, as :func:`read_annotations` reads them."""
-    _write(out, _label_book.ANNOTATION_COLUMNS, book.annotation_rows())
+def _old_files(log: Path) -> list[Path]:
+    """Return the JSON lines of an earlier deep, and their copies."""
+    lines = log.with_name(log.name.removesuffix(ENDING) + ".jsonl")
+    copies = lines.parent.glob(f"{glob.escape(lines.name)}{COPY}*")
+    return [file for file in (lines, *sorted(copies, key=lambda file: (len(file.name), file.name))) if file.is_file()]
 
 
-def keep_other_labels(book: _label_book.AnswerBook, labels: Path, annotations: Path) -> str:
-    """Keep a copy of each table that holds labels which nobody gave by the log; return what was kept, and where.
-
-    Labels that were given and taken back are none of those.
-
-    Parameters
-    ----------
-    book : AnswerBook
-    labels, annotations : Path
-        The tables that are about to be written over.
-
-    Raises
-    ------
-    InputError
-        A copy cannot be written, so that nothing may be written over the table.
-    """
-    given = {(*item, str(label)) for item, _, label, _ in book.given}
-    by_person = {(*item, who, "" if label < 0 else str(label), _plain(note)) for item, who, label, note in book.given}
-    columns = (*LABEL_COLUMNS[:2], "annotator", "label", "note")
-    told = [_kept(labels, LABEL_COLUMNS, given), _kept(annotations, columns, by_person)]
-    return " ".join(filter(None, told))
+def _read_lines(files: Iterable[Path]) -> tuple[EventRows, list[str]]:
+    """Return the events of old logs in the order in which they were written, and the places of broken lines."""
+    lines: dict[str, OldLine] = {}
+    broken = []
+    for file in files:
+        last = ""
+        for number, raw in enumerate(read_bytes(file, "labels", LARGEST_LOG).split(b"\n"), start=1):
+            for piece in re.split(b"(?=%s)" % re.escape(OLD_START), raw):
+                text = piece.strip(OLD_STRAY)
+                line = _old_line(text, last)
+                if line is not None:
+                    lines.setdefault(line.check, line)
+                    last = line.check
+                elif text:
+                    broken.append(f"line {number} of {file.name!r}")
+    return _numbered([line.event for line in _in_written_order(lines)], 1), broken
 
 
-def _kept(path: Path, columns: Sequence[str], known: Collection[tuple[str, ...]]) -> str:
-    remember(path)  # so that what is added from now on is not written over
-    others = [row for row in _rows_of(path, columns) if row not in known]
-    if not others:
-        return ""
-    old = free_place(path, OLD)
-    with whole_file(old) as scratch:
-        shutil.copyfile(path, scratch)
-        with scratch.open("rb+") as file:
-            os.fsync(file.fileno())
-    shown = listed([" ".join(filter(None, row[1:4])) for row in others], 5)
-    return f"{str(path)!r} held {len(others)} rows that are not in the log ({shown}): it is kept as {old.name!r}."
+def _old_line(text: bytes, last: str) -> OldLine | None:
+    """Return a line that is whole; one of version 1, which had no checksums, stands behind the `last` one."""
+    try:
+        values = json.loads(text)
+        event = _event_of(values)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    version = values.get("schema_version") if event is not None else 0
+    if event is None or version not in (1, 2):
+        return None
+    if version == 1:
+        event = replace(event, person=plain_form(event.person))
+    before = last if version == 1 else values.get("before")
+    body = {"schema_version": 2, **asdict(event), "before": before}
+    check = sha256(json.dumps(body)[:-1].encode("ascii")).hexdigest()[:16]
+    return OldLine(event, before, check) if version == 1 or check == values.get("check") else None
 
 
-def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of a table under some columns, as well as it can be read."""
-    if not path.is_file():
-        return
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        try:
-            for cells in csv.DictReader(file, restkey="", restval=""):
-                row = read_row({name: cell for name, cell in cells.items() if name})
-                found = tuple(row.get(name, "") for name in columns)
-                yield tuple(map(_in_one_spelling, columns, found)) if any(found) else (path.name, str(cells))
-        except csv.Error as error:
-            yield path.name, f"no CSV: {error}"
-
-
-def _in_one_spelling(column: str, cell: str) -> str:
-    return plain_form(cell) if column == "annotator" else _plain(cell)
-
-
-def _plain(text: str) -> str:
-    # No table may hold a NUL, which is a character of notes like any other; nor a bare \r, which csv quotes not.
-    return text.translate(PLAIN).encode(errors="replace").decode()
-
-
-def _label_rows(book: _label_book.AnswerBook) -> Iterator[LabelCells]:
-    for (dataset, item_id), label in book.majority().items():
-        yield {"dataset": dataset, "item_id": item_id, "label": str(label)}
-
-
-def _write(out: Path, columns: Sequence[str], rows: Iterable[LabelCells]) -> None:
-    with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, columns, ([_plain(row[name]) for name in columns] for row in rows))
+def _in_written_order(lines: dict[str, OldLine]) -> list[OldLine]:
+    """Return lines, each behind the one that it was written behind, if that is there."""
+    waiting: dict[str, list[OldLine]] = {}
+    ordered: list[OldLine] = []
+    done: set[str] = set()
+    for line in lines.values():
+        if line.before in lines and line.before not in done:
+            waiting.setdefault(line.before, []).append(line)
+            continue
+        ready = [line]
+        while ready:
+            ordered.append(ready.pop())
+            done.add(ordered[-1].check)
+            ready += reversed(waiting.pop(ordered[-1].check, []))
+    return ordered

@@ -17,7 +17,7 @@ from deep.datasets import Item
 from deep.evaluate import Target, canary_report, check_uncorrected, targets_of, votes_for
 from deep.exceptions import InputError
 from deep.integrations.labeling import _label_log
-from deep.integrations.labeling._label_book import AnswerBook
+from deep.integrations.labeling._label_book import AnswerBook, keep_other_labels, write_annotations, write_labels
 from deep.model import Model, Scores, expected_label_error, fit, load, propose_labels
 from deep.records import Example, VoteMatrix
 from deep.report import said_by_judges
@@ -228,7 +228,7 @@ class LabelFolder:
     @property
     def log(self) -> Path:
         """Return the log of everything that happened."""
-        return self.labels.with_suffix(".jsonl")
+        return _label_log.log_place(self.labels)
 
     @property
     def annotations(self) -> Path:
@@ -245,7 +245,7 @@ class LabelFolder:
         """
         check_out(self.labels, [".csv"])
         taken = [path for path in (self.labels, self.annotations) if path.exists()]
-        if taken and not any(file.stat().st_size for file in _label_log.label_log_files(self.log)):
+        if taken and not any(file.is_file() and file.stat().st_size for file in _label_log.label_log_files(self.log)):
             raise InputError(
                 f"`out` must be a new file, or one that `deep label` wrote. Got {str(taken[0])!r}, which has no log "
                 f"{self.log.name!r} beside it. Name another, and give the labels in it as --labels."
@@ -273,13 +273,15 @@ def export_labels(log: str | Path, out: str | Path | None = None) -> JsonObject:
         There is no log, or the tables cannot be written.
     """
     book, told = _label_log.read_label_log(log)
-    files = LabelFolder(Path(log).with_suffix(".csv") if out is None else Path(out))
+    place = _label_log.log_place(log)
+    beside = place.with_name(place.name.removesuffix(_label_log.ENDING) + ".csv")
+    files = LabelFolder(beside if out is None else Path(out))
     check_out(files.labels, [".csv"])
-    kept = _label_log.keep_other_labels(book, files.labels, files.annotations)
-    _label_log.write_labels(book, files.labels)
-    _label_log.write_annotations(book, files.annotations)
+    kept = keep_other_labels(book, files.labels, files.annotations)
+    write_labels(book, files.labels)
+    write_annotations(book, files.annotations)
     found = label_summary(book, files)
-    return found | {"problem": " ".join(filter(None, (told, kept))), "files": found["files"] | {"log": str(log)}}
+    return found | {"problem": " ".join(filter(None, (told, kept))), "files": found["files"] | {"log": str(place)}}
 
 
 def label_summary(book: AnswerBook, files: LabelFolder) -> JsonObject:

@@ -236,7 +236,8 @@ def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "F
     app.add_api_route("/v1/model", describe, methods=["GET"], **_answers.MODEL, **route)
     app.openapi = partial(_contract, app)  # type: ignore[method-assign]
     if door is not None:
-        app.router.add_route("/mcp", door.respond, methods=["POST"])
+        for path in ("/mcp", "/mcp/"):  # many clients follow no redirect
+            app.router.add_route(path, door.respond, methods=["POST"])
     app.add_api_route("/healthz", healthz, methods=["GET"], **_answers.HEALTH, **route)
     install_page(app, model, checker.options.score.prior)
     return app

@@ -240,6 +240,7 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         try:
             _check_framing(scope, headers)
+            _to_origin_form(scope, headers)
             self._check_origin(scope, headers)
             if scope["path"] == HEALTH:
                 await self._app(scope, body, answer.send)
@@ -367,6 +368,18 @@ def _check_framing(scope: Scope, headers: Mapping[str, str]) -> None:
     names = [name.decode("latin-1") for name, _ in scope["headers"]]
     if len(names) > len(headers) and any(names.count(name) > 1 for name in ONCE):
         raise WebError(400, "bad_http", "A header that says who asks must be given once. Got one twice.")
+
+
+def _to_origin_form(scope: Scope, headers: Mapping[str, str]) -> None:
+    """Take the server's own address off a path, which clients of proxies put there and servers must take (RFC 9112)."""
+    scheme, mark, rest = scope["path"].partition("://")
+    if not mark or scheme.lower() not in ("http", "https"):
+        return
+    host, _, path = rest.partition("/")
+    if host.lower() != headers.get("host", "").lower():
+        raise WebError(400, "bad_http", "The address in the request must be that of the Host header. Got another one.")
+    raw = scope["raw_path"].partition(b"://")[2].partition(b"/")[2]
+    scope["path"], scope["raw_path"] = f"/{path}", b"/" + raw
 
 
 def _host_of(host: str) -> str:

@@ -342,9 +342,8 @@ class ItemColumn:
         The largest value; the least is 0.
     nullable : bool, default=False
         Whether a cell may have no value.
-    program : str, optional
-        How a Python program of the standard library has it from `p`, `low`, `high`, `n_votes` and `THRESHOLD`. A column
-        without stands in deep's own files and answers alone, and in nothing that is exported for use elsewhere.
+    exported : bool, default=False
+        Whether it stands in what is exported for use elsewhere, and not in deep's own files and answers alone.
     since : str
         The version of deep that brought it.
     """
@@ -356,7 +355,7 @@ class ItemColumn:
     of: Callable[[Any], npt.NDArray[Any]] | None = None
     high: float | None = 1
     nullable: bool = False
-    program: str | None = None
+    exported: bool = False
     since: str = "0.1.0"
 
     def cells(self, scores: object) -> npt.NDArray[Any]:
@@ -394,13 +393,13 @@ ITEM_COLUMNS = columns_by_name(
 """The columns that name an item and say what is known of it."""
 
 SCORE_COLUMNS = columns_by_name(
-    ItemColumn("p_consistent", "double", "P(consistent)", 0.21, program="p"),
+    ItemColumn("p_consistent", "double", "P(consistent)", 0.21, exported=True),
     # A model's whole panel always has an interval; P that rests on a part of the judges has none.
     ItemColumn(
-        "p_low", "double", "its 90 % interval", 0.08, lambda scores: scores.bounds[0], nullable=True, program="low"
+        "p_low", "double", "its 90 % interval", 0.08, lambda scores: scores.bounds[0], nullable=True, exported=True
     ),
     ItemColumn(
-        "p_high", "double", "its 90 % interval", 0.44, lambda scores: scores.bounds[1], nullable=True, program="high"
+        "p_high", "double", "its 90 % interval", 0.44, lambda scores: scores.bounds[1], nullable=True, exported=True
     ),
     ItemColumn(
         "decision",
@@ -409,7 +408,7 @@ SCORE_COLUMNS = columns_by_name(
         0,
         lambda scores: np.where(scores.voted, scores.decisions, ABSTAIN).astype(np.int8),
         nullable=True,
-        program="int(p >= THRESHOLD) if n_votes else None",
+        exported=True,
     ),
     ItemColumn(
         "sure",
@@ -417,7 +416,7 @@ SCORE_COLUMNS = columns_by_name(
         "1 where the interval excludes the threshold, else 0",
         1,
         lambda scores: (scores.voted & scores.sure).astype(np.int8),
-        program="int(n_votes > 0 and (low >= THRESHOLD or high < THRESHOLD))",
+        exported=True,
     ),
     ItemColumn(
         "threshold",
@@ -425,11 +424,11 @@ SCORE_COLUMNS = columns_by_name(
         "the P from which on an item is called consistent",
         0.52,
         lambda scores: np.full(len(scores.p_consistent), scores.threshold),
-        program="THRESHOLD",
+        exported=True,
     ),
     ItemColumn("p_uniform", "double", "P as if both classes were equally frequent", 0.19),
     ItemColumn("p_uncalibrated", "double", "of a chain P of its ensembler before the calibrator, else p_uniform", 0.19),
-    ItemColumn("n_votes", "int64", "votes of 1 or 0", 1, high=None, program="n_votes"),
+    ItemColumn("n_votes", "int64", "votes of 1 or 0", 1, high=None, exported=True),
 )
 """What deep says of an item. Whoever shows it takes the columns from here: a new one is an entry, and no other edit."""
 
@@ -450,7 +449,7 @@ def exported_columns() -> dict[str, ItemColumn]:
     >>> [name for name in SCORE_COLUMNS if name not in exported_columns()]
     ['p_uniform', 'p_uncalibrated']
     """
-    return {name: column for name, column in SCORE_COLUMNS.items() if column.program is not None}
+    return {name: column for name, column in SCORE_COLUMNS.items() if column.exported}
 
 
 def schema_of(*tables: Mapping[str, ItemColumn]) -> "pa.Schema":

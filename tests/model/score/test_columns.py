@@ -21,8 +21,6 @@ PLACES = [
     "Inspect",
     "SQL",
     "table of patterns",
-    "program",
-    "help of the program",
     "columns that the page saves",
     "scores of a file on the page",
     "asked one by one",
