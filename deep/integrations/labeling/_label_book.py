@@ -12,7 +12,7 @@ from typing import Literal
 
 from deep._util.files import remember, whole_file
 from deep._util.names import listed, plain_form
-from deep._util.plain_cells import read_row, write_rows
+from deep._util.columns import read_row, write_rows
 from deep.datasets import Item
 from deep.exceptions import InputError
 from deep.integrations.labeling._annotations import Annotations, annotations_of
