@@ -25,8 +25,8 @@ from deep._util.odds import expit, logit
 from deep.console import parallel_map, progress_bars
 from deep.datasets import read_votes
 from deep.evaluate import hold_out
-from deep.experiments.loo._few_datasets import ALL, Draw, StudyPanel, draws_of, measurable
-from deep.experiments.loo._few_datasets import transfer_metrics as measures
+from deep.experiments.few_datasets import ALL, Draw, StudyPanel, draws_of, measurable
+from deep.experiments.few_datasets import transfer_metrics as measures
 from deep.experiments.loo._rivals import Baseline, fit_and_score
 from deep.model import LabeledRows, LearnedPrior, fit_best_judge
 from deep.model.adaptation import AcrossPanels

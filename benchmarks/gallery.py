@@ -101,7 +101,7 @@ def studies(folder: Path) -> dict[str, str]:
     loo = "deep.experiments.loo"
     with (
         patch(f"{loo}._rivals.PAPER_ENSEMBLERS", ("LogisticRegression",)),
-        patch(f"{loo}._few_datasets.LABEL_DRAWS", 3),
+        patch("deep.experiments.few_datasets.LABEL_DRAWS", 3),
     ):
         said = {name: deep(*words, "--out", folder / name) for name, words in alone.items()}
     said["probe"] = asked(test_probe_measures.script, "probe", "eval", *probe, "--out", folder / "probe")

@@ -351,7 +351,7 @@ def of_p(size: Mapping[str, Any], jobs: int) -> Found:
     """Return ECE, log loss and balanced accuracy on a dataset without labels, of deep and of what scikit-learn does."""
     from few_datasets import MEASURES, measurable, measure
 
-    from deep.experiments.loo._few_datasets import ALL, Draw, StudyPanel, draws_of
+    from deep.experiments.few_datasets import ALL, Draw, StudyPanel, draws_of
 
     panels = [StudyPanel(name, measurable(votes)[0]) for name, votes in panels_of(size).items()]
     tasks = [

@@ -39,7 +39,7 @@ from deep.console import (
 from deep.datasets import ScoreTable, join_scores, read_scores, read_votes
 from deep.evaluate import Row
 from deep.exceptions import DeepError, ExitStatus, InputError
-from deep.experiments.loo._few_datasets import StudyPanel, check_sizes, measurable, panels_text, transfer_over_panels
+from deep.experiments.few_datasets import StudyPanel, check_sizes, measurable, panels_text, transfer_over_panels
 from deep.records import VoteMatrix
 
 MAX_TARGETS = 500

@@ -7,7 +7,7 @@ import pandas as pd
 
 from deep._util.checks import Floats
 from deep.evaluate import Row, in_percent, markdown, mean_interval
-from deep.experiments.loo._few_datasets import labeled_lines, summarize_labeled
+from deep.experiments.few_datasets import labeled_lines, summarize_labeled
 
 LEVEL = 0.95
 """Of the intervals over datasets."""

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from deep.datasets import read_votes, simulate_votes
-from deep.experiments.loo._few_datasets import StudyPanel, draws_of
+from deep.experiments.few_datasets import StudyPanel, draws_of
 from deep.model import LearnedPrior
 from deep.model.adaptation import AcrossPanels
 

@@ -105,6 +105,23 @@ sys.exit(main(["votes", sys.argv[1], *words, *OPTION]))
 """
 
 
+FEW = """
+import sys
+from deep.cli import main
+sys.exit(main(["loo", "--test", "all", "--few", "1", "--out", "v.loo"]))
+"""
+
+
+def test_the_study_of_few_datasets_is_one_line_where_it_is_missing(tmp_path):
+    """Before any dataset is held out, which takes long."""
+    done = run_without(["experiments/few_datasets.py"], tmp_path, FEW)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "few" in line
+    assert "pip install" in line
+    assert not (tmp_path / "v.loo").exists()
+
+
 @pytest.mark.parametrize(
     ("guest", "option"),
     [

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points, simulate_votes
-from deep.experiments.loo._few_datasets import StudyPanel, draws_of, few_labels, labeled_lines, summarize_labeled
+from deep.experiments.few_datasets import StudyPanel, draws_of, few_labels, labeled_lines, summarize_labeled
 from deep.model.adaptation import LeftOutRows, PriorEstimate, learn_misfit
 from deep.model.score import Scores
 

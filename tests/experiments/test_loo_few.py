@@ -15,8 +15,8 @@ QUICK = ["--ensembler", "Average", "--n-boot", "100", "--jobs", "1", "--json"]
 def votes(tmp_path, monkeypatch):
     """Return a table of four labeled datasets by three judges; the slow parts of the study are few."""
     monkeypatch.setattr("deep.experiments.loo._rivals.PAPER_ENSEMBLERS", ("LogisticRegression",))
-    monkeypatch.setattr("deep.experiments.loo._few_datasets.LABEL_DRAWS", 3)
-    monkeypatch.setattr("deep.experiments.loo._few_datasets.DATASET_DRAWS", 4)
+    monkeypatch.setattr("deep.experiments.few_datasets.LABEL_DRAWS", 3)
+    monkeypatch.setattr("deep.experiments.few_datasets.DATASET_DRAWS", 4)
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 240)
     right = rng.random((240, 3)) < [0.85, 0.75, 0.65]

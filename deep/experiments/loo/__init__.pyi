@@ -1,9 +1,5 @@
 from ._command import add_arguments as add_arguments
 from ._command import run as run
-from ._few_datasets import few_lines as few_lines
-from ._few_datasets import few_study as few_study
-from ._few_datasets import few_verdict as few_verdict
-from ._few_datasets import write_few as write_few
 from ._model import LooOptions as LooOptions
 from ._rivals import Baseline as Baseline
 from ._rivals import PublishedBaseline as PublishedBaseline
@@ -16,6 +12,8 @@ from ._rivals import context_baseline as context_baseline
 from ._rivals import context_member as context_member
 from ._rivals import encoder_baselines as encoder_baselines
 from ._rivals import ensemble_votes as ensemble_votes
+from ._rivals import fit_and_score as fit_and_score
+from ._rivals import learned_rivals as learned_rivals
 from ._rivals import published_baselines as published_baselines
 from ._rivals import published_rows as published_rows
 from ._rivals import vote_baselines as vote_baselines
@@ -31,4 +29,5 @@ from ._run_tables import write_figures as write_figures
 from ._run_tables import write_named as write_named
 from ._run_tables import write_tables as write_tables
 from ._show import aligned as aligned
+from ._show import mean_of as mean_of
 from ._show import part_lines as part_lines

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import deep.report as report
 from deep import console, datasets, evaluate
+from deep._util.entry_points import load_part
 from deep._util.files import check_replaceable, write_results
 from deep._util.names import file_name, resolve_dataset
 from deep.calibration import CALIBRATOR_NAMES, DEFAULT_BINS
@@ -16,9 +17,7 @@ from deep.exceptions import ExitStatus, InputError
 from deep.experiments import loo
 
 if TYPE_CHECKING:
-    from deep.experiments.loo._few_datasets import StudyPanel
     from deep.experiments.loo._model import LooOptions
-    from deep.records import VoteMatrix
 
 SCORES = f"tables of encoder scores, or '{console.SIMULATED}'"
 TEXTS = "with --scores: the items' texts, for how thresholds move with the length of the source"
@@ -112,29 +111,13 @@ def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[st
     if "mean" in results:
         yield from (*mean_summary(results["mean"], source_of(results, {})), "")
     if "few" in results:
-        yield from console.study_lines(loo.few_verdict(results["few"]), "\n".join(loo.few_lines(results["few"])))
+        few = load_part("few-datasets")
+        yield from console.study_lines(few.few_verdict(results["few"]), "\n".join(few.few_lines(results["few"])))
     if results["votes"] == console.SIMULATED:
         yield console.NOTICE
     written = ", ".join(sorted(path.name + "/" * path.is_dir() for path in folder.iterdir()))
     yield f"{results['seconds']['total']:.1f} s. Everything is in {folder}: {written}"
     yield report.report_line(folder)
-
-
-def _few_panel(
-    args: argparse.Namespace, votes: "VoteMatrix", scores: "datasets.ScoreTable | None"
-) -> "tuple[StudyPanel, Sequence[int | str]] | None":
-    """Return the panel of the study of few datasets and its sizes, where it is asked for."""
-    if args.few is None:
-        return None
-    from deep.experiments.loo._few_datasets import StudyPanel, check_sizes, draws_of, measurable
-
-    if args.test != "all":
-        raise InputError(f"`few` must be given with --test all. Got --test {args.test}.")
-    sizes = check_sizes(args.few or ["1", "2", "3"])
-    kept, left = measurable(votes)
-    panel = StudyPanel("votes", kept, datasets.join_scores(kept, scores) if left and scores else scores)
-    draws_of([panel], sizes, 1, 0)  # before the run, which takes long
-    return panel, sizes
 
 
 def run(args: argparse.Namespace) -> int:
@@ -144,7 +127,8 @@ def run(args: argparse.Namespace) -> int:
     console.prepare_processes(args.jobs)
     settings, origin = _settings(args), console.origin_of(args)
     votes, scores = loo.read_votes_and_encoders(args)
-    few = _few_panel(args, votes, scores)
+    few = None if args.few is None else load_part("few-datasets")
+    panel = () if few is None else few.few_panel(args.test, args.few, votes, scores)
     names = votes.dataset_names
     tests = list(names) if args.test == "all" else [resolve_dataset(args.test, names, param="test")]
     folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else file_name(tests[0])}"
@@ -158,15 +142,15 @@ def run(args: argparse.Namespace) -> int:
             studied = None
             if few is not None:
                 mapper = console.parallel_map(settings.n_jobs, progress, "few")
-                studied = loo.few_study(*few, mapper, n_bins=settings.n_bins, random_state=settings.random_state)
+                studied = few.few_study(*panel, mapper, n_bins=settings.n_bins, random_state=settings.random_state)
     except evaluate.UnlabeledTrainingError as error:
         where = datasets.locate_row(args.votes, error.dataset, error.example_id, "label")
         raise InputError(f"{error} It is in {where}.") from error
-    answer = {} if studied is None else {"few": studied, "verdict": loo.few_verdict(studied).as_dict()}
+    answer = {} if few is None else {"few": studied, "verdict": few.few_verdict(studied).as_dict()}
     results = _whole(args, found, time.perf_counter() - started) | answer
     with report.reported_folder(folder) as scratch:
-        if studied is not None:
-            loo.write_few(studied, scratch)
+        if few is not None:
+            few.write_few(studied, scratch)
         write_results(scratch, results)
         write_held_out(votes, tests, scratch / "votes.parquet")
         write_scores(found, scratch / "scores.parquet", origin)

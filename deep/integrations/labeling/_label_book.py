@@ -10,9 +10,9 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
+from deep._util.columns import read_row, write_rows
 from deep._util.files import remember, whole_file
 from deep._util.names import listed, plain_form
-from deep._util.columns import read_row, write_rows
 from deep.datasets import Item
 from deep.exceptions import InputError
 from deep.integrations.labeling._annotations import Annotations, annotations_of

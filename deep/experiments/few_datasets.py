@@ -15,11 +15,10 @@ from deep._util.checks import Floats, Labels, Mask
 from deep._util.figures import save_figures
 from deep._util.names import listed
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, expected_calibration_error, log_loss
-from deep.datasets import ScoreTable
+from deep.datasets import ScoreTable, join_scores
 from deep.evaluate import DatasetVerdict, IntervalRow, Row, draw_intervals, hold_out, in_percent, markdown
 from deep.exceptions import InputError
-from deep.experiments.loo._rivals import fit_and_score, learned_rivals
-from deep.experiments.loo._show import mean_of
+from deep.experiments.loo import fit_and_score, learned_rivals, mean_of
 from deep.records import VoteMatrix
 
 ALL = "all"
@@ -434,6 +433,25 @@ def few_lines(found: Row) -> list[str]:
     """Return the tables of the study as lines of Markdown."""
     labels = found["labels"]
     return [*panels_text(found).splitlines(), "", *labeled_lines(labels["targets"], labels["summary"]), ""]
+
+
+def few_panel(
+    test: str, words: Sequence[str], votes: VoteMatrix, scores: ScoreTable | None
+) -> tuple[StudyPanel, Sequence[int | str]]:
+    """Return the panel of the study and its sizes, which are `words`, or 1, 2 and 3.
+
+    Raises
+    ------
+    InputError
+        Not all datasets are held out, or some size cannot be drawn.
+    """
+    if test != "all":
+        raise InputError(f"`few` must be given with --test all. Got --test {test}.")
+    sizes = check_sizes(words or ["1", "2", "3"])
+    kept, left = measurable(votes)
+    panel = StudyPanel("votes", kept, join_scores(kept, scores) if left and scores else scores)
+    draws_of([panel], sizes, 1, 0)  # before the run, which takes long
+    return panel, sizes
 
 
 def check_sizes(words: Sequence[str]) -> list[int | str]:
