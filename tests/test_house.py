@@ -228,7 +228,7 @@ SHORT = {
 CEILINGS = {
     "(root)": 810,
     "_util": 1_560,
-    "asking": 2_530,
+    "asking": 2_560,
     "calibration": 880,
     "commands": 780,
     "console": 1_190,
@@ -237,14 +237,14 @@ CEILINGS = {
     "evaluate": 2_340,
     "experiments/loo": 2_020,
     "features": 1_180,
-    "llm": 2_960,
+    "llm": 3_110,
     "model": 5_170,
     "prompt_pool": 2_250,
     "report": 1_530,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_900, 13_980, 270
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_090, 13_980, 270
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -329,7 +329,7 @@ def add_call_options(parser: argparse.ArgumentParser) -> None:
     add("--endpoint-name", metavar="NAME", help="its name in the ledger, if its address may change")
     add("--api-key-env", default="OPENAI_API_KEY", metavar="VARIABLE", help="where the key is (default OPENAI_API_KEY)")
     add("--ledger", metavar="FILE|URL", help="default: OUT with .ledger.sqlite for its ending")
-    add("--concurrency", default="auto", metavar="auto|N", help="requests in flight (default auto: 20, then by trial)")
+    add("--concurrency", default="auto", metavar="auto|N", help="requests in flight (default auto: 2, then by trial)")
     add("--rpm", type=float, metavar="N", help="requests a minute")
     add("--tpm", type=float, metavar="N", help="tokens a minute")
     add("--budget", type=float, metavar="USD", help="stop before the ledger's total can pass this")
