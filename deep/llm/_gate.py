@@ -166,7 +166,7 @@ class ConcurrencyLimit:
 
     @contextmanager
     def clock(self, flight: Flight, seconds: float) -> Iterator[asyncio.Timeout]:
-        """Yield the end of a request, which comes once the server has had so many seconds for it, or more where it is slow."""
+        """Yield the end of a request: once the server has had so many seconds for it, or more if it is slow."""
         flight.since, flight.allowed = time.monotonic(), seconds
         self._watch(flight)
         try:
