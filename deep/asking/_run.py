@@ -20,7 +20,7 @@ from deep.asking._plan import Plan
 from deep.asking._replay import Entry, Replay, is_repair, offers_repair, read_answer, repair_request
 from deep.asking._vote_files import chunks
 from deep.exceptions import InputError, printable
-from deep.records import Judgment
+from deep.records import ABSTAIN, Judgment
 
 if TYPE_CHECKING:
     from deep.llm import Client, History, Ledger, Quirk, Reply, Request, StopReason, Tally
@@ -75,11 +75,14 @@ class LossWatch:
         self._lost: Counter[str] = Counter()
         self._endings: dict[str, list[str]] = defaultdict(list)
         self._told: set[str] = set()
+        self.first: str | None = None
 
     def read(self, request: "Request", reply: "Reply") -> Judgment | None:
         """Return the vote of a reply, and count it; a repair turn is not counted again."""
         judgment = read_answer(request, reply)
         if judgment is not None and not is_repair(request.context):
+            if self.first is None and judgment.vote != ABSTAIN:
+                self.first = f"first vote: {request.voter} says {judgment.vote} of {request.item}"
             self.count(request.voter, lost=judgment.reason == "unparsable", text=reply.text or "")
         return judgment
 
@@ -149,6 +152,19 @@ def _offered(requests: "Iterable[Request]", history: "History") -> "Iterator[tup
 
 
 SECONDS_BETWEEN_LOOKS = 0.5
+
+QUICK_SECONDS = 1.5
+"""Up to so long a run says nothing of itself."""
+
+FIRST_SILENCE = 20.0
+"""Seconds without an answer that are told, and again each time they have doubled."""
+
+PACE_FROM, WORTH_SAYING = 5, 120.0
+"""The answers after which the pace is told, where the seconds to go are more than a few."""
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{printable(line)}\n")
 
 
 @dataclass(slots=True)
@@ -282,6 +298,7 @@ class _Run:
     stop: Callable[[], object] | None = field(default=None, init=False)
     """Ends the run cleanly, from any thread; None before anything is asked."""
     _gate: "llm.ModelGate" = field(default_factory=lambda: llm.ModelGate(), init=False)
+    _watch: LossWatch = field(default_factory=lambda: LossWatch(_tell), init=False)
 
     async def ask(self) -> RunOutcome:
         """Ask until nothing is open or the run is stopped."""
@@ -344,7 +361,7 @@ class _Run:
 
     async def _runner(self, ledger: "Ledger", client: "Client") -> "_SideBySide":
         options, tally = self.options, self.state.tally
-        watch = LossWatch(lambda line: sys.stderr.write(f"{printable(line)}\n"))
+        watch = self._watch
         terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
         gate = self._gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
         caller = llm.Caller(ledger, client, watch.read, terms, gate, tally)
@@ -433,10 +450,7 @@ class _Run:
 
     @asynccontextmanager
     async def _reported(self) -> AsyncIterator[None]:
-        """Call the progress callback now and then while the block runs, and once at its end."""
-        if self.progress is None:
-            yield
-            return
+        """Call the progress callback now and then while the block runs, and once at its end; say what is of note."""
         task = asyncio.create_task(self._report())
         try:
             yield
@@ -444,12 +458,36 @@ class _Run:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-            self.progress(self.state)
+            if self.progress is not None:
+                self.progress(self.state)
 
     async def _report(self) -> None:
-        while self.progress is not None:
-            self.progress(self.state)
+        tally, lines = self.state.tally, self._notes()
+        while True:
+            if self.progress is not None:
+                self.progress(self.state)
+            if tally.seconds > QUICK_SECONDS and (line := next(lines)) is not None:
+                _tell(line)
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _notes(self) -> Iterator[str | None]:
+        """Yield at each look what is new of note: the first vote, the pace, a silence; None where there is nothing."""
+        tally, answered, heard, quiet = self.state.tally, 0, self.state.tally.seconds, FIRST_SILENCE
+        told_first = told_pace = False
+        while True:
+            if tally.answered > answered:
+                answered, heard, quiet = tally.answered, tally.seconds, FIRST_SILENCE
+            left, line = tally.seconds_left, None
+            if not told_first and self._watch.first is not None:
+                told_first, line = True, self._watch.first
+            elif not told_pace and answered >= PACE_FROM and left is not None and tally.total is not None:
+                n, told_pace = tally.total - tally.found - tally.answered - tally.failed, True
+                if left > WORTH_SAYING:
+                    line = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {llm.span(left)}."
+            elif tally.seconds - heard >= quiet:
+                line = f"No answer for {llm.span(tally.seconds - heard)}; {tally.attempts:,} attempts so far."
+                quiet *= 2
+            yield line
 
 
 def doubt_lines(unknown: int, twice: int, *, asked_again: bool) -> Iterator[str]:

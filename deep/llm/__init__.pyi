@@ -15,6 +15,7 @@ from ._errors import EndpointError as EndpointError
 from ._errors import LedgerError as LedgerError
 from ._errors import RequestState as RequestState
 from ._errors import RetryPolicy as RetryPolicy
+from ._errors import span as span
 from ._gate import Attempt as Attempt
 from ._gate import CircuitBreaker as CircuitBreaker
 from ._gate import ConcurrencyLimit as ConcurrencyLimit

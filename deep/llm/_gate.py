@@ -166,7 +166,7 @@ class ConcurrencyLimit:
 
     @contextmanager
     def clock(self, flight: Flight, seconds: float) -> Iterator[asyncio.Timeout]:
-        """Yield what ends a request once the server has had so many seconds for it, or more where it is slow."""
+        """Yield the end of a request: once the server has had so many seconds for it, or more if it is slow."""
         flight.since, flight.allowed = time.monotonic(), seconds
         self._watch(flight)
         try:
@@ -178,14 +178,12 @@ class ConcurrencyLimit:
 
     def _watch(self, flight: Flight) -> None:
         """End a request whose time is over; look again later where its clock has begun anew meanwhile."""
-        loop, left = asyncio.get_running_loop(), flight.since + self._allowance(flight) - time.monotonic()
+        loop, now = asyncio.get_running_loop(), time.monotonic()
+        left = flight.since + flight.allowed * self._patience - now
         if left > 0:
             flight.timer = loop.call_later(left, self._watch, flight)
         else:
             flight.limit.reschedule(loop.time())
-
-    def _allowance(self, flight: Flight) -> float:
-        return flight.allowed * self._patience
 
     def answered(self, flight: Flight) -> None:
         """Count an answer: towards the level, the patience that the server needs, and the end of a pause."""

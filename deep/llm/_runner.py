@@ -21,6 +21,9 @@ from deep.records import ABSTAIN, Judgment
 REFRESH_SECONDS = 2.0
 """How old the knowledge of what other machines have spent may be."""
 
+TOLD_FAILURES = frozenset(4 * 2**n for n in range(20))
+"""Attempts without an answer between them at which a line says so."""
+
 Parser = Callable[[Request, Reply], Judgment | None]
 """Returns None where a reply is one of several that make up a judgment, and has no vote of its own."""
 
@@ -136,6 +139,7 @@ class Caller(Session):
     _refreshed: float = field(default_factory=time.monotonic, init=False)
     _unwritten: set[Written] = field(default_factory=set, init=False)
     _lacks: int = field(default=0, init=False)
+    _silent: int = field(default=0, init=False)
 
     async def ask(self, job: Job) -> None:
         """Bring one job to an end: an answer, a failure, or back to the queue where the run is stopping.
@@ -223,6 +227,7 @@ class Caller(Session):
         written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=cut)
         self.tally.name(request.model, reply.model)
         self._breaker.answered(request.model)
+        self._silent = 0
         self._lacks = min(self._lacks, 1)
         if learned or not tried:  # else the next request shows, alone, whether it is about the model
             self.gate.open(request.model)
@@ -293,6 +298,9 @@ class Caller(Session):
                     f"`base_url` must answer. Got no connection to {request.endpoint}: {error.message}."
                 )
             raise EndpointError(f"The endpoint refuses every request: {error.message}")
+        self._silent += error.kind != "rate_limited"  # of which `heed` tells, where it holds for long
+        if self._silent in TOLD_FAILURES and error.kind != "rate_limited":
+            self.terms.tell(f"{self._silent} attempts in a row brought no answer, the last one for: {error}.")
         if state == "queued":
             self.terms.heed(error)
         if error.kind not in ("rejected", "unreachable") and not self._may_be_schema(request, error):
@@ -438,6 +446,11 @@ class Runner:
             self._cancel_all()
             return
         self.stopped = why
+        if why == "interrupted" and self._caller.in_flight:
+            n, seconds = len(self._caller.in_flight), self._caller.client.timeout
+            self._caller.terms.tell(
+                f"Waits for the answers to {n} requests, {seconds:g} s each; Ctrl-C again ends at once."
+            )
         self._caller.stop()
         self._halt.set()
 

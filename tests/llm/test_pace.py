@@ -1,16 +1,22 @@
 """The pace of a run is its server's: how many at once, how long each may take, and how soon again after a refusal.
 
 All times are ratios to what the server itself needs; no test knows how fast this machine is.
+``python -m tests.llm.test_pace`` prints the figures of docs/decisions/0038-the-pace-of-the-server.md.
 """
 
+import asyncio
+import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from deep.llm import ConcurrencyLimit
 from tests.fault_server import FaultServer
-from tests.llm.calls import outcomes, questions, run
+from tests.llm.calls import outcomes, question, questions, run
+from tests.llm.test_runner import _stop
 
 
 def measured(folder, server, n, timeout=300.0, limit=None):
@@ -88,3 +94,55 @@ def test_a_limit_of_the_rate_is_kept_to(tmp_path):
         _, seconds = measured(tmp_path, server, 100)
     assert seconds >= 3.0
     assert server.count <= 200
+
+
+def test_attempts_without_an_answer_are_told(tmp_path, capsys):
+    """A server that breaks off in mid-run: a line after four of them."""
+    with FaultServer(script=["ok", *["dropped"] * 8]) as server:
+        measured(tmp_path, server, 12)
+    assert "4 attempts in a row brought no answer, the last one for: dropped: " in capsys.readouterr().err
+
+
+def test_an_interruption_says_what_it_waits_for(tmp_path, capsys):
+    """At once, not when the last answer is there."""
+    with FaultServer(latency=0.3) as server:
+        run(server.url, tmp_path / "l", questions(9), started=lambda r: _stop(r, lambda: server.in_flight))
+    assert "Waits for the answers to 1 requests, 5 s each; Ctrl-C again ends at once.\n" in capsys.readouterr().err
+
+
+def bare_loop(server, n, workers):
+    """Return the seconds of a loop that keeps nothing."""
+    from openai import AsyncOpenAI
+
+    async def loop():
+        numbers = iter(range(n))
+        async with AsyncOpenAI(api_key="none", base_url=server.url, max_retries=0, timeout=300) as client:
+
+            async def work():
+                for number in numbers:
+                    await client.chat.completions.create(**question(number).body)
+
+            await asyncio.gather(*(work() for _ in range(workers)))
+
+    start = time.monotonic()
+    asyncio.run(loop())
+    return time.monotonic() - start
+
+
+def print_pace(name, n, own, timeout=300.0, **options):
+    """Print the seconds of so many requests beside those that the server itself needs."""
+    with tempfile.TemporaryDirectory() as folder, FaultServer(**options) as server:
+        start = time.monotonic()
+        limit, _ = measured(Path(folder), server, n, timeout)
+        ratio = (time.monotonic() - start) / own
+        sys.stdout.write(f"{name}: {ratio:.2f} of its time, {server.count / n:.3f} attempts, {limit.current} at once\n")
+
+
+if __name__ == "__main__":
+    print_pace("one slot", 180, 180 * 0.1, latency=0.1, slots=1)
+    print_pace("two slots", 180, 90 * 0.1, latency=0.1, slots=2)
+    print_pace("one slot, time-out below an answer", 180, 180 * 0.1, timeout=0.08, latency=0.1, slots=1)
+    print_pace("four slots, F2 of the report", 400, 100 * 0.2, timeout=2.5, latency=0.2, slots=4)
+    with FaultServer(latency=0.2, slots=10) as one:
+        seconds = bare_loop(one, 1000, 10)
+    print_pace("50 a second, beside a bare loop of 10", 1000, seconds, latency=0.2, slots=10)
