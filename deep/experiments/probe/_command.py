@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deep import console
 from deep.experiments.probe._content import ARTICLES_BY
-from deep.experiments.probe._measures import MATCHES, SIMILAR, STAGES
+from deep.experiments.probe._probe_measures import MATCHES, SIMILAR, STAGES
 from deep.experiments.probe._records import TASKS
 
 BUILD = """\
