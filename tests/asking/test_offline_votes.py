@@ -13,7 +13,7 @@ from deep import asking
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL
 from deep.integrations import encoders
-from deep.integrations.encoders._judge import NetworkJudge
+from deep.integrations.encoders._encoder_judge import NetworkJudge
 from deep.judges import voter_name
 from deep.records import Example, Judgment
 from tests.deep_commands import votes as main

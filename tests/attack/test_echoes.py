@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep.experiments.printed import PrintedTagJudge
-from deep.experiments.printed._judges import PrintedSteps
+from deep.experiments.printed._printed_judges import PrintedSteps
 from deep.judges import run_program
 from deep.prompt_pool import list_prompts, load_prompt
 from deep.records import Example

@@ -472,7 +472,7 @@ def test_a_judge_that_seldom_votes_is_drawn_nowhere(claims, tmp_path, monkeypatc
     """Its F1 of 1.00, of one claim, is no winner of the figure: neither a point nor the dashed line of the best."""
     drawn = {}
     monkeypatch.setattr(
-        "deep.experiments.fect._report.save_figures", lambda figures, folder, **_: drawn.update(figures)
+        "deep.experiments.fect._fect_report.save_figures", lambda figures, folder, **_: drawn.update(figures)
     )
     rows = given((1, 1, 1, 0, 0, 0), ("", "", "", "", 0, ""))
     votes = write_votes(tmp_path / "v.csv", rows, ("full", "rare"))

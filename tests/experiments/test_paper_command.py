@@ -10,8 +10,8 @@ import pytest
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_points
 from deep.experiments.paper import kept_out, published_table
+from deep.experiments.paper._paper_tables import methods
 from deep.experiments.paper._show import side_by_side, with_verdicts
-from deep.experiments.paper._tables import methods
 from tests.deep_commands import paper as main
 
 CHEAP = ["--n-boot", "100", "--jobs", "1"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.experiments.probe._measures import (
+from deep.experiments.probe._probe_measures import (
     EQUIVALENCE,
     SIMILAR,
     Observed,
@@ -269,7 +269,7 @@ def test_the_installed_encoder_compares_by_default(measured, capsys):
 
 def test_without_an_encoder_another_llm_compares(measured, monkeypatch, capsys):
     """It is asked through the same ledger; one that never answers is refused with the reason, not counted as wrong."""
-    monkeypatch.setattr("deep.experiments.probe._measures.installed_encoder", lambda: None)
+    monkeypatch.setattr("deep.experiments.probe._probe_measures.installed_encoder", lambda: None)
     found, _ = measured("--match-llm", "other")
     assert "claims compared by the LLM other" in capsys.readouterr().out
     assert found["decompose", "recall", ALL] == (5, 5)
@@ -301,7 +301,7 @@ def test_an_llm_that_cannot_compare_is_refused(tmp_path, monkeypatch, capsys):
 )
 def test_wrong_options_of_matching(tmp_path, monkeypatch, capsys, words, message):
     """Each is one line before anything is asked; no LLM compares its own claims."""
-    monkeypatch.setattr("deep.experiments.probe._measures.installed_encoder", lambda: None)
+    monkeypatch.setattr("deep.experiments.probe._probe_measures.installed_encoder", lambda: None)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     write_samples(tmp_path / "evaluation.jsonl", samples())
     assert main(["eval", "--data", str(tmp_path), "--llm", "m", *words, "--out", str(tmp_path / "out")]) == 2

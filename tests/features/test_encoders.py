@@ -19,7 +19,7 @@ from transformers.utils import logging
 
 from deep.exceptions import InputError, MissingDependencyError
 from deep.integrations.encoders import load_embedding, load_encoder
-from deep.integrations.encoders._judge import chunk_spans, fitting_spans
+from deep.integrations.encoders._encoder_judge import chunk_spans, fitting_spans
 from deep.judges import Judge
 from deep.records import ABSTAIN, Example
 from tests.features.tiny_encoders import save_classifier, save_distilbert, save_embedding, save_tokenizer

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import deep
-from deep.experiments.probe._measures import EQUIVALENCE
+from deep.experiments.probe._probe_measures import EQUIVALENCE
 from deep.integrations.labeling import WORKSHEET
 from tests.prompt_pool.test_pool import word_runs
 

@@ -15,9 +15,9 @@ from deep._util.files import JsonObject, check_replaceable, read_bytes, write_re
 from deep.console import check_draws, check_models, check_not_in, print_result, study_lines
 from deep.evaluate import DatasetVerdict, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
+from deep.experiments.cognibench import _cognibench_tables as build
 from deep.experiments.cognibench import _methods
-from deep.experiments.cognibench import _tables as build
-from deep.experiments.cognibench._measures import PARTS
+from deep.experiments.cognibench._cognibench_measures import PARTS
 from deep.experiments.cognibench._turns import JUDGES, LabeledTurn, accuracy_of, classified, read_turns, turns_of_split
 from deep.experiments.printed import write_printed
 from deep.experiments.tiered import load_contrasts

@@ -15,7 +15,7 @@ from deep._util.names import sentence_spans
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import DatasetVerdict, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.cognibench import _tables as build
+from deep.experiments.cognibench import _cognibench_tables as build
 from deep.experiments.cognibench._methods import ask_about
 from deep.experiments.cognibench._turns import (
     Answered,

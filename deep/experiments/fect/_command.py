@@ -233,13 +233,13 @@ def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
 
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
     from deep.evaluate import records
-    from deep.experiments.fect import _report
+    from deep.experiments.fect import _fect_report
     from deep.report import report_line, reported_folder
 
-    runs, repeats = _report.score_runs(verdicts), _report.consistency(verdicts)
-    summary = _report.summarise(runs)
-    printed = _report.printed_summary() if counts == BENCHMARK else None
-    verdict = _report.verdict_of(summary, counts, args.votes)
+    runs, repeats = _fect_report.score_runs(verdicts), _fect_report.consistency(verdicts)
+    summary = _fect_report.summarise(runs)
+    printed = _fect_report.printed_summary() if counts == BENCHMARK else None
+    verdict = _fect_report.verdict_of(summary, counts, args.votes)
     results = {
         "schema_version": 1,
         "verdict": verdict.as_dict(),
@@ -252,15 +252,15 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
         "scores": records(runs),
         "printed": [] if printed is None else records(printed),
     }
-    text = _report.report(summary, runs, repeats, counts, printed)
+    text = _fect_report.report(summary, runs, repeats, counts, printed)
     frames = {"scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
     with reported_folder(args.out) as folder:
-        for name, frame in (frames | _report.frames_of(summary, printed)).items():
+        for name, frame in (frames | _fect_report.frames_of(summary, printed)).items():
             plain_frame(frame).to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
         (folder / "report.md").write_text(text, encoding="utf-8")
-        _report.draw(summary, folder, reasoning=args.reasoning)
+        _fect_report.draw(summary, folder, reasoning=args.reasoning)
         if printed is not None:
-            _report.draw(printed, folder, reasoning=REASONING, suffix="-printed")
+            _fect_report.draw(printed, folder, reasoning=REASONING, suffix="-printed")
         write_results(folder, results)
     lines = [*console.study_lines(verdict, text), f"written to {args.out}", report_line(args.out)]
     console.print_result(results, lines, as_json=args.json)

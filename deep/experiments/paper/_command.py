@@ -32,14 +32,14 @@ def add_arguments(parser: console.CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Hold every dataset out, write and report."""
     from deep.experiments.loo import LooOptions, part_lines, run_all
-    from deep.experiments.paper import _show, _tables
+    from deep.experiments.paper import _paper_tables, _show
 
     check_replaceable(args.out)
     given, scores = loo.read_votes_and_encoders(args)
-    votes, rivals = _tables.ours_and_rivals(given)
+    votes, rivals = _paper_tables.ours_and_rivals(given)
     origin = console.origin_of(args)
-    _tables.check_labeled(votes)
-    example = _tables.figure_dataset(args.figure_dataset, votes)
+    _paper_tables.check_labeled(votes)
+    example = _paper_tables.figure_dataset(args.figure_dataset, votes)
     lacks_netcal = not args.no_netcal and find_spec("netcal") is None
     settings = LooOptions(
         tables=("paper",),
@@ -52,15 +52,15 @@ def run(args: argparse.Namespace) -> int:
     )
     with console.progress_bars() as progress:
         found = run_all(settings, votes.dataset_names, votes, scores, origin, progress)
-    runs = [_tables.with_rivals(each.results, rivals, settings) for each in found]
-    figures = _show.with_verdicts(_tables.paper_tables(runs), origin)
+    runs = [_paper_tables.with_rivals(each.results, rivals, settings) for each in found]
+    figures = _show.with_verdicts(_paper_tables.paper_tables(runs), origin)
     verdict = _show.verdict_of(figures, origin)
     with report.reported_folder(args.out) as scratch:
         write_results(scratch, {"verdict": verdict.as_dict(), "votes": origin, "runs": runs})
         drawn = _show.paper_figures(loo.write_encoders(args, votes, scores, runs, scratch), found, example)
         _show.write(scratch, figures, drawn | {_show.ANSWER: _show.draw_distance(figures)}, origin)
         loo.write_named(loo.PARTS, runs, scratch, votes=origin)
-    names = ", ".join([*(f"table{table}.md" for table in _tables.TABLES), *(f"{name}.png" for name in drawn)])
+    names = ", ".join([*(f"table{table}.md" for table in _paper_tables.TABLES), *(f"{name}.png" for name in drawn)])
     notice = (f"{console.NOTICE}\n" if origin == console.SIMULATED else "") + (f"{NO_NETCAL}\n" if lacks_netcal else "")
     lines = (
         *console.study_lines(verdict, ""),

@@ -15,7 +15,7 @@ from deep.datasets import published_source
 from deep.evaluate import DatasetVerdict, IntervalRow, Row, draw_intervals, markdown
 from deep.experiments import loo
 from deep.experiments.loo import aligned
-from deep.experiments.paper._tables import (
+from deep.experiments.paper._paper_tables import (
     NETCAL_ECE,
     PUBLISHED,
     PUBLISHED_TABLES,

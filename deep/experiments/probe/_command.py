@@ -10,7 +10,7 @@ from pathlib import Path
 from deep import console
 from deep._util.options import option
 from deep.experiments.probe._content import ARTICLES_BY
-from deep.experiments.probe._measures import MATCHES, SIMILAR, STAGES
+from deep.experiments.probe._probe_measures import MATCHES, SIMILAR, STAGES
 from deep.experiments.probe._records import TASKS
 
 BUILD = """\

@@ -15,10 +15,17 @@ from deep.console import ask_programs, check_models, check_not_in, named, print_
 from deep.evaluate import markdown
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed import printed_text
-from deep.experiments.probe import _measures
+from deep.experiments.probe import _probe_measures
 from deep.experiments.probe._content import SPLITS
+from deep.experiments.probe._probe_report import (
+    TITLES,
+    build_tables,
+    in_percent,
+    measure_votes,
+    verdict_of,
+    write_report,
+)
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample, read_samples
-from deep.experiments.probe._report import TITLES, build_tables, in_percent, measure_votes, verdict_of, write_report
 from deep.experiments.probe._run_build import JUDGE_STEPS, in_print, read_printed
 from deep.experiments.stepwise import evaluation_question, finding_question
 from deep.judges import Question
@@ -45,10 +52,10 @@ def evaluate(args: argparse.Namespace) -> int:
     llms = check_models(args)
     check_replaceable(args.out)
     check_not_in(args.out, Path(args.data), "data")
-    matcher = _measures.choose_matcher(args, llms)
+    matcher = _probe_measures.choose_matcher(args, llms)
     observed = _matched(args, matcher, samples, _observe(args, samples, llms))
     found = {
-        llm: _measures.measure(list(zip(samples, of_llm, strict=True)), args.stage, args.match)
+        llm: _probe_measures.measure(list(zip(samples, of_llm, strict=True)), args.stage, args.match)
         for llm, of_llm in observed.items()
     }
     tables = build_tables(found)
@@ -73,7 +80,7 @@ def _identity(step: str, llm: str, sample: Sample) -> ProgramId:
 
 def _observe(
     args: argparse.Namespace, samples: Sequence[Sample], llms: Sequence[str]
-) -> dict[str, list[_measures.Observed]]:
+) -> dict[str, list[_probe_measures.Observed]]:
     printed = read_printed(args.prompt, JUDGE_STEPS)
 
     def programs() -> Iterator[Entry]:
@@ -82,10 +89,10 @@ def _observe(
                 yield (
                     _identity(args.stage, llm, sample),
                     llm,
-                    in_print(_measures.stage_program(args.stage, sample), printed),
+                    in_print(_probe_measures.stage_program(args.stage, sample), printed),
                 )
                 if args.stage == "all":
-                    yield _identity("direct", llm, sample), llm, _measures.direct_program(sample)
+                    yield _identity("direct", llm, sample), llm, _probe_measures.direct_program(sample)
 
     values = ask_programs(args, programs)
     observed = {llm: [values[_identity(args.stage, llm, sample)] for sample in samples] for llm in llms}
@@ -98,25 +105,25 @@ def _observe(
 
 def _matched(
     args: argparse.Namespace,
-    matcher: _measures.Matcher,
+    matcher: _probe_measures.Matcher,
     samples: Sequence[Sample],
-    observed: dict[str, list[_measures.Observed]],
-) -> dict[str, list[_measures.Observed]]:
+    observed: dict[str, list[_probe_measures.Observed]],
+) -> dict[str, list[_probe_measures.Observed]]:
     """Return the observations, with the claims that say the same in other words where the matcher looks for them."""
     if matcher.encoder is not None:
-        return _measures.with_alike(observed, samples, matcher.encoder, args.match_similarity)
+        return _probe_measures.with_alike(observed, samples, matcher.encoder, args.match_similarity)
     return _asked(args, samples, observed) if matcher.asks else observed
 
 
 def _asked(
-    args: argparse.Namespace, samples: Sequence[Sample], observed: Mapping[str, Sequence[_measures.Observed]]
-) -> dict[str, list[_measures.Observed]]:
+    args: argparse.Namespace, samples: Sequence[Sample], observed: Mapping[str, Sequence[_probe_measures.Observed]]
+) -> dict[str, list[_probe_measures.Observed]]:
     """Ask an LLM, none of those that are measured, which predicted claims restate which of the benchmark's."""
 
     def programs() -> Iterator[Entry]:
         for llm, of_llm in observed.items():
             for sample, one in zip(samples, of_llm, strict=True):
-                yield _identity("match", llm, sample), args.match_llm, _measures.equivalence_program(one, sample)
+                yield _identity("match", llm, sample), args.match_llm, _probe_measures.equivalence_program(one, sample)
 
     values = ask_programs(args, programs)
     matched = {llm: [values[_identity("match", llm, sample)] for sample in samples] for llm in observed}
@@ -133,9 +140,9 @@ def _asked(
 
 def _results(
     args: argparse.Namespace,
-    matcher: _measures.Matcher,
+    matcher: _probe_measures.Matcher,
     samples: Sequence[Sample],
-    found: Mapping[str, Sequence[_measures.Measure]],
+    found: Mapping[str, Sequence[_probe_measures.Measure]],
 ) -> JsonObject:
     return {
         "schema_version": 1,
@@ -146,7 +153,7 @@ def _results(
     }
 
 
-def _text(tables: Mapping[str, pd.DataFrame], matcher: _measures.Matcher) -> str:
+def _text(tables: Mapping[str, pd.DataFrame], matcher: _probe_measures.Matcher) -> str:
     lines: list[str] = []
     shown = {name: table for name, table in tables.items() if name != "steps"} or tables
     for name, table in shown.items():

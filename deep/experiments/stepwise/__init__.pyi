@@ -1,8 +1,3 @@
-from ._judge import CheckedClaim as CheckedClaim
-from ._judge import DirectJudge as DirectJudge
-from ._judge import StepwiseJudge as StepwiseJudge
-from ._judge import check_claims as check_claims
-from ._judge import unsupported_spans as unsupported_spans
 from ._steps import Claim as Claim
 from ._steps import Excerpt as Excerpt
 from ._steps import TextQuestion as TextQuestion
@@ -20,3 +15,8 @@ from ._steps import read_evidence as read_evidence
 from ._steps import read_list as read_list
 from ._steps import read_verdict as read_verdict
 from ._steps import strings as strings
+from ._stepwise_judge import CheckedClaim as CheckedClaim
+from ._stepwise_judge import DirectJudge as DirectJudge
+from ._stepwise_judge import StepwiseJudge as StepwiseJudge
+from ._stepwise_judge import check_claims as check_claims
+from ._stepwise_judge import unsupported_spans as unsupported_spans

@@ -11,7 +11,7 @@ import numpy as np
 from deep._util.checks import Floats, check_choice
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
-from deep.integrations.encoders._judge import (
+from deep.integrations.encoders._encoder_judge import (
     SOURCE_SHARE,
     Head,
     NetworkJudge,

@@ -10,7 +10,7 @@ from scipy.special import softmax
 from deep._util.checks import Floats
 from deep.exceptions import InputError
 from deep.integrations.encoders._encoder import EncoderJudge, load_encoder
-from deep.integrations.encoders._judge import Head, fitting_spans
+from deep.integrations.encoders._encoder_judge import Head, fitting_spans
 from deep.integrations.encoders._network import NetworkOptions, fingerprint, load_network, one_line
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from deep._util.checks import Floats
 from deep.exceptions import InputError
 from deep.integrations.encoders import _network
 from deep.integrations.encoders._encoder import SUMMAC_ZS, load_embedding, load_encoder, load_summac
+from deep.integrations.encoders._encoder_judge import SOURCE_SHARE, NetworkJudge, TextPair, chunk_spans, in_windows
 from deep.integrations.encoders._heads import ALIGNSCORE, SUMMAC_CONV, load_alignscore, load_summac_conv
-from deep.integrations.encoders._judge import SOURCE_SHARE, NetworkJudge, TextPair, chunk_spans, in_windows
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:

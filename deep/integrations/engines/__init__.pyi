@@ -1,3 +1,5 @@
+from ._engine_tables import BatchScorer as BatchScorer
+from ._engine_tables import export_table as export_table
 from ._moments import DatasetMoments as DatasetMoments
 from ._moments import Moments as Moments
 from ._moments import adapt_by_file as adapt_by_file
@@ -11,5 +13,3 @@ from ._moments import moments_sql as moments_sql
 from ._moments import moments_values as moments_values
 from ._moments import read_moments as read_moments
 from ._moments import save_moments as save_moments
-from ._tables import BatchScorer as BatchScorer
-from ._tables import export_table as export_table

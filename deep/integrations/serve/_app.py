@@ -237,7 +237,7 @@ def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "F
     app.openapi = partial(_contract, app)  # type: ignore[method-assign]
     if door is not None:
         for path in ("/mcp", "/mcp/"):  # many clients follow no redirect
-            app.router.add_route(path, door.respond, methods=["POST"])
+            app.router.add_route(path, door, methods=["POST"])  # type: ignore[arg-type]  # an application
     app.add_api_route("/healthz", healthz, methods=["GET"], **_answers.HEALTH, **route)
     install_page(app, model, checker.options.score.prior)
     return app

@@ -224,8 +224,7 @@ class Guard:
         self._access = self._options.access or Access()
         self._due: dict[str, float] = {}
         self._hosts = frozenset(_host_of(host) for host in self._options.hosts if host != ANY_ADDRESS)
-        self._n_requests = self._n_bytes = 0
-        self.n_cut = 0
+        self._n_requests = self._n_bytes = self.n_cut = 0
         self.failure: DeepError | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -378,8 +377,7 @@ def _to_origin_form(scope: Scope, headers: Mapping[str, str]) -> None:
     host, _, path = rest.partition("/")
     if host.lower() != headers.get("host", "").lower():
         raise WebError(400, "bad_http", "The address in the request must be that of the Host header. Got another one.")
-    raw = scope["raw_path"].partition(b"://")[2].partition(b"/")[2]
-    scope["path"], scope["raw_path"] = f"/{path}", b"/" + raw
+    scope["path"] = f"/{path}"
 
 
 def _host_of(host: str) -> str:

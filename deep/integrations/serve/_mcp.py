@@ -6,7 +6,7 @@ Needs ``deep-judges[mcp]``. Every call is one POST with one answer; nothing is k
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,11 @@ from deep import __version__, model
 from deep.exceptions import DeepError, needs_extra
 from deep.integrations.serve._answers import PAIR, JsonReply, JsonSchema
 from deep.integrations.serve._checker import LONGEST_ID, Checker, is_vote, read_pairs, refused
-from deep.integrations.serve._exchange import WebError, read_json
+from deep.integrations.serve._exchange import Message, Receive, Scope, Send, WebError, read_json
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 INSTRUCTIONS = (
     "P(consistent) is the calibrated probability that a claim is consistent with its source. A decision is 1, 0 or "
@@ -78,26 +76,18 @@ class AgentDoor:
         async with self._sessions.run():
             yield
 
-    async def respond(self, request: "Request") -> "Response":
-        """Answer one POST, whose body is read by the rules of all routes."""
-        from starlette.responses import Response
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one POST, as an application of its own, whose body is read by the rules of all routes."""
+        from starlette.requests import Request
 
-        body = await request.body()
+        body = await Request(scope, receive).body()
         read_json(body)
-        sent: list[MutableMapping[str, Any]] = []
         unread = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def receive() -> MutableMapping[str, Any]:
-            return unread.pop() if unread else await request.receive()
+        async def receive_again() -> Message:
+            return unread.pop() if unread else await receive()
 
-        async def send(message: MutableMapping[str, Any]) -> None:
-            sent.append(message)
-
-        await self._sessions.handle_request(request.scope, receive, send)
-        start = next(message for message in sent if message["type"] == "http.response.start")
-        content = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
-        return Response(content, start["status"], headers)
+        await self._sessions.handle_request(scope, receive_again, send)
 
     def _schema(self) -> JsonSchema:
         votes = _only(dict.fromkeys(self._model.voter_names, VOTE))

@@ -15,7 +15,7 @@ from deep.datasets import read_votes
 from deep.evaluate import DatasetVerdict, Row, framed, markdown, records, write_table
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed import write_printed
-from deep.experiments.probe._measures import Measure
+from deep.experiments.probe._probe_measures import Measure
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
 from deep.records import ABSTAIN, VoteMatrix
 from deep.report import report_line, reported_folder

@@ -47,7 +47,7 @@ def score_runs(verdicts: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> import pandas as pd
-    >>> from deep.experiments.fect._report import score_runs
+    >>> from deep.experiments.fect._fect_report import score_runs
     >>> judge = {"model": "m", "prompt": "3d", "run": 1}
     >>> said = [(0, 0), (0, 1), (1, 0), (1, 1), (1, -1)]
     >>> rows = [{"item": i, "label": label, "vote": vote, **judge} for i, (label, vote) in enumerate(said)]
@@ -149,7 +149,7 @@ def printed_summary() -> pd.DataFrame:
 
     Examples
     --------
-    >>> from deep.experiments.fect._report import printed_summary
+    >>> from deep.experiments.fect._fect_report import printed_summary
     >>> found = printed_summary()
     >>> f1 = found[found["metric"] == "f1"]
     >>> len(f1), float(f1["mean"].max()), f1.loc[f1["mean"].idxmax(), ["model", "prompt"]].tolist()

@@ -76,7 +76,7 @@ def score_turns(turns: Sequence[LabeledTurn], found: SentenceFlags, level: str, 
 
     Examples
     --------
-    >>> from deep.experiments.cognibench._measures import score_turns
+    >>> from deep.experiments.cognibench._cognibench_measures import score_turns
     >>> from deep.experiments.cognibench._turns import GoldSentence, LabeledTurn
     >>> sentences = (GoldSentence("It opened in 1871.", "factual", "invented"),
     ...              GoldSentence("It was loved.", "cognitive", "reliable"))

@@ -108,7 +108,7 @@ def fitting_spans(text: str, count: Count, budget: int, spans: Sequence[Span] | 
 
     Examples
     --------
-    >>> from deep.integrations.encoders._judge import fitting_spans
+    >>> from deep.integrations.encoders._encoder_judge import fitting_spans
     >>> words = lambda texts: [len(text.split()) for text in texts]
     >>> text = "Rain fell. The wind rose and the river left its bed."
     >>> [text[start:end] for start, end in fitting_spans(text, words, 5)]
@@ -140,7 +140,7 @@ def chunk_spans(text: str, count: Count, budget: int) -> list[Span]:
 
     Examples
     --------
-    >>> from deep.integrations.encoders._judge import chunk_spans
+    >>> from deep.integrations.encoders._encoder_judge import chunk_spans
     >>> words = lambda texts: [len(text.split()) for text in texts]
     >>> text = "Rain fell. It was cold. The river left its bed."
     >>> [text[start:end] for start, end in chunk_spans(text, words, 5)]

@@ -122,7 +122,7 @@ def normalise(text: str) -> str:
 
     Examples
     --------
-    >>> from deep.experiments.probe._measures import normalise
+    >>> from deep.experiments.probe._probe_measures import normalise
     >>> normalise("The bridge  fell, in 1902.")
     'the bridge fell in 1902'
     """
@@ -185,7 +185,7 @@ def match_claims(predicted: Sequence[str], gold: Sequence[str], alike: Alike) ->
 
     Examples
     --------
-    >>> from deep.experiments.probe._measures import match_claims
+    >>> from deep.experiments.probe._probe_measures import match_claims
     >>> match_claims(["b", "a", "a"], ["a", "b", "c"], str.__eq__)
     [(0, 1), (1, 0)]
     """
@@ -466,7 +466,7 @@ def contradict(one: str, other: str) -> bool:
 
     Examples
     --------
-    >>> from deep.experiments.probe._measures import contradict
+    >>> from deep.experiments.probe._probe_measures import contradict
     >>> contradict("It opened in 1932.", "It opened in 1939."), contradict("It ended.", "It did not end.")
     (True, True)
     >>> contradict("In 1990 the book was written by Ann.", "Ann wrote the book in 1990.")

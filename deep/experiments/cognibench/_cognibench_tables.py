@@ -12,7 +12,7 @@ import pandas as pd
 from deep._util.figures import BLUE, LIGHT, RED, new_figure, plain_grid
 from deep._util.files import JsonObject
 from deep.evaluate import DatasetVerdict, IntervalRow, draw_intervals, framed, markdown
-from deep.experiments.cognibench._measures import PARTS, UNITS, Score, macro, score_turns
+from deep.experiments.cognibench._cognibench_measures import PARTS, UNITS, Score, macro, score_turns
 from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._turns import LabeledTurn, counts_of
 from deep.experiments.printed import printed_text
