@@ -227,24 +227,24 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 810,
-    "_util": 1_610,
-    "asking": 2_550,
+    "_util": 1_605,
+    "asking": 2_570,
     "calibration": 875,
-    "commands": 760,
+    "commands": 750,
     "console": 1_210,
-    "datasets": 2_930,
+    "datasets": 2_980,
     "ensembles": 830,
     "evaluate": 2_350,
-    "experiments/loo": 2_020,
+    "experiments/loo": 1_710,
     "features": 1_175,
-    "llm": 2_960,
+    "llm": 3_120,
     "model": 5_170,
     "prompt_pool": 2_250,
     "report": 1_530,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_950, 13_980, 267
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_900, 13_790, 266
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -115,7 +115,7 @@ class AskOptions:
     ledger : str
         Default: OUT with .ledger.sqlite for its ending.
     concurrency : str, default='auto'
-        Requests in flight (default auto: 20, then by trial).
+        Requests in flight (default auto: 2, then by trial).
     rpm : float, optional
         Requests a minute.
     tpm : float, optional
