@@ -232,19 +232,19 @@ CEILINGS = {
     "calibration": 875,
     "commands": 750,
     "console": 1_210,
-    "datasets": 2_980,
+    "datasets": 2_950,
     "ensembles": 830,
     "evaluate": 2_350,
     "experiments/loo": 1_710,
     "features": 1_175,
-    "llm": 3_120,
+    "llm": 3_130,
     "model": 5_170,
     "prompt_pool": 2_250,
     "report": 1_530,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_900, 13_790, 266
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_880, 13_820, 266
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

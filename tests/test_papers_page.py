@@ -265,7 +265,7 @@ def test_every_command_has_its_options(command, capsys):
     words = command.split()
     subcommands = [word for word in words[1:3] if re.fullmatch("[a-z][a-z-]*", word)]
     with pytest.raises(SystemExit):
-        deep([*subcommands, "--help"])
+        deep([*subcommands, "--help-all"])
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert {word for word in words if word.startswith("--")} <= known
 

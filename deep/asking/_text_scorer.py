@@ -97,6 +97,7 @@ class TextScorer:
             None if ask is None else ask.workers,
         )
         self.asks = self.plan.asks
+        self._keeps_answers = self.plan.keeps_answers
         if self.asks and ask is None:
             raise InputError(
                 "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
@@ -137,7 +138,7 @@ class TextScorer:
         distinct = {example.example_id: example for example in examples}
         if not distinct:
             return []
-        in_turn = self.plan.keeps_answers
+        in_turn = self._keeps_answers
         found = self._in_turn(distinct) if in_turn else self._score(list(distinct.values()))
         by_id = {scored.example.example_id: scored for scored in found}
         return [by_id[example.example_id] for example in examples]
@@ -182,7 +183,7 @@ class TextScorer:
                 future.set_result(scored)
 
     def _score(self, examples: Sequence[Example]) -> list[Scored]:
-        if not self.plan.keeps_answers:
+        if not self._keeps_answers:
             with self._turn:  # lexical checks share what they keep of a text
                 return self.read(examples)
         from deep.llm import History

@@ -68,7 +68,6 @@ from ._simulate import score_ranges as score_ranges
 from ._simulate import simulate_votes as simulate_votes
 from ._source import BatchColumns as BatchColumns
 from ._source import rows_under as rows_under
-from ._tables import CountedVotes as CountedVotes
 from ._tables import Paths as Paths
 from ._tables import Tables as Tables
 from ._tables import VoteRows as VoteRows
@@ -77,9 +76,9 @@ from ._tables import as_votes as as_votes
 from ._tables import choose_datasets as choose_datasets
 from ._tables import is_frame as is_frame
 from ._tables import is_paths as is_paths
-from ._tables import iter_counted_votes as iter_counted_votes
 from ._tables import iter_votes as iter_votes
 from ._tables import locate_row as locate_row
+from ._tables import open_all as open_all
 from ._tables import read_costs as read_costs
 from ._tables import read_scores as read_scores
 from ._tables import read_votes as read_votes

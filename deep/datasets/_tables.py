@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._util.checks import Floats, Labels, Texts, Votes, shown
+from deep._util.checks import Floats, Labels, Votes, shown
 from deep._util.columns import (
-    Column,
     label_cells,
-    name_cells,
     score_cells,
     text_cells,
     texts,
@@ -381,60 +378,6 @@ def _iter_source(
     if twice(seen):  # two items may share a hash, though hardly ever do: whether they are one is looked up
         part = read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
-
-
-COUNT = "n"
-"""The column of a table of counted votes that says how many rows a pattern has."""
-
-
-LARGEST_COUNT = 1 << 53
-
-
-@dataclass(frozen=True, eq=False)
-class CountedVotes:
-    """Patterns of votes, and how many rows have each.
-
-    Parameters
-    ----------
-    datasets : ndarray of str, shape (n_patterns,)
-    votes : ndarray of int8, shape (n_patterns, n_voters)
-    counts : ndarray of int64, shape (n_patterns,)
-        At least 1.
-    """
-
-    datasets: Texts
-    votes: Votes
-    counts: npt.NDArray[np.int64]
-
-
-def iter_counted_votes(paths: Sequence[str], voters: Sequence[str]) -> Iterator[CountedVotes]:
-    """Read tables of patterns with the columns `dataset`, those of voters, and the count `n`, a piece at a time.
-
-    Raises
-    ------
-    InputError
-        A column is missing, or a cell is no vote or no count.
-    """
-    for source in open_all(paths):
-        wanted = ["dataset", COUNT, *dict.fromkeys(voters)]
-        missing = [name for name in wanted if name not in source.columns]
-        if missing:
-            raise InputError(f"`cells` must have a column named {shown(missing[0])}. Got none in {source.path}.")
-        for piece in source.pieces(wanted, ROWS_AT_ONCE):
-            votes = np.column_stack([vote_cells(piece[name]) for name in voters])
-            yield CountedVotes(name_cells(piece["dataset"], required=True), votes, _counts(piece[COUNT]))
-
-
-def _counts(column: Column) -> npt.NDArray[np.int64]:
-    values = score_cells(column)
-    wrong = ~((values >= 1) & (values <= LARGEST_COUNT) & (values == np.floor(values)))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(
-            f"`cells` must have counts that are whole and above 0. Got {shown(column.values[row].as_py())} at "
-            f"{column.where(row)}. Write count(*) there."
-        )
-    return values.astype(np.int64)
 
 
 def is_paths(given: object) -> TypeGuard[Paths]:

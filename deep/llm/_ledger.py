@@ -77,7 +77,7 @@ class Writer:
         files: _database.LedgerFiles | None = None,
     ) -> None:
         self._connection = self._opened = connection
-        self._repeating = False
+        self._repeating = self._replaced = False
         self._name = name
         self._database = database
         self._reserve = reserve
@@ -161,6 +161,9 @@ class Writer:
             if error is None:
                 self._together, self._repeating = True, False
                 result = self._execute_again([work for work, _ in part])
+                if self._replaced:
+                    self._report([entry for entry in part if _begins(entry[0])], None, self.full)
+                    part = [entry for entry in part if not _begins(entry[0])]
         except SQLAlchemyError as failure:
             error = self._error = LedgerError(
                 f"`ledger` {self._name} cannot be written: {_database.one_line(failure)}. The run stops; nothing more "
@@ -174,17 +177,25 @@ class Writer:
         """Run work in a transaction, and again where a shared database has undone it, or was lost."""
         for _ in range(UNDONE):
             try:
-                return self._execute_or_release(works)
+                return self._execute_or_release(self._still_due(works))
             except Exception as failure:
                 connection = self._database.connection_after(self._connection, failure)
                 if connection is None:
                     raise
                 if connection is not self._connection:
                     self._connection = self._opened = connection
-                    self._repeating = True  # whether it was committed before the connection was lost is not known
+                    # Whether it was committed before the connection was lost is not known.
+                    self._replaced = self._repeating = True
                     self.full = self._full(failure)
                 self._together = False
-        return self._execute_or_release(works)
+        return self._execute_or_release(self._still_due(works))
+
+    def _still_due(self, works: list[_Work]) -> list[_Work]:
+        """Leave out attempts that are about to be sent, once the connection was lost, and with it the lease of the run.
+
+        Another run may have taken over their requests and asked them: to send them now would be to pay twice.
+        """
+        return [work for work in works if not (self._replaced and _begins(work))]
 
     def _execute_or_release(self, works: list[_Work]) -> object:
         """Run work in a transaction, and again where it fails and there is a reserve to release."""
@@ -240,13 +251,15 @@ class Writer:
         return True
 
     def _transact(self, works: list[_Work]) -> object:
-        work, *_ = works
-        if callable(work):
+        if works and callable(work := works[0]):
             with self._connection.begin():
                 return work(self._connection)
         writes = [write for work in works if not callable(work) for write in work]
         if self._repeating:
             writes = [write._replace(how="insert_or_keep") if write.how == "insert" else write for write in writes]
+        if self._replaced:  # what another run has answered meanwhile stays answered
+            mine = schema.requests, "update"
+            writes = [w._replace(how="update_open") if (w.table, w.how) == mine else w for w in writes]
         together = self._database.round_trip(self._connection) if self._together else nullcontext()
         with together, self._connection.begin():
             if self._connection is not self._opened:
@@ -259,6 +272,11 @@ class Writer:
         futures = [done for _, done in part]
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_settle, futures, result, error)
+
+
+def _begins(work: _Work) -> bool:
+    """Return whether work announces an attempt that is sent once it is written."""
+    return not callable(work) and any(write.row.get("state") == "sent" for write in work)
 
 
 def _settle(futures: list[Written], result: object, error: Exception | None) -> None:

@@ -447,10 +447,10 @@ class Runner:
             return
         self.stopped = why
         if why == "interrupted" and self._caller.in_flight:
-            n, seconds = len(self._caller.in_flight), self._caller.client.timeout
-            self._caller.terms.tell(
-                f"Waits for the answers to {n} requests, {seconds:g} s each; Ctrl-C again ends at once."
-            )
+            n = len(self._caller.in_flight)
+            client: Client | None = self._caller.client  # none where functions alone are called
+            each = "" if client is None else f", {client.timeout:g} s each"
+            self._caller.terms.tell(f"Waits for the answers to {n} requests{each}; Ctrl-C again ends at once.")
         self._caller.stop()
         self._halt.set()
 

@@ -189,7 +189,7 @@ for _dialect, _kept in (("sqlite", "VIRTUAL"), ("postgresql", "STORED")):
     sa.event.listen(requests, "after_create", _effective.execute_if(dialect=_dialect))
 
 
-How = Literal["insert", "insert_or_keep", "insert_or_replace", "update"]
+How = Literal["insert", "insert_or_keep", "insert_or_replace", "update", "update_open"]
 
 _DIALECTS: dict[str, tuple[sa.Dialect, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]]] = {
     "sqlite": (sqlite.dialect(paramstyle="named"), sqlite.insert),
@@ -203,9 +203,9 @@ class Write(NamedTuple):
     Parameters
     ----------
     table : Table
-    how : {'insert', 'insert_or_keep', 'insert_or_replace', 'update'}
+    how : {'insert', 'insert_or_keep', 'insert_or_replace', 'update', 'update_open'}
         What to do about a row with the same primary key: fail, keep it, or give it all new values; or change those
-        of its columns that `row` has.
+        of its columns that `row` has; of a request only where it is not done.
     row : mapping
         Values by column.
     whole : callable, optional
@@ -237,8 +237,9 @@ def _statement(table: sa.Table, how: How, columns: tuple[str, ...], dialect_name
     dialect, insert = _DIALECTS[dialect_name]
     primary = list(table.primary_key)
     others = [name for name in columns if not table.c[name].primary_key]
-    if how == "update":
-        same_row = [column == sa.bindparam(column.name) for column in primary]
+    if how in ("update", "update_open"):
+        same_row: list[sa.ColumnElement[bool]] = [column == sa.bindparam(column.name) for column in primary]
+        same_row += [sa.literal_column("state") != sa.literal_column("'done'")] if how == "update_open" else []
         return str(sa.update(table).where(*same_row).compile(dialect=dialect, column_keys=others))
     inserted = insert(table)
     if how == "insert_or_keep":

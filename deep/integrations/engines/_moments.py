@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, reduce
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -12,10 +12,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Texts, Votes, check_consistent_length
+from deep._util.checks import Floats, Positions, Texts, Votes, check_consistent_length, shown
+from deep._util.columns import Column, name_cells, score_cells, vote_cells
 from deep._util.files import JsonObject, read_bytes
 from deep._util.names import check_name
-from deep.datasets import BatchColumns, iter_counted_votes
+from deep.datasets import BatchColumns, open_all
 from deep.exceptions import InputError
 from deep.model import Model, ScoreOptions, file
 from deep.model.adaptation import SHIFTS, FixedPrior, contexts_of_means
@@ -31,6 +32,15 @@ HIGH_BITS = 26
 
 MOST_ROWS = 1 << 36
 """Rows added at once: above, a sum of so many numbers of 26 bits would not fit 64."""
+
+COUNT = "n"
+"""The column of a table of patterns that says how many rows have each."""
+
+LARGEST_COUNT = 1 << 53
+"""Of rows with one pattern: above, not every whole number is a double."""
+
+PATTERNS_AT_ONCE = 1 << 17
+"""Rows of a table of patterns that are in memory together."""
 
 Whole = npt.NDArray[np.int64]
 
@@ -228,9 +238,28 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
     """
     if model.score_names:
         raise InputError(f"`cells` must not be given with a model of soft scores, {model.score_names[0]!r}. Got some.")
-    pieces = iter_counted_votes(paths, model.voter_names)
-    found = (moments_of_votes(model, one.votes, datasets=one.datasets, counts=one.counts) for one in pieces)
-    return reduce(Moments.merge, found, Moments.empty(model))
+    moments, wanted = Moments.empty(model), ["dataset", COUNT, *dict.fromkeys(model.voter_names)]
+    for source in open_all(paths):
+        missing = [name for name in wanted if name not in source.columns]
+        if missing:
+            raise InputError(f"`cells` must have a column named {shown(missing[0])}. Got none in {source.path}.")
+        for piece in source.pieces(wanted, PATTERNS_AT_ONCE):
+            votes = np.column_stack([vote_cells(piece[name]) for name in model.voter_names])
+            names, counts = name_cells(piece["dataset"], required=True), _counts(piece[COUNT])
+            moments = moments.merge(moments_of_votes(model, votes, datasets=names, counts=counts))
+    return moments
+
+
+def _counts(column: Column) -> Whole:
+    values = score_cells(column)
+    wrong = ~((values >= 1) & (values <= LARGEST_COUNT) & (values == np.floor(values)))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"`cells` must have counts that are whole and above 0. Got {shown(column.values[row].as_py())} at "
+            f"{column.where(row)}. Write count(*) there."
+        )
+    return values.astype(np.int64)
 
 
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:

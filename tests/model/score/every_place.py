@@ -110,12 +110,12 @@ def told(folder: Path) -> dict[str, list[str]]:
     sys.path.insert(0, str(ROOT / "docs" / "_site"))
     page = importlib.import_module("columns")
     with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.suppress(SystemExit):
-        main(["score", "--help"])
+        main(["score", "--help-all"])
     return {
         "frame": list(model.score_frame(votes)),
         "batches": engines.BatchScorer(model, streamed=True)(batch(votes)).schema.names,
         "asked one by one": list(sequential.COLUMNS),
-        "--help": printed.getvalue().split(),
+        "--help-all": printed.getvalue().split(),
         "docs/columns.md": page.filled("columns.md").replace("`", " ").split(),
         "docs/sequential.md": page.filled("sequential.md").replace("`", " ").split(),
     }

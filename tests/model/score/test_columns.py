@@ -24,7 +24,7 @@ PLACES = [
     "columns that the page saves",
     "scores of a file on the page",
     "asked one by one",
-    "--help",
+    "--help-all",
     "docs/columns.md",
     "docs/sequential.md",
 ]
