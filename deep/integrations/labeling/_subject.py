@@ -228,7 +228,7 @@ class LabelFolder:
     @property
     def log(self) -> Path:
         """Return the log of everything that happened."""
-        return _label_log.log_place(self.labels)
+        return self.labels.with_suffix(_label_log.ENDING)
 
     @property
     def annotations(self) -> Path:
