@@ -227,7 +227,7 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 810,
-    "_util": 1_560,
+    "_util": 1_550,
     "asking": 2_530,
     "calibration": 880,
     "commands": 780,
