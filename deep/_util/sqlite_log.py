@@ -63,21 +63,6 @@ def transaction(connection: sqlite3.Connection, *, is_open: bool = True) -> Iter
         stamp(connection, is_open=is_open)
 
 
-def opened(path: str, table: str) -> sqlite3.Connection:
-    """Open a file for all threads, made where there is none; SQLite keeps one without a name with the connection."""
-    if path:
-        set_aside_foreign_log(path)
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        connection.executescript(
-            f"PRAGMA busy_timeout = {BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; {table}"
-        )
-    except sqlite3.Error:  # no database, say
-        connection.close()
-        raise
-    return connection
-
-
 def end_run(connection: sqlite3.Connection) -> None:
     """Write down that no run is open any more, where one is, and leave nothing in the -wal."""
     with suppress(sqlite3.Error):
@@ -85,12 +70,6 @@ def end_run(connection: sqlite3.Connection) -> None:
             with transaction(connection, is_open=False):
                 pass
         move_log_into_file(connection)
-
-
-def close(connection: sqlite3.Connection) -> None:
-    """Close a file that is whole without its -wal, where nobody else has it open."""
-    with closing(connection):
-        end_run(connection)
 
 
 def has_foreign_log(path: str) -> bool:

@@ -222,7 +222,13 @@ def test_an_earlier_file_of_functions_is_taken_over_without_the_log_of_another(t
 
     (tmp_path / "live").mkdir()
     table = "CREATE TABLE answers (key TEXT PRIMARY KEY, voter TEXT, judgment TEXT, cost REAL) WITHOUT ROWID"
-    with closing(sqlite_log.opened(str(tmp_path / "live" / "l.functions.sqlite"), table)) as book:
+
+    def opened(path):
+        book = sqlite3.connect(path, isolation_level=None)
+        book.executescript(f"PRAGMA journal_mode = WAL; {table}")
+        return closing(book)
+
+    with opened(tmp_path / "live" / "l.functions.sqlite") as book:
         with sqlite_log.transaction(book):
             rows = [(kept.key(example), kept.voter(), '{"vote": 1}') for example in examples]
             book.executemany("INSERT INTO answers VALUES (?, ?, ?, NULL)", rows)
@@ -230,7 +236,7 @@ def test_an_earlier_file_of_functions_is_taken_over_without_the_log_of_another(t
     file = tmp_path / "crash" / "l.functions.sqlite"
     held = sqlite_log.log_of(file).read_bytes()
     assert held
-    with closing(sqlite_log.opened(str(tmp_path / "other"), table)) as other, sqlite_log.transaction(other):
+    with opened(tmp_path / "other") as other, sqlite_log.transaction(other):
         pass
     shutil.move(tmp_path / "other", file)
     deep.ask(examples, kept, ledger=str(tmp_path / "crash" / "l.sqlite"))
