@@ -1,4 +1,4 @@
-"""Entry points: where judges, commands, estimators and exporters come in, deep's own guests and other packages' alike.
+"""Entry points: where judges, commands and estimators come in, deep's own guests and other packages' alike.
 
 A package names its own in its ``pyproject.toml``, as deep does in its own::
 

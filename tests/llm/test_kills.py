@@ -187,8 +187,8 @@ def test_a_machine_is_stopped_and_goes_on(ledger, tmp_path, cut):  # noqa: F811
         assert other.wait(1200) == 0, (words["two"] / "said").read_text()
         told = max(told, fetch("SELECT count(*) FROM attempts WHERE outcome = 'unknown'")[0][0])
         assert told <= in_flight
-        if cut:  # it asks nothing more, and what the other has done stays done
-            assert server.count == count == fetch("SELECT count(*) FROM attempts")[0][0]
+        if cut:  # it sends what it had announced, and nothing more; what the other has done stays done
+            assert count <= server.count <= fetch("SELECT count(*) FROM attempts")[0][0]
             assert fetch("SELECT DISTINCT state FROM requests") == [("done",)]
         else:
             assert paid_twice(server, fetch)[1] == 0
