@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util.entry_points import load_part
+from deep._util.names import short_names
 from deep.asking._functions import earlier_file, enter_earlier, wait_in_loop
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
@@ -82,7 +83,8 @@ class LossWatch:
         judgment = read_answer(request, reply)
         if judgment is not None and not is_repair(request.context):
             if self.first is None and judgment.vote != ABSTAIN:
-                self.first = f"first vote: {request.voter} says {judgment.vote} of {request.item}"
+                judge = short_names([request.voter])[request.voter]
+                self.first = f"First vote: {judge} gives item {request.item} a {judgment.vote}."
             self.count(request.voter, lost=judgment.reason == "unparsable", text=reply.text or "")
         return judgment
 

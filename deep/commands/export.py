@@ -44,7 +44,7 @@ class _Export:
         Its name in SQL; default: deep_model.
     """
 
-    to: str = option(MISSING, f"{{{','.join(TABLES)}}}", required=True, choices=[*TABLES, *GONE])
+    to: str = option(MISSING, f"{{{','.join(TABLES)}}}", required=True)
     out: Path = option(MISSING, "FILE", required=True)
     table: str | None = option(None, "NAME")
 
@@ -57,10 +57,9 @@ def add_arguments(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the table, and report."""
-    if args.to in GONE:
-        raise InputError(
-            f"`to` must be csv, parquet or sql. Got {args.to}, which is no longer written. {GONE[args.to]}."
-        )
+    if args.to not in TABLES:
+        remedy = f", which deep no longer writes. {GONE[args.to]}" if args.to in GONE else ""
+        raise InputError(f"`to` must be csv, parquet or sql. Got {args.to!r}{remedy}.")
     out = check_out(args.out, [f".{args.to}"])
     if args.table is not None and args.to != "sql":
         raise InputError(f"`table` must be given with `to` sql. Got it with {args.to}. Leave it out.")

@@ -258,8 +258,7 @@ class Writer:
         if self._repeating:
             writes = [write._replace(how="insert_or_keep") if write.how == "insert" else write for write in writes]
         if self._replaced:  # what another run has answered meanwhile stays answered
-            mine = schema.requests, "update"
-            writes = [w._replace(how="update_open") if (w.table, w.how) == mine else w for w in writes]
+            writes = [w._replace(how="update_open") if w.table is schema.requests else w for w in writes]
         together = self._database.round_trip(self._connection) if self._together else nullcontext()
         with together, self._connection.begin():
             if self._connection is not self._opened:

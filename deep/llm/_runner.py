@@ -300,7 +300,7 @@ class Caller(Session):
             raise EndpointError(f"The endpoint refuses every request: {error.message}")
         self._silent += error.kind != "rate_limited"  # of which `heed` tells, where it holds for long
         if self._silent in TOLD_FAILURES and error.kind != "rate_limited":
-            self.terms.tell(f"{self._silent} attempts in a row brought no answer, the last one for: {error}.")
+            self.terms.tell(f"The last {self._silent} attempts got no answer. The last error: {error}.")
         if state == "queued":
             self.terms.heed(error)
         if error.kind not in ("rejected", "unreachable") and not self._may_be_schema(request, error):
@@ -449,8 +449,8 @@ class Runner:
         if why == "interrupted" and self._caller.in_flight:
             n = len(self._caller.in_flight)
             client: Client | None = self._caller.client  # none where functions alone are called
-            each = "" if client is None else f", {client.timeout:g} s each"
-            self._caller.terms.tell(f"Waits for the answers to {n} requests{each}; Ctrl-C again ends at once.")
+            each = "" if client is None else f", up to {client.timeout:g} s each"
+            self._caller.terms.tell(f"Waiting for {n} answer{'s' * (n > 1)}{each}. Press Ctrl-C again to stop at once.")
         self._caller.stop()
         self._halt.set()
 

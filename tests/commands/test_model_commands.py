@@ -242,14 +242,6 @@ def test_the_table_as_a_file(here, tmp_path, kind):
     np.testing.assert_allclose(table["p_consistent"], streamed(model), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "instead"), [("python", "--to sql"), ("langfuse", "send_verdict")])
-def test_a_format_that_is_gone_names_what_serves_instead(here, tmp_path, capsys, kind, instead):
-    """In one line."""
-    err = refused(capsys, export, here / "model.json", "--to", kind, "--out", tmp_path / "judge.py")
-    assert f"Got {kind}, which is no longer written. " in err
-    assert instead in err
-
-
 def test_names_are_quoted_in_sql(tmp_path):
     """Whatever stands in them."""
     votes = frame_of(small_votes()).rename(columns={"judge-0": 'the "strict"; DROP', "judge-1": "it's"})
@@ -303,6 +295,21 @@ def test_a_wide_model_is_no_table(tmp_path, capsys):
     capsys.readouterr()
     err = refused(capsys, export, tmp_path / "model.json", "--to", "csv", "--out", tmp_path / "m.csv")
     assert "at most 10 voters" in err
+
+
+@pytest.mark.parametrize(
+    ("word", "remedy"),
+    [
+        ("python", ", which deep no longer writes. Join the table of `--to sql` to votes, or score in Python with"),
+        ("langfuse", ", which deep no longer writes. Send scores to Langfuse with"),
+        ("json", "."),
+    ],
+)
+def test_a_format_that_is_not_written_has_its_remedy(word, remedy, here, tmp_path, capsys):
+    """Dropped formats are not offered, and name what serves in their place."""
+    err = refused(capsys, export, here / "model.json", "--to", word, "--out", tmp_path / "m")
+    assert f"`to` must be csv, parquet or sql. Got {word!r}{remedy}" in err
+    assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize("name", ["fit", "score", "export"])

@@ -100,14 +100,14 @@ def test_attempts_without_an_answer_are_told(tmp_path, capsys):
     """A server that breaks off in mid-run: a line after four of them."""
     with FaultServer(script=["ok", *["dropped"] * 8]) as server:
         measured(tmp_path, server, 12)
-    assert "4 attempts in a row brought no answer, the last one for: dropped: " in capsys.readouterr().err
+    assert "The last 4 attempts got no answer. The last error: dropped: " in capsys.readouterr().err
 
 
 def test_an_interruption_says_what_it_waits_for(tmp_path, capsys):
     """At once, not when the last answer is there."""
     with FaultServer(latency=0.3) as server:
         run(server.url, tmp_path / "l", questions(9), started=lambda r: _stop(r, lambda: server.in_flight))
-    assert "Waits for the answers to 1 requests, 5 s each; Ctrl-C again ends at once.\n" in capsys.readouterr().err
+    assert "Waiting for 1 answer, up to 5 s each. Press Ctrl-C again to stop at once.\n" in capsys.readouterr().err
 
 
 def bare_loop(server, n, workers):

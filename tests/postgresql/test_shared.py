@@ -1,5 +1,6 @@
 """The ledger in PostgreSQL, against a real server that the test starts: sharing, crashes, passwords."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -16,7 +17,17 @@ import pytest
 import sqlalchemy
 
 from deep.exceptions import InputError
-from deep.llm import History, LedgerError, RetryPolicy, _runner, describe_ledger
+from deep.llm import (
+    CallError,
+    History,
+    Ledger,
+    LedgerError,
+    Reply,
+    RetryPolicy,
+    _runner,
+    describe_ledger,
+)
+from deep.records import Judgment
 from tests.fault_server import FaultServer
 from tests.llm.calls import question, questions, run
 
@@ -184,6 +195,34 @@ def test_what_a_killed_machine_had_in_flight_is_asked_again(ledger):
         ("answered", 7),
         ("unknown", 6),
     ]
+
+
+def test_a_machine_that_lost_its_lease_sends_nothing_and_undoes_nothing(ledger):
+    """Another has taken over what it was asking: an answer stays, and an attempt that it announces late is refused."""
+
+    async def both():
+        async with Ledger(ledger) as one:
+            first, second = (await one.lease([question(1), question(2)])).jobs
+            await one.start(first)
+            _terminate(ledger)
+            async with Ledger(ledger) as two:
+                assert two.unknown == 1
+                for job in (await two.lease([question(1), question(2)])).jobs:
+                    await two.start(job)
+                    await two.answer(job, Reply("VERDICT: SUPPORTED"), Judgment(1))
+                late = one.start(second)
+                with pytest.raises(LedgerError, match="The run stops; what was in flight is written down"):
+                    await late
+                await one.fail(first, CallError("timeout", "no answer"), "queued")
+                with pytest.raises(LedgerError, match="The run stops"):
+                    one.start(second)
+
+    asyncio.run(both())
+    assert query(ledger, "SELECT DISTINCT state, attempts, vote FROM requests ORDER BY 2") == [
+        ("done", 1, 1),
+        ("done", 2, 1),
+    ]
+    assert query(ledger, "SELECT count(*) FROM attempts") == [(3,)]
 
 
 def test_a_live_machine_is_waited_for(ledger):
