@@ -193,7 +193,7 @@ _HIDDEN = re.compile(
 )
 _ELEMENT = re.compile(r"<[^<>]{0,300}>")
 _ASIDE = re.compile(r"\[[^\[\]]{0,300}\]|\([^()]{0,300}\)|\{[^{}]{0,300}\}")
-_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.MULTILINE)
+_ROW = re.compile(r"^[^|\n]*(\|.*\|)[ \t]*$", re.MULTILINE)  # a first row may stand behind a sentence
 
 
 def decoded(text: str) -> str:
@@ -307,10 +307,9 @@ def skeletons(text: str) -> tuple[str, ...]:
 
 def _cells(text: str) -> Iterator[str]:
     """Yield each cell of a table with the cell in the first row above it."""
-    head: list[str] = []
-    end = -1
+    head, end = list[str](), -1
     for row in _ROW.finditer(text):
-        cells = row[0].strip(" \t|").split("|")
+        cells = row[1].strip(" \t|").split("|")
         head, end = head if head and row.start() == end + 1 else cells, row.end()
         yield from (f"{name}: {cell}" for name, cell in zip(head, cells, strict=False))
 

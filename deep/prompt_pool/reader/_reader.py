@@ -140,7 +140,8 @@ class ReplyReader:
         before, behind = self.text.rfind("\n", 0, start) + 1, self.text.find("\n", end)
         line = self.text[before : behind if behind >= 0 else None]
         parts = [part for whole in (line, said) for part in (whole, re.split("[:\uff1a]", whole, maxsplit=1)[-1])]
-        if any(self.material.equals(part) or self.material.holds(self.kind, part) for part in parts):
+        value = re.split(rf"\b{self.kind}\b", line, maxsplit=1, flags=re.IGNORECASE)[-1]  # also where no colon follows
+        if any(self.material.equals(part) or self.material.holds(self.kind, part) for part in (value, *parts)):
             return True
         around = STOP_TOKEN.sub(" ", self.text[start : end + CONTEXT]).strip()
         if len(said) < SHORT and said == around == self.text[:end].strip():
