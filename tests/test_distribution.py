@@ -1,9 +1,11 @@
 """The distribution: its name, its version, and the other package of the same import name."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -15,6 +17,7 @@ import deep_judges
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+ACTION = (ROOT / "action.yml").read_text(encoding="utf-8")
 
 
 def test_the_version_stands_once():
@@ -81,3 +84,48 @@ def test_a_broken_package_of_our_own_is_not_blamed_on_the_other(monkeypatch):
     monkeypatch.setattr(deep_judges, "OTHER", "no-such-distribution")
     with pytest.raises(ImportError):
         deep_judges.main()
+
+
+def test_the_conda_recipe_asks_for_what_the_wheel_asks():
+    """Same version, same commands, same dependencies with the same bounds; matplotlib without its graphical parts."""
+    text = (ROOT / "packaging" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    assert f'version = "{deep.__version__}"' in text
+    run = re.findall(r"^    - ([\w-]+) (\S+)$", text.partition("  run:\n")[2].partition("\ntest:")[0], re.MULTILINE)
+    names = [re.fullmatch(r"([\w-]+)(\S+)", requirement).groups() for requirement in PROJECT["dependencies"]]
+    wanted = [("matplotlib-base" if name == "matplotlib" else name, bound) for name, bound in names]
+    assert sorted(run) == sorted([*wanted, ("python", PROJECT["requires-python"])])
+    assert [f"{name} = {target}" for name, target in PROJECT["scripts"].items()] == re.findall(
+        r"^    - (\S+ = \S+)$", text, re.MULTILINE
+    )
+
+
+def test_the_action_runs_the_gate(tmp_path):
+    """The script of action.yml, with the variables that GitHub sets: it installs, tests, and keeps the exit status."""
+    (script,) = re.findall(
+        r"shell: bash\n(?: .*\n)*?        MODEL(?: .*\n|.*\n)*?      run: \|\n((?:        .*\n)+)", ACTION
+    )
+    folder = tmp_path / "temp" / "deep-gate" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "deep").symlink_to(Path(sys.executable).parent / "deep")
+    claims = str(ROOT / "examples" / "claims.csv")
+    for words in (
+        ["votes", claims, "--lexical", "numbers", "negation", "novel-run", "--out", "votes.parquet"],
+        ["fit", "votes.parquet", "--out", "model.json"],
+    ):
+        subprocess.run([sys.executable, "-m", "deep", *words], cwd=tmp_path, check=True, capture_output=True)
+    variables = {
+        "RUNNER_TEMP": str(tmp_path / "temp"),
+        "MODEL": "model.json",
+        "VOTES": "votes.parquet",
+        "LABELS": "",
+        "FOLDER": "gate",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
+    run = ["bash", "-e", "-o", "pipefail", "-c", textwrap.dedent(script)]
+    done = subprocess.run(run, cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "output").read_text(encoding="utf-8") == "junit=gate/junit.xml\n"
+    assert "passed" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    done = subprocess.run(run, cwd=tmp_path, env={**os.environ, **variables, "MODEL": "none.json"}, capture_output=True)
+    assert done.returncode == 2

@@ -10,7 +10,7 @@ from deep.cli import main
 from tests.deep_commands import COMMAND_NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
-SKILL = (ROOT / "docs" / "skill" / "SKILL.md").read_text(encoding="utf-8")
+SKILL = (ROOT / "deep" / "integrations" / "SKILL.md").read_text(encoding="utf-8")
 
 
 def lines():
@@ -55,6 +55,12 @@ def test_it_has_five_commands_that_there_are():
     assert sorted(set(names)) == ["check", "fit", "report", "score", "votes"]
     assert len(names) == 6
     assert set(re.findall(r"`deep (\w+) ", SKILL)) <= set(COMMAND_NAMES)
+
+
+def test_the_command_prints_it(capsys):
+    """As it stands in the package, so that it can be redirected to where an agent looks."""
+    assert main(["skill"]) == 0
+    assert capsys.readouterr().out == SKILL
 
 
 def test_its_commands_run(folder, monkeypatch, capsys):
