@@ -27,7 +27,7 @@ PAGES = sorted(
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = ["bash", "-euo", "pipefail", "-c"]
 RUN = {"bash": SHELL, "sh": SHELL, "python": [sys.executable, "-c"]}
-SHOWN = {"console", "csv", "json", "mermaid", "sql", "text", "toml"}
+SHOWN = {"console", "csv", "json", "mermaid", "sql", "text", "toml", "yaml"}
 SAID = RUN.keys() | {"console"}
 """Languages of code."""
 MADE_FIRST = {"README", "index"}
@@ -172,6 +172,16 @@ def test_commands_that_printed_a_figure_have_these_options(page):
         if language == "console":
             for line in re.findall(r"^\$ (.*?[^\\])$", text, re.MULTILINE | re.DOTALL):
                 check_command(shlex.split(line.replace("\\\n", " "), comments=True))
+
+
+def test_steps_give_the_action_inputs_that_it_has():
+    """What a page gives deep's action under `with` is an input of `action.yml`, and the required ones are there."""
+    text = (ROOT / "action.yml").read_text(encoding="utf-8").partition("\noutputs:")[0]
+    inputs = re.findall(r"^  (\w+):$", text.partition("inputs:")[2], re.MULTILINE)
+    steps = [text for page in PAGES for language, text in blocks(page) if language == "yaml"]
+    (given,) = re.findall(r"uses: OWNER/deep-judges@TAG\n  with: { (.*) }", "".join(steps))
+    names = [pair.partition(":")[0] for pair in given.split(", ")]
+    assert {"model", "votes"} <= set(names) <= set(inputs)
 
 
 def check_command(words):
