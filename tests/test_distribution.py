@@ -27,7 +27,7 @@ def test_the_version_stands_once():
     assert f"version: {deep.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
-OF_DEVELOPERS = {"browser", "docs", "judges", "mutation", "peers", "test"}
+OF_DEVELOPERS = {"browser", "docs", "judges", "local", "mutation", "peers", "test"}
 """Extras of the project's own tests, pages and benchmarks."""
 
 
