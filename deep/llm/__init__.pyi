@@ -15,6 +15,7 @@ from ._errors import EndpointError as EndpointError
 from ._errors import LedgerError as LedgerError
 from ._errors import RequestState as RequestState
 from ._errors import RetryPolicy as RetryPolicy
+from ._errors import is_dead as is_dead
 from ._errors import span as span
 from ._gate import Attempt as Attempt
 from ._gate import CircuitBreaker as CircuitBreaker
@@ -22,7 +23,6 @@ from ._gate import ConcurrencyLimit as ConcurrencyLimit
 from ._gate import Failed as Failed
 from ._gate import Terms as Terms
 from ._gate import Throttle as Throttle
-from ._gate import is_dead as is_dead
 from ._history import Answer as Answer
 from ._history import History as History
 from ._history import ReportRow as ReportRow

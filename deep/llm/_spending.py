@@ -1,6 +1,7 @@
 """A hard limit on spending: work is let in only where even its worst case fits."""
 
 import asyncio
+import math
 import time
 import tomllib
 from collections import Counter, defaultdict
@@ -14,7 +15,7 @@ from deep._util.files import parse_toml, read_bytes
 from deep.exceptions import InputError
 from deep.judges import REPAIR
 from deep.llm._errors import CallError
-from deep.llm._messages import Body
+from deep.llm._messages import Body, Reply
 from deep.records import ABSTAIN, FAILURE_REASONS, Judgment
 
 if TYPE_CHECKING:
@@ -319,6 +320,34 @@ def with_longer_limit(body: Body) -> Body:
     {'model': 'm', 'max_tokens': 2000}
     """
     return {**body, **{name: LONGER * limit for name, limit in _limits(body).items()}}
+
+
+SHORTEST_LOOP, LONGEST_LOOP = 60, 6000
+"""Characters at the end of a reply that a loop must fill, and those that are looked at."""
+
+
+def may_end_later(body: Body, reply: Reply) -> bool:
+    """Return whether a reply that was cut off may come whole with a longer limit.
+
+    It may not where it was cut off before its limit, since the context was full; nor where it repeats itself at a
+    temperature of 0, and would do so for ever.
+
+    Examples
+    --------
+    >>> from deep.llm import Reply
+    >>> from deep.llm._spending import may_end_later
+    >>> body = {"model": "m", "max_tokens": 500, "temperature": 0}
+    >>> [may_end_later(body, Reply("Step 1: the", tokens={"output": n})) for n in (500, 9)]
+    [True, False]
+    >>> may_end_later(body, Reply("It rained. " * 9, tokens={"output": 500}))
+    False
+    """
+    if reply.tokens.get("output", math.inf) < (output_limit(body) or 0):
+        return False
+    text = reply.text[-LONGEST_LOOP:]
+    tails = ((period, text[-max(3 * period, SHORTEST_LOOP) :]) for period in range(1, len(text) // 3 + 1))
+    loops = len(text) >= SHORTEST_LOOP and any(tail[period:] == tail[:-period] for period, tail in tails)
+    return not (loops and body.get("temperature") == 0)
 
 
 def _limits(body: Body) -> dict[str, int]:
