@@ -271,7 +271,7 @@ class AskOptions:
 
     def client(self, *, default: bool = True) -> "Client":
         """Return a client of the endpoint, and of those of the providers; without `default`, of these alone."""
-        from deep.llm import Client
+        from deep.llm import Client, is_loopback
 
         room = self.limit.maximum + 8
         named = {provider.endpoint: provider for provider in self.providers.values()}
@@ -288,6 +288,11 @@ class AskOptions:
         else:
             client = next(iter(others.values()))
         client.others = others
+        asked = [*others, *([self.public_url] if default or not others else [])]
+        free = [url for url in asked if is_loopback(url)]
+        if free and self.budget is not None and self.prices is None:
+            told = f"--budget does not hold back {free[0]}: a server on this machine costs nothing without --prices.\n"
+            sys.stderr.write(told)
         return client
 
     @property

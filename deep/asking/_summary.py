@@ -96,9 +96,8 @@ class Estimate:
         self.calls += 1
         self.input_tokens += n_input
         self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
-        likely = None if limit is None else {"input": n_input, "output": limit // 10 + 1}
-        dollars = None if likely is None else prices.cost([request.model], likely, batch=batch)
-        self.dollars = _plus(self.dollars, dollars)
+        likely = {"input": n_input, **({} if limit is None else {"output": limit // 10 + 1})}
+        self.dollars = _plus(self.dollars, prices.cost([request.model], likely, batch=batch))
         self.dollars_at_most = _plus(self.dollars_at_most, worst_case(prices, request.body, text, batch=batch))
         if request.model not in self.priced_models | self.unpriced_models:
             unknown = prices.cost([request.model], {"input": 1, "output": 1}) is None

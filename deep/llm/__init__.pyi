@@ -48,6 +48,7 @@ from ._providers import Provider as Provider
 from ._providers import Quirk as Quirk
 from ._providers import Redactor as Redactor
 from ._providers import check_base_url as check_base_url
+from ._providers import is_loopback as is_loopback
 from ._providers import public_url as public_url
 from ._runner import Caller as Caller
 from ._runner import Runner as Runner

@@ -5,7 +5,6 @@ import codecs
 import email.utils
 import errno
 import functools
-import ipaddress
 import itertools
 import json
 import math
@@ -15,18 +14,17 @@ import ssl
 import time
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import httpx2
 
 from deep.exceptions import InputError, printable
 from deep.llm._errors import CallError, ErrorKind, own_words, says_too_long
 from deep.llm._messages import received_reply
-from deep.llm._providers import Redactor, secret_segments
+from deep.llm._providers import Redactor, is_loopback, secret_segments
 
 PLACEHOLDER_KEY = "none"
 """The key sent to a server that needs none, since the client insists on one."""
@@ -164,11 +162,8 @@ def _through_proxy_if_far(base_url: str, link: "Link", options: dict[str, Any]) 
     InputError
         The environment names a proxy that cannot be used.
     """
-    host = urlsplit(base_url).hostname or ""
-    with suppress(ValueError):
-        host = "localhost" if ipaddress.ip_address(host).is_loopback else host
     try:
-        return BoundedClient(link, trust_env=host != "localhost" and not host.endswith(".localhost"), **options)
+        return BoundedClient(link, trust_env=not is_loopback(base_url), **options)
     except (ImportError, ValueError, httpx2.InvalidURL):
         raise InputError(
             "`HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` must name proxies that can be used: http://..., https://..., "

@@ -142,9 +142,11 @@ def test_a_dry_run_sends_nothing(examples, capsys, tmp_path):
     prices = tmp_path / "prices.toml"
     prices.write_text("[tiny]\ninput = 1.0\noutput = 2.0\n")
     with FaultServer() as server:
-        assert main(arguments(examples, server.url, "--dry-run")) == 0
+        assert main(arguments(examples, "https://gateway.example/v1", "--dry-run")) == 0
         assert "60 calls" in (said := capsys.readouterr().out)
         assert "\ncost: unknown\n" in said
+        assert main(arguments(examples, server.url, "--dry-run")) == 0
+        assert "\ncost: about $0.00, at most $0.00\n" in capsys.readouterr().out
         assert not examples.with_name("votes.ledger.sqlite").exists()
         assert server.count == 0
         main(arguments(examples, server.url, "--prices", prices))
@@ -305,12 +307,23 @@ def test_the_report_counts_everything(examples, capsys):
     assert sum(row["failures"].get("broken", 0) for row in found["rows"]) == 1
     assert sum(row["votes"] + sum(row["reasons"].values()) for row in found["rows"]) == 30
     assert all(row["seconds_median"] >= 0.05 for row in found["rows"])
-    assert found["unpriced"] == 29
+    assert (found["unpriced"], found["cost"]) == (0, 0.0)
     assert main(["report", str(examples.with_name("votes.ledger.sqlite")), "--max-failure-rate", "0.01"]) == 0
     text = capsys.readouterr().out
     assert "failed, by class" in text
-    assert "cost: unknown" in text
+    assert "cost: $0.00" in text
     assert "too many to be fitted" in text
+
+
+def test_a_budget_for_a_server_on_this_machine_is_told_to_hold_nothing_back(examples, capsys):
+    """In one line; it neither refuses nor calls any price unknown."""
+    with FaultServer() as server:
+        assert main(arguments(examples, server.url, "--budget", "1", prompts=PROMPTS[:1])) == 0
+    told = capsys.readouterr()
+    line = f"--budget does not hold back {server.url}: a server on this machine costs nothing without --prices.\n"
+    assert told.err.count(line) == 1
+    assert "unknown" not in told.out + told.err
+    assert "cost of this run: $0.00\n" in told.out
 
 
 def test_what_may_be_on_the_bill_without_an_answer_is_told(examples, capsys):
