@@ -228,7 +228,7 @@ SHORT = {
 CEILINGS = {
     "(root)": 810,
     "_util": 1_590,
-    "asking": 2_600,
+    "asking": 2_610,
     "calibration": 875,
     "commands": 750,
     "console": 1_210,

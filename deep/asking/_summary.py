@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deep._util.names import table
-from deep.asking._options import AskOptions, money
+from deep.asking._options import AskOptions, money, quirk_lines
 from deep.asking._plan import Plan
 from deep.asking._replay import Replay, offers_repair, repair_request
 from deep.asking._run import (
@@ -314,12 +314,6 @@ def other_model_lines(counts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a line for each name by which an LLM answered that is not its own."""
     for row in counts:
         yield f"{row['asked']!r} was asked and {row['answered']!r} answered: {row['answers']} answers"
-
-
-def quirk_lines(quirks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each field of a request that an LLM refuses or ignores."""
-    for quirk in quirks:
-        yield f"{quirk['model']} at {quirk['endpoint']}: {quirk['parameter']} {quirk['action']} ({quirk['message']})"
 
 
 def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:

@@ -550,6 +550,35 @@ def test_an_interrupted_run_is_resumed(examples, number):
         assert server.count == 150
 
 
+def test_a_sample_is_judged_alone_and_the_rest_later(examples, capsys):
+    """By the names of the items: a larger sample holds a smaller one, and nothing of it is asked again."""
+    with FaultServer() as server:
+        items = []
+        for sample, asked in (("5", 5), ("12", 12), (None, 30)):
+            more = [] if sample is None else ["--sample", sample]
+            assert main(arguments(examples, server.url, *more, prompts=PROMPTS[:1])) == 0
+            assert server.count == asked
+            items.append(set(outputs(examples)[0]["item_id"]))
+        assert items[0] < items[1] < items[2]
+        assert [*map(len, items)] == [5, 12, 30]
+        assert "of 30 judgments" not in capsys.readouterr().out
+        assert main(arguments(examples, server.url, "--sample", "0")) == 2
+        assert capsys.readouterr().err == "error: `sample` must be 1 or more examples. Got 0.\n"
+
+
+def test_a_slow_run_says_its_pace_and_a_sample_and_what_the_server_lacks(examples, capsys, monkeypatch):
+    """Each once, in a line: when five answers are there, not one a reply."""
+    monkeypatch.setattr("deep.asking._run.WORTH_SAYING", 0.0)
+    monkeypatch.setattr("deep.asking._options.SOON", 0.5)
+    with FaultServer(latency=0.2, slots=1, ignored=["logprobs", "response_format"]) as server:
+        main(arguments(examples, server.url, "--soft", "--concurrency", "1", prompts=["yes-no"]))
+    told = capsys.readouterr().err.splitlines()
+    pace = r"[\d.]+ replies/s: \d+ more questions take about \d+ seconds; `--sample \d+` takes about \d+ seconds\."
+    assert len([line for line in told if re.fullmatch(pace, line)]) == 1
+    lacks = rf"tiny at {server.url}: logprobs ignored \(.*\), response_format ignored \(.*\)"
+    assert len([line for line in told if re.fullmatch(lacks, line)]) == 1
+
+
 def test_the_live_line_tells_all(monkeypatch):
     """Done, failed and abstained per prompt; rate, cost and time left; on a terminal only."""
     tally = Tally(3)
