@@ -25,6 +25,8 @@ from typing import Any, Self
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from deep.llm import output_limit
+
 TRANSPORT_FAULTS = ("broken_http", "broken_json", "cut", "dropped", "hang", "rate_limited", "server_error", "slow_down")
 ANSWER_FAULTS = ("echo_key", "no_repair", "no_verdict", "refused", "truncated")
 """no_repair is no_verdict for repair turns, which quote a reply; each of the two hits no other request."""
@@ -292,7 +294,7 @@ class FaultServer:
         if body.get("logprobs") and "logprobs" not in self.ignored:
             choice["logprobs"] = {"content": _logprobs(message["content"] or "")}
         n_in, n_out = len(json.dumps(body["messages"])) // 4, len(message["content"] or "") // 4 + 1
-        n_out = self.billed(self.count) or n_out
+        n_out = self.billed(self.count) or (output_limit(body) or n_out if finish == "length" else n_out)
         usage = {
             "prompt_tokens": n_in,
             "completion_tokens": n_out,

@@ -4,7 +4,7 @@ import math
 import os
 import sys
 from argparse import BooleanOptionalAction
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -271,7 +271,7 @@ class AskOptions:
 
     def client(self, *, default: bool = True) -> "Client":
         """Return a client of the endpoint, and of those of the providers; without `default`, of these alone."""
-        from deep.llm import Client
+        from deep.llm import Client, is_loopback
 
         room = self.limit.maximum + 8
         named = {provider.endpoint: provider for provider in self.providers.values()}
@@ -288,6 +288,11 @@ class AskOptions:
         else:
             client = next(iter(others.values()))
         client.others = others
+        asked = [*others, *([self.public_url] if default or not others else [])]
+        free = [url for url in asked if is_loopback(url)]
+        if free and self.budget is not None and self.prices is None:
+            told = f"--budget does not hold back {free[0]}: a server on this machine costs nothing without --prices.\n"
+            sys.stderr.write(told)
         return client
 
     @property
@@ -381,6 +386,43 @@ def live_text(progress: AskProgress) -> str:
         f"{settled}/{total}  {tally.rate:.1f} requests/s  {money(tally.cost, tally.unpriced)} so far  {clock} left"
     )
     return "\n".join(lines)
+
+
+SOON = 180.0
+"""Seconds that a sample takes which is proposed."""
+
+
+def pace_text(tally: "Tally", items: int = 0) -> str:
+    """Return how fast answers come and how long the others take, with a sample of the `items` that takes less.
+
+    Examples
+    --------
+    >>> from deep.asking._options import pace_text
+    >>> from deep.llm import Tally
+    >>> slow = Tally(180)
+    >>> slow._started -= 25
+    >>> slow.answered = 5
+    >>> pace_text(slow, 180)
+    '0.2 replies/s: 175 more questions take about 15 minutes; `--sample 40` takes about 3 minutes.'
+    """
+    from deep.llm import span
+
+    left, total = tally.seconds_left or 0.0, tally.total or 0
+    n = total - tally.found - tally.answered - tally.failed
+    said = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {span(left)}"
+    seconds = total / tally.rate / items if items else math.inf
+    few = int(float(f"{SOON / seconds:.0e}"))
+    return f"{said}; `--sample {few}` takes about {span(few * seconds)}." if 0 < few <= items / 2 else f"{said}."
+
+
+def quirk_lines(quirks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each LLM with the fields of a request that it refuses or ignores, and its own words."""
+    lacks: dict[tuple[str, str], list[str]] = {}
+    for quirk in quirks:
+        said = f"{quirk['parameter']} {quirk['action']} ({quirk['message']})"
+        lacks.setdefault((quirk["model"], quirk["endpoint"]), []).append(said)
+    for (model, endpoint), fields in lacks.items():
+        yield f"{model} at {endpoint}: {', '.join(fields)}"
 
 
 def notebook_progress() -> ProgressCallback | None:

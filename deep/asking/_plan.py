@@ -5,6 +5,8 @@ import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
+from heapq import nsmallest
 from itertools import chain, groupby, islice, product
 from pathlib import Path
 from typing import TypeVar
@@ -90,6 +92,8 @@ class Plan:
     columns : tuple of PlannedVoter
     endpoint : str, default=''
         The endpoint's name in the ledger; empty where no LLM is asked.
+    sample : int, optional
+        How many of the examples are judged; all by default.
     file_state : tuple of int, optional
         When the file of the examples was last changed, and its size.
     """
@@ -97,10 +101,13 @@ class Plan:
     examples: Examples
     columns: tuple[PlannedVoter, ...]
     endpoint: str = ""
+    sample: int | None = None
     file_state: tuple[int, int] | None = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "file_state", _state_of(self.examples))
+        if self.sample is not None and self.sample < 1:
+            raise InputError(f"`sample` must be 1 or more examples. Got {self.sample}.")
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
         if repeated is not None:
             raise InputError(
@@ -144,7 +151,7 @@ class Plan:
 
     def calls(self, caller: FunctionCaller, examples: Iterable[Example] | None = None) -> Iterator[Request]:
         """Yield the calls of a function on all or some examples."""
-        return (caller.request(e) for e in (self.examples if examples is None else examples) if e.has_texts)
+        return (caller.request(e) for e in (self.chosen if examples is None else examples) if e.has_texts)
 
     @cached_property
     def offline(self) -> list[PlannedVoter]:
@@ -217,12 +224,24 @@ class Plan:
     @cached_property
     def n_examples(self) -> int:
         """The number of examples; the file is read once to check it."""
-        return self.examples.check()
+        n = self.examples.check()
+        return n if self.sample is None else min(n, self.sample)
+
+    @cached_property
+    def _drawn(self) -> frozenset[tuple[str, str]]:
+        """The items of the sample: those whose names have the lowest hashes, so that a larger one holds a smaller."""
+        items = ((str(example.dataset), example.example_id) for example in self.examples)
+        return frozenset(nsmallest(self.sample or 0, items, key=lambda item: sha256(repr(item).encode()).digest()))
+
+    @property
+    def chosen(self) -> Iterable[Example]:
+        """The examples that are judged: those of the sample, or all."""
+        return self.examples if self.sample is None else self.examples.of(self._drawn)
 
     @property
     def complete(self) -> Iterator[Example]:
         """The examples that have a source and a claim: no judge is asked about others."""
-        return (example for example in self.examples if example.has_texts)
+        return (example for example in self.chosen if example.has_texts)
 
     @cached_property
     def n_complete(self) -> int:
@@ -246,7 +265,7 @@ class Plan:
 
         No more than one document is held.
         """
-        for _, group in groupby(self.examples if examples is None else examples, key=lambda example: example.source):
+        for _, group in groupby(self.chosen if examples is None else examples, key=lambda example: example.source):
             while claims := list(islice(group, CLAIMS_AT_ONCE)):
                 yield from self._of_document(claims)
 
@@ -285,7 +304,7 @@ class Plan:
         tell : bool, default=False
             Name each program that breaks on standard error.
         """
-        for example in self.examples if examples is None else examples:
+        for example in self.chosen if examples is None else examples:
             for column in self.staged if columns is None else columns:
                 identity = ProgramId(column.name, str(example.dataset), example.example_id)
                 yield identity, column.llm, self.program(column, example, tell=tell)

@@ -6,7 +6,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from deep import llm  # its names are loaded as they are used: most of it is SQL
 from deep._util.entry_points import load_part
 from deep._util.names import short_names
 from deep.asking._functions import earlier_file, enter_earlier, wait_in_loop
-from deep.asking._options import AskOptions, AskProgress, ProgressCallback
+from deep.asking._options import AskOptions, AskProgress, ProgressCallback, pace_text, quirk_lines
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, Replay, is_repair, offers_repair, read_answer, repair_request
 from deep.asking._vote_files import chunks
@@ -217,6 +217,7 @@ def run_plan(
         calls=[_Lane(f.workers, partial(plan.calls, f)) for f in plan.functions.values()],
         asks=plan.asks,
         alone=len(plan.functions) == len(plan.columns),
+        items=plan.n_complete,
     )
 
 
@@ -251,6 +252,7 @@ def ask_requests(
     calls: Sequence[_Lane] = (),
     asks: bool = True,
     alone: bool = False,
+    items: int = 0,
 ) -> RunOutcome:
     """Ask the requests and the questions of programs that the ledger lacks, until no program asks anything more.
 
@@ -258,7 +260,7 @@ def ask_requests(
     of functions are all that there is, nothing more is called where each fails on the first item.
     """
     state = AskProgress(llm.Tally(total))
-    run = _Run(options, endpoint, requests, programs, state, progress, default, calls, asks, alone)
+    run = _Run(options, endpoint, requests, programs, state, progress, default, calls, asks, alone, items)
     with _stop_on_signal(run):
         return wait_in_loop(run.ask())
 
@@ -285,6 +287,8 @@ class _Run:
         Whether an LLM is asked at all.
     alone : bool
         Whether no other judge votes, so that nothing is won where all functions fail.
+    items : int
+        Examples to ask about; 0 where that is not known.
     """
 
     options: AskOptions
@@ -297,6 +301,7 @@ class _Run:
     calls: Sequence[_Lane] = ()
     asks: bool = True
     alone: bool = False
+    items: int = 0
     stop: Callable[[], object] | None = field(default=None, init=False)
     """Ends the run cleanly, from any thread; None before anything is asked."""
     _gate: "llm.ModelGate" = field(default_factory=lambda: llm.ModelGate(), init=False)
@@ -473,9 +478,9 @@ class _Run:
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _notes(self) -> Iterator[str | None]:
-        """Yield at each look what is new of note: the first vote, the pace, a silence; None where there is nothing."""
+        """Yield at each look what is new of note: first vote, pace, what the server lacks, a silence; else None."""
         tally, answered, heard, quiet = self.state.tally, 0, self.state.tally.seconds, FIRST_SILENCE
-        told_first = told_pace = False
+        told_first = told_pace = told_lacks = False
         while True:
             if tally.answered > answered:
                 answered, heard, quiet = tally.answered, tally.seconds, FIRST_SILENCE
@@ -483,9 +488,11 @@ class _Run:
             if not told_first and self._watch.first is not None:
                 told_first, line = True, self._watch.first
             elif not told_pace and answered >= PACE_FROM and left is not None and tally.total is not None:
-                n, told_pace = tally.total - tally.found - tally.answered - tally.failed, True
+                told_pace = True
                 if left > WORTH_SAYING:
-                    line = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {llm.span(left)}."
+                    line = pace_text(tally, self.items if self.options.record.get("sample", 0) is None else 0)
+            elif not told_lacks and answered >= PACE_FROM and (quirks := self._gate.quirks(self.endpoint)):
+                told_lacks, line = True, "; ".join(quirk_lines(map(asdict, quirks)))
             elif tally.seconds - heard >= quiet:
                 line = f"No answer for {llm.span(tally.seconds - heard)}; {tally.attempts:,} attempts so far."
                 quiet *= 2

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deep._util.names import table
-from deep.asking._options import AskOptions, money
+from deep.asking._options import AskOptions, money, quirk_lines
 from deep.asking._plan import Plan
 from deep.asking._replay import Replay, offers_repair, repair_request
 from deep.asking._run import (
@@ -96,9 +96,8 @@ class Estimate:
         self.calls += 1
         self.input_tokens += n_input
         self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
-        likely = None if limit is None else {"input": n_input, "output": limit // 10 + 1}
-        dollars = None if likely is None else prices.cost([request.model], likely, batch=batch)
-        self.dollars = _plus(self.dollars, dollars)
+        likely = {"input": n_input, **({} if limit is None else {"output": limit // 10 + 1})}
+        self.dollars = _plus(self.dollars, prices.cost([request.model], likely, batch=batch))
         self.dollars_at_most = _plus(self.dollars_at_most, worst_case(prices, request.body, text, batch=batch))
         if request.model not in self.priced_models | self.unpriced_models:
             unknown = prices.cost([request.model], {"input": 1, "output": 1}) is None
@@ -315,12 +314,6 @@ def other_model_lines(counts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a line for each name by which an LLM answered that is not its own."""
     for row in counts:
         yield f"{row['asked']!r} was asked and {row['answered']!r} answered: {row['answers']} answers"
-
-
-def quirk_lines(quirks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each field of a request that an LLM refuses or ignores."""
-    for quirk in quirks:
-        yield f"{quirk['model']} at {quirk['endpoint']}: {quirk['parameter']} {quirk['action']} ({quirk['message']})"
 
 
 def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:

@@ -155,7 +155,7 @@ def judged_rows(
         if options is not None:
             history = history_of(options.ledger, plan) or llm.History(options.ledger)  # which says that there is none
             stack.enter_context(history)
-        for examples in chunks(plan.examples):
+        for examples in chunks(plan.chosen):
             for example, judgments in zip(
                 examples, judgments_of_plan(plan, examples, history, stopped=stopped), strict=True
             ):

@@ -106,4 +106,5 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
         examples=console.examples_from(args, args.examples),
         columns=asking.planned_voters([*judges, *console.offline_judges(args)], models, console.workers_of(args)),
         endpoint=console.endpoint_of(args) if asked else "",
+        sample=args.sample,
     )

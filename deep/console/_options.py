@@ -473,12 +473,15 @@ class VotesOptions:
         Print calls, tokens and cost, and send nothing.
     reread : bool, default=False
         Read the ledger's replies again, ask nothing, and list changed votes.
+    sample : int, optional
+        Judge N examples alone, drawn by their names: a larger sample holds a smaller one.
     from_ledger : str, optional
         Write the votes that this ledger holds, and ask nothing.
     """
 
     out: Path = option(Path("votes.parquet"), "FILE")
     dry_run: bool = option(False)
+    sample: int | None = option(None, "N", rare=True)
     reread: bool = option(False, rare=True)
     from_ledger: str | None = option(None, "LEDGER", rare=True)
 

@@ -15,6 +15,7 @@ from ._errors import EndpointError as EndpointError
 from ._errors import LedgerError as LedgerError
 from ._errors import RequestState as RequestState
 from ._errors import RetryPolicy as RetryPolicy
+from ._errors import is_dead as is_dead
 from ._errors import span as span
 from ._gate import Attempt as Attempt
 from ._gate import CircuitBreaker as CircuitBreaker
@@ -22,7 +23,6 @@ from ._gate import ConcurrencyLimit as ConcurrencyLimit
 from ._gate import Failed as Failed
 from ._gate import Terms as Terms
 from ._gate import Throttle as Throttle
-from ._gate import is_dead as is_dead
 from ._history import Answer as Answer
 from ._history import History as History
 from ._history import ReportRow as ReportRow
@@ -48,6 +48,7 @@ from ._providers import Provider as Provider
 from ._providers import Quirk as Quirk
 from ._providers import Redactor as Redactor
 from ._providers import check_base_url as check_base_url
+from ._providers import is_loopback as is_loopback
 from ._providers import public_url as public_url
 from ._runner import Caller as Caller
 from ._runner import Runner as Runner

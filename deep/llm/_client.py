@@ -5,7 +5,6 @@ import codecs
 import email.utils
 import errno
 import functools
-import ipaddress
 import itertools
 import json
 import math
@@ -15,18 +14,17 @@ import ssl
 import time
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import httpx2
 
 from deep.exceptions import InputError, printable
-from deep.llm._errors import CallError, ErrorKind, own_words
+from deep.llm._errors import CallError, ErrorKind, own_words, says_too_long
 from deep.llm._messages import received_reply
-from deep.llm._providers import Redactor, secret_segments
+from deep.llm._providers import Redactor, is_loopback, secret_segments
 
 PLACEHOLDER_KEY = "none"
 """The key sent to a server that needs none, since the client insists on one."""
@@ -42,7 +40,6 @@ _NO_MODEL = re.compile(
     r"invalid model|unknown model|model\b.{0,200}\b(?:not exist|not found|not available|cannot be found)",
     re.IGNORECASE,
 )
-_TOO_LONG = ("context_length_exceeded", "context length", "context window", "too long")
 
 
 _sent: ContextVar[bool] = ContextVar("sent", default=True)
@@ -165,11 +162,8 @@ def _through_proxy_if_far(base_url: str, link: "Link", options: dict[str, Any]) 
     InputError
         The environment names a proxy that cannot be used.
     """
-    host = urlsplit(base_url).hostname or ""
-    with suppress(ValueError):
-        host = "localhost" if ipaddress.ip_address(host).is_loopback else host
     try:
-        return BoundedClient(link, trust_env=host != "localhost" and not host.endswith(".localhost"), **options)
+        return BoundedClient(link, trust_env=not is_loopback(base_url), **options)
     except (ImportError, ValueError, httpx2.InvalidURL):
         raise InputError(
             "`HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` must name proxies that can be used: http://..., https://..., "
@@ -322,6 +316,7 @@ def _detail(body: str, levels: int = 3) -> dict[str, object]:
 
 def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -> ErrorKind:
     code = str(detail.get("code") or detail.get("type") or "")
+    words = f"{code} {detail.get('type')} {message}"
     if not status:
         return "expired"
     if status // 100 == 3:
@@ -330,6 +325,8 @@ def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -
         return "fatal" if code in _NO_CREDIT else "rate_limited"
     if status in (401, 402):
         return "fatal"
+    if status == 413 or says_too_long(words, refused=status in (400, 422)):
+        return "too_long"
     if status >= 500 or status in (408, 409, 425):
         return "server_error"
     if code == "content_filter":
@@ -337,8 +334,6 @@ def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -
     lacks_model = _NO_MODEL.search(message) and _asked_model(asked) in message
     if status == 404 or code == "model_not_found" or lacks_model:
         return "no_model"
-    if status == 413 or any(sign in f"{code} {message}".lower() for sign in _TOO_LONG):
-        return "too_long"
     return "rejected"
 
 

@@ -92,6 +92,11 @@ class CallError(Exception):
         self.body = body
         self.parameter = parameter
 
+    @property
+    def may_be_length(self) -> bool:
+        """Whether a refusal may be about the length of one request, in whatever words."""
+        return re.search(r"token|length|\blong|\blarge|\bsize\b|exceed", self.message, re.IGNORECASE) is not None
+
 
 TOLD_WAIT = 10.0
 """Seconds; shorter waits are what any busy endpoint asks for."""
@@ -140,6 +145,47 @@ def _words(text: str) -> list[str]:
     """Return the words of a text, whichever way JSON or HTML spell it."""
     plain = _ESCAPES.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", html.unescape(text))
     return re.findall(r"\w+", plain.casefold())
+
+
+_OF_CONTEXT = re.compile(
+    r"exceed_context|context_length|context (?:length|size|window)|\bn_ctx\b"
+    r"|max(?:imum)?[ _](?:model|seq|sequence|input)[ _]len"
+)
+_OF_INPUT = re.compile(
+    r"too long|too many tokens|(?=.*\btokens?\b).*\b(?:inputs?|prompt|messages)\b.{0,80}\b(?:exceeds?|than|must be)\b"
+)
+
+
+def says_too_long(words: str, *, refused: bool = True) -> bool:
+    """Return whether a server says that a request does not fit into the context, each in words of its own.
+
+    Parameters
+    ----------
+    words : str
+        As `own_words` returns them.
+    refused : bool, default=True
+        Whether the server blames the request. Where it blames itself, "too long" may be a wait.
+
+    Examples
+    --------
+    >>> from deep.llm._errors import says_too_long
+    >>> says_too_long("the request exceeds the available context size", refused=False)
+    True
+    >>> says_too_long("inputs must have less than 2048 tokens given 2222")
+    True
+    >>> says_too_long("max_tokens is too large this model supports at most 4096 completion tokens")
+    False
+    """
+    return bool(_OF_CONTEXT.search(words) or (refused and _OF_INPUT.search(words)))
+
+
+UNREACHED, UNREACHED_SECONDS = 3, 5.0
+"""Attempts without a connection, and seconds of them, before the first answer, after which nothing is there."""
+
+
+def is_dead(attempts: int, seconds: float) -> bool:
+    """Return whether nothing is there, after attempts that found no connection before the first answer."""
+    return attempts >= UNREACHED or seconds > UNREACHED_SECONDS
 
 
 _RANDOM = random.SystemRandom()  # leaves the global generator alone

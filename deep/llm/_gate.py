@@ -13,7 +13,7 @@ from typing import Protocol
 
 from deep.exceptions import InputError, printable
 from deep.judges import Choice
-from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, EndpointError, RetryPolicy, span
+from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, EndpointError, RetryPolicy, is_dead, span
 from deep.llm._messages import Body, Reply, received_reply
 from deep.llm._spending import NOTHING, Budget, PriceBook, output_limit, worst_case
 
@@ -352,15 +352,6 @@ GIVEN_UP_IN_A_ROW = 20
 """Requests given up with no answer between them, after which the endpoint is taken to be down."""
 
 
-UNREACHED, UNREACHED_SECONDS = 3, 5.0
-"""Attempts without a connection, and seconds of them, before the first answer, after which nothing is there."""
-
-
-def is_dead(attempts: int, seconds: float) -> bool:
-    """Return whether nothing is there, after attempts that found no connection before the first answer."""
-    return attempts >= UNREACHED or seconds > UNREACHED_SECONDS
-
-
 class CircuitBreaker:
     """Counts refusals, failures and replies, by model and for the endpoint.
 
@@ -398,8 +389,9 @@ class CircuitBreaker:
             self._unreached += 1
             return is_dead(self._unreached, time.monotonic() - self._began)
         self._refusals[model] += error.kind == "rejected"
-        too_many = self._refusals[model] >= REFUSALS_BEFORE_FIRST_ANSWER
-        return error.kind in ("no_model", "redirected") or error.status == 403 or too_many
+        # Servers have many words for a text that is too long, and the texts that come first may be the longest.
+        most = GIVEN_UP_IN_A_ROW if error.may_be_length else REFUSALS_BEFORE_FIRST_ANSWER
+        return error.kind in ("no_model", "redirected") or error.status == 403 or self._refusals[model] >= most
 
     def may_be_schema(self, model: str, error: CallError, body: Body) -> bool:
         """Return whether a server error may come from a schema or a choice that the model's server cannot digest."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deep.exceptions import InputError, printable
 from deep.judges import Choice
-from deep.llm._errors import CallError
+from deep.llm._errors import CallError, own_words, says_too_long
 
 if TYPE_CHECKING:
     from deep.llm._gate import Failed, Terms
@@ -242,7 +242,9 @@ def checked_reply(answer: object, raw: str) -> Reply:
     """Return the first choice of a chat completion that has just come and is parsed already; raise where it is none."""
     fault = next(_faults(answer), None)
     if fault is not None:
-        raise CallError("broken", fault, body=raw)
+        # LM Studio refuses a text that is too long with status 200.
+        too_long = not _choices(answer) and says_too_long(own_words(error_in(answer) or "", ""), refused=False)
+        raise CallError("too_long" if too_long else "broken", fault, body=raw)
     return _reply_of(answer, raw)
 
 

@@ -3,12 +3,13 @@
 import asyncio
 import hashlib
 import html.entities
+import ipaddress
 import os
 import re
 import tomllib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -182,6 +183,21 @@ def check_base_url(url: str) -> str:
             "`base_url` must hold no user, password, query or fragment: keys come from the environment only."
         )
     return url.rstrip("/")
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address is this machine's own.
+
+    Examples
+    --------
+    >>> from deep.llm._providers import is_loopback
+    >>> is_loopback("http://127.0.0.2:8080/v1"), is_loopback("http://localhost/v1"), is_loopback("http://10.0.0.1/v1")
+    (True, True, False)
+    """
+    host = urlsplit(url).hostname or ""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
 
 
 def secret_segments(url: str) -> list[str]:

@@ -15,7 +15,7 @@ from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger, Written
 from deep.llm._messages import Body, Reply, Request, json_text
 from deep.llm._providers import ModelGate, Quirk
-from deep.llm._spending import BudgetReachedError, Tally
+from deep.llm._spending import BudgetReachedError, Tally, may_end_later
 from deep.records import ABSTAIN, Judgment
 
 REFRESH_SECONDS = 2.0
@@ -98,9 +98,10 @@ class Session:
             fields.append("response_format")
         return [quirk for name in fields for quirk in self.gate.ignored(request.endpoint, request.model, name)]
 
-    def is_cut(self, job: Job, judgment: Judgment | None) -> bool:
+    def is_cut(self, job: Job, judgment: Judgment | None, reply: Reply) -> bool:
         """Return whether a reply was cut off at its length limit, and is to be asked for with a longer one."""
-        return judgment is not None and judgment.reason == "truncated" and job.can_be_longer
+        is_truncated = judgment is not None and judgment.reason == "truncated"
+        return is_truncated and job.can_be_longer and may_end_later(job.request.body, reply)
 
     def count_answer(self, job: Job, judgment: Judgment | None, cost: float | None, *, again: bool = False) -> None:
         """Count a reply that is written down; with `again` it was cut off, and is asked for with a longer limit."""
@@ -222,7 +223,7 @@ class Caller(Session):
         """
         request = job.request
         judgment, message = self.read(request, reply)
-        learned, cut = self.gate.take(request.endpoint, body, tried), self.is_cut(job, judgment)
+        learned, cut = self.gate.take(request.endpoint, body, tried), self.is_cut(job, judgment, reply)
         quirks = [*learned, *self.ignored(request, body, reply)]
         written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=cut)
         self.tally.name(request.model, reply.model)

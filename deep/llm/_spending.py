@@ -1,10 +1,11 @@
 """A hard limit on spending: work is let in only where even its worst case fits."""
 
 import asyncio
+import math
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -14,7 +15,8 @@ from deep._util.files import parse_toml, read_bytes
 from deep.exceptions import InputError
 from deep.judges import REPAIR
 from deep.llm._errors import CallError
-from deep.llm._messages import Body
+from deep.llm._messages import Body, Reply
+from deep.llm._providers import is_loopback
 from deep.records import ABSTAIN, FAILURE_REASONS, Judgment
 
 if TYPE_CHECKING:
@@ -30,8 +32,8 @@ _MILLION = 1_000_000
 class PriceBook:
     """US dollars by model and usage, from the user's own file first and from genai-prices else.
 
-    A model that neither knows has an unknown price (None), never 0. genai-prices is asked with the endpoint's URL,
-    so that a local server under a famous model's name is not charged for.
+    A server on this machine costs nothing, unless the file names its model. Elsewhere, a model that neither knows has
+    an unknown price (None), never 0. genai-prices is asked with the endpoint's URL.
 
     Parameters
     ----------
@@ -48,7 +50,9 @@ class PriceBook:
     >>> prices = PriceBook("http://localhost:8000/v1", {"mine": {"input": 1.0, "output": 4.0}})
     >>> prices.cost(["mine"], {"input": 1_000_000, "output": 500_000})
     3.0
-    >>> prices.cost(["gpt-4o-mini"], {"input": 10, "output": 1}) is None
+    >>> prices.cost(["gpt-4o-mini"], {"input": 10, "output": 1})
+    0.0
+    >>> PriceBook("https://llm.example/v1").cost(["mine"], {"input": 10, "output": 1}) is None
     True
     """
 
@@ -98,14 +102,21 @@ class PriceBook:
         float or None
             None where no price or no usage is known.
         """
+        names = [*filter(None, models)]
+        if names and self._is_free(names):
+            return 0.0
         if "input" not in tokens or "output" not in tokens:
             return None
-        for model in filter(None, models):
+        for model in names:
             rate = self._overrides.get(model)
             dollars = self._published(model, tokens, batch) if rate is None else _by_rate(rate, tokens)
             if dollars is not None:
                 return dollars
         return None
+
+    def _is_free(self, models: Sequence[str]) -> bool:
+        """Return whether the last of `models`, the one that was asked, is on this machine, and none has a price."""
+        return is_loopback(self._urls.get(models[-1], self._base_url)) and not self._overrides.keys() & set(models)
 
     def _published(self, model: str, tokens: Mapping[str, int], batch: bool) -> float | None:
         calculate = self._rates(model)
@@ -298,9 +309,7 @@ def worst_case(prices: PriceBook, body: Body, text: str, *, batch: bool = False)
     2.0
     """
     limit = output_limit(body)
-    if limit is None:
-        return None
-    tokens = {"input": len(text.encode()), "output": limit}
+    tokens = {"input": len(text.encode()), **({} if limit is None else {"output": limit})}
     return prices.cost([str(body["model"])], tokens, batch=batch)
 
 
@@ -319,6 +328,34 @@ def with_longer_limit(body: Body) -> Body:
     {'model': 'm', 'max_tokens': 2000}
     """
     return {**body, **{name: LONGER * limit for name, limit in _limits(body).items()}}
+
+
+SHORTEST_LOOP, LONGEST_LOOP = 60, 6000
+"""Characters at the end of a reply that a loop must fill, and those that are looked at."""
+
+
+def may_end_later(body: Body, reply: Reply) -> bool:
+    """Return whether a reply that was cut off may come whole with a longer limit.
+
+    It may not where it was cut off before its limit, since the context was full; nor where it repeats itself at a
+    temperature of 0, and would do so for ever.
+
+    Examples
+    --------
+    >>> from deep.llm import Reply
+    >>> from deep.llm._spending import may_end_later
+    >>> body = {"model": "m", "max_tokens": 500, "temperature": 0}
+    >>> [may_end_later(body, Reply("Step 1: the", tokens={"output": n})) for n in (500, 9)]
+    [True, False]
+    >>> may_end_later(body, Reply("It rained. " * 9, tokens={"output": 500}))
+    False
+    """
+    if reply.tokens.get("output", math.inf) < (output_limit(body) or 0):
+        return False
+    text = reply.text[-LONGEST_LOOP:]
+    tails = ((period, text[-max(3 * period, SHORTEST_LOOP) :]) for period in range(1, len(text) // 3 + 1))
+    loops = len(text) >= SHORTEST_LOOP and any(tail[period:] == tail[:-period] for period, tail in tails)
+    return not (loops and body.get("temperature") == 0)
 
 
 def _limits(body: Body) -> dict[str, int]:

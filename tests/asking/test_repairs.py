@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import sqlite3
 from contextlib import closing
 
@@ -179,7 +180,7 @@ def test_the_budget_holds(examples, prices):
 
 def test_a_dry_run_counts_repairs_at_their_worst(examples, prices, capsys):
     """As many as there are replies; dollars at most bound the bill where every reply needs one and has the longest."""
-    long = "\U0001f600" * 3000
+    long = "".join(random.Random(0).choices("\U0001f600\U0001f601\U0001f602", k=3000))  # which is no loop
     met = set()
 
     def cut_at_first(body):
@@ -188,7 +189,8 @@ def test_a_dry_run_counts_repairs_at_their_worst(examples, prices, capsys):
         if asked in met:
             return None
         met.add(asked)
-        return [http(completion(long, "length"))]
+        usage = {"prompt_tokens": 10, "completion_tokens": body["max_tokens"]}
+        return [http(completion(long, "length", usage=usage))]
 
     with FaultServer(reply=lambda _: long, billed=lambda _: 1536, raw=cut_at_first) as server:
         assert run(examples, server, "--prices", prices, "--dry-run", "--json", prompts=["deep-numbers"]) == 0

@@ -16,7 +16,8 @@ def completion(content: Any = YES, finish: Any = "stop", message: dict[str, Any]
     """Return a chat completion; `more` are fields of it."""
     said = {"role": "assistant", "content": content, **(message or {})}
     choice = {"index": 0, "finish_reason": finish, "message": said}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    n = 50 if finish == "length" else 5  # the limit of the questions in tests/llm/calls.py
+    usage = {"prompt_tokens": 10, "completion_tokens": n, "total_tokens": 10 + n}
     return {
         "id": "c",
         "object": "chat.completion",

@@ -142,9 +142,11 @@ def test_a_dry_run_sends_nothing(examples, capsys, tmp_path):
     prices = tmp_path / "prices.toml"
     prices.write_text("[tiny]\ninput = 1.0\noutput = 2.0\n")
     with FaultServer() as server:
-        assert main(arguments(examples, server.url, "--dry-run")) == 0
+        assert main(arguments(examples, "https://gateway.example/v1", "--dry-run")) == 0
         assert "60 calls" in (said := capsys.readouterr().out)
         assert "\ncost: unknown\n" in said
+        assert main(arguments(examples, server.url, "--dry-run")) == 0
+        assert "\ncost: about $0.00, at most $0.00\n" in capsys.readouterr().out
         assert not examples.with_name("votes.ledger.sqlite").exists()
         assert server.count == 0
         main(arguments(examples, server.url, "--prices", prices))
@@ -305,12 +307,23 @@ def test_the_report_counts_everything(examples, capsys):
     assert sum(row["failures"].get("broken", 0) for row in found["rows"]) == 1
     assert sum(row["votes"] + sum(row["reasons"].values()) for row in found["rows"]) == 30
     assert all(row["seconds_median"] >= 0.05 for row in found["rows"])
-    assert found["unpriced"] == 29
+    assert (found["unpriced"], found["cost"]) == (0, 0.0)
     assert main(["report", str(examples.with_name("votes.ledger.sqlite")), "--max-failure-rate", "0.01"]) == 0
     text = capsys.readouterr().out
     assert "failed, by class" in text
-    assert "cost: unknown" in text
+    assert "cost: $0.00" in text
     assert "too many to be fitted" in text
+
+
+def test_a_budget_for_a_server_on_this_machine_is_told_to_hold_nothing_back(examples, capsys):
+    """In one line; it neither refuses nor calls any price unknown."""
+    with FaultServer() as server:
+        assert main(arguments(examples, server.url, "--budget", "1", prompts=PROMPTS[:1])) == 0
+    told = capsys.readouterr()
+    line = f"--budget does not hold back {server.url}: a server on this machine costs nothing without --prices.\n"
+    assert told.err.count(line) == 1
+    assert "unknown" not in told.out + told.err
+    assert "cost of this run: $0.00\n" in told.out
 
 
 def test_what_may_be_on_the_bill_without_an_answer_is_told(examples, capsys):
@@ -535,6 +548,35 @@ def test_an_interrupted_run_is_resumed(examples, number):
         server.latency = 0.0
         assert main(options) == 0
         assert server.count == 150
+
+
+def test_a_sample_is_judged_alone_and_the_rest_later(examples, capsys):
+    """By the names of the items: a larger sample holds a smaller one, and nothing of it is asked again."""
+    with FaultServer() as server:
+        items = []
+        for sample, asked in (("5", 5), ("12", 12), (None, 30)):
+            more = [] if sample is None else ["--sample", sample]
+            assert main(arguments(examples, server.url, *more, prompts=PROMPTS[:1])) == 0
+            assert server.count == asked
+            items.append(set(outputs(examples)[0]["item_id"]))
+        assert items[0] < items[1] < items[2]
+        assert [*map(len, items)] == [5, 12, 30]
+        assert "of 30 judgments" not in capsys.readouterr().out
+        assert main(arguments(examples, server.url, "--sample", "0")) == 2
+        assert capsys.readouterr().err == "error: `sample` must be 1 or more examples. Got 0.\n"
+
+
+def test_a_slow_run_says_its_pace_and_a_sample_and_what_the_server_lacks(examples, capsys, monkeypatch):
+    """Each once, in a line: when five answers are there, not one a reply."""
+    monkeypatch.setattr("deep.asking._run.WORTH_SAYING", 0.0)
+    monkeypatch.setattr("deep.asking._options.SOON", 0.5)
+    with FaultServer(latency=0.2, slots=1, ignored=["logprobs", "response_format"]) as server:
+        main(arguments(examples, server.url, "--soft", "--concurrency", "1", prompts=["yes-no"]))
+    told = capsys.readouterr().err.splitlines()
+    pace = r"[\d.]+ replies/s: \d+ more questions take about \d+ seconds; `--sample \d+` takes about \d+ seconds\."
+    assert len([line for line in told if re.fullmatch(pace, line)]) == 1
+    lacks = rf"tiny at {server.url}: logprobs ignored \(.*\), response_format ignored \(.*\)"
+    assert len([line for line in told if re.fullmatch(lacks, line)]) == 1
 
 
 def test_the_live_line_tells_all(monkeypatch):

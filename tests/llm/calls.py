@@ -29,6 +29,9 @@ from deep.records import Judgment
 
 KEY = "sk-live-0123456789abcdef"
 PRICES = {"tiny": {"input": 1.0, "output": 10.0}}
+GATEWAY = "https://gateway.example/v1"
+"""Whose prices count: the server itself, on this machine, costs nothing."""
+
 FAST = RetryPolicy(wait_initial=0.01, wait_max=0.05, jitter=0.01)
 
 
@@ -97,7 +100,7 @@ async def _run(
         async with Ledger(target, at_most_once=retry.at_most_once, retry=retry_failed) as ledger:
             before = await ledger.spent_by_others()
             terms = Terms(
-                PriceBook(url, PRICES if prices is None else prices),
+                PriceBook(GATEWAY, PRICES if prices is None else prices),
                 concurrency or ConcurrencyLimit(workers, workers, workers),
                 Throttle(rpm),
                 retry=retry,

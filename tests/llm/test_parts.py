@@ -123,9 +123,34 @@ def test_prices_come_from_the_published_list():
     assert dollars == pytest.approx(6_000 * 0.15e-6 + 4_000 * 0.075e-6 + 1_000 * 0.6e-6)
 
 
-def test_a_famous_name_on_a_local_server_has_no_price():
+def test_a_famous_name_at_a_gateway_has_no_price():
     """The price belongs to the endpoint, not to the name."""
-    assert PriceBook("http://localhost:8000/v1").cost(["gpt-4o-mini"], {"input": 1, "output": 1}) is None
+    assert PriceBook("https://gateway.example/v1").cost(["gpt-4o-mini"], {"input": 1, "output": 1}) is None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8080", "127.8.9.1", "[::1]:80", "LOCALHOST:11434", "a.localhost"])
+def test_a_server_on_this_machine_costs_nothing_unless_a_price_is_given(host):
+    """Whatever it says of tokens, and without any limit of its answers; a price is a price there too."""
+    free = PriceBook(f"http://{host}/v1", {"other": {"input": 1, "output": 1}})
+    assert free.cost(["gpt-4o", "m"], {}) == free.cost(["m"], {"input": 5, "output": 5}, batch=True) == 0.0
+    assert worst_case(free, {"model": "m"}, "text") == 0.0
+    priced = PriceBook(f"http://{host}/v1", {"m": {"input": 10**6, "output": 0}})
+    assert priced.cost(["m-2026", "m"], {"input": 5, "output": 5}) == 5.0
+    assert priced.cost(["m-2026", "m"], {}) is None
+    assert worst_case(priced, {"model": "m"}, "text") is None
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "0.0.0.0", "localhost.example", "127.0.0.1.example", "192.168.1.7"])
+def test_a_server_elsewhere_has_an_unknown_price(host):
+    """Though it may be one's own: nobody here knows who pays for it."""
+    assert PriceBook(f"http://{host}/v1").cost(["m"], {"input": 1, "output": 1}) is None
+
+
+def test_a_provider_on_this_machine_is_free_beside_one_that_is_not():
+    """Each LLM at its own address."""
+    prices = PriceBook(OPENAI, urls={"llama": "http://localhost:11434/v1"})
+    assert prices.cost(["llama:8b", "llama"], {"input": 1, "output": 1}) == 0.0
+    assert prices.cost(["strange"], {"input": 1, "output": 1}) is None
 
 
 def test_the_model_that_answered_is_priced_first():

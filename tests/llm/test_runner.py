@@ -109,7 +109,7 @@ def test_a_reply_without_a_verdict_is_kept_and_not_asked_again(tmp_path, reason)
         assert server.count == times + 1
     assert answers(tmp_path / "l")[question(0).key] in {(0, None), (1, None)}
     replies = rows(tmp_path / "l", "SELECT reply FROM attempts ORDER BY number")
-    assert len({reply for (reply,) in replies}) == 2
+    assert len({reply for (reply,) in replies}) == times + 1
 
 
 def test_an_unreachable_endpoint_leaves_attempts_that_count_for_nothing(tmp_path):

@@ -446,7 +446,7 @@ class BatchRunner(BatchSession):
         reply = replace(reply, cost=cost)
         judgment, message = self.read(job.request, reply)
         self._settle(job, cost)
-        return self.enter_answer(job, reply, judgment, message, again=not last and self.is_cut(job, judgment))
+        return self.enter_answer(job, reply, judgment, message, again=not last and self.is_cut(job, judgment, reply))
 
     def _settle(self, job: Job, cost: float | None) -> None:
         """Give back what a request has reserved; a cost that is not known is taken to be its worst case."""

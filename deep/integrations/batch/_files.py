@@ -320,7 +320,7 @@ class BatchImporter(BatchSession):
 
     def _answer(self, job: Job, reply: Reply) -> Written:
         judgment, message = self.read(job.request, reply)
-        again = self.is_cut(job, judgment)
+        again = self.is_cut(job, judgment, reply)
         self.open += again
         return self.enter_answer(job, reply, judgment, message, again=again)
 
