@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -77,28 +76,6 @@ TIE = 1e-9
 """Targets this close to halfway between two scores, as a share of the rows, count as halfway."""
 
 
-class Binnings(NamedTuple):
-    """All candidates, end to end in flat arrays.
-
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (n_binnings,)
-        How many bins each has.
-    knots : ndarray of shape (n_knots,)
-        The places where any of them cuts, ascending.
-    cuts : ndarray of int, shape (sum of sizes - 1,)
-        The knots at which each cuts.
-    n, n1 : ndarray of shape (sum of sizes,)
-        What each bin holds: weight, and weight of label 1.
-    """
-
-    sizes: Ints
-    knots: Floats
-    cuts: Ints
-    n: Floats
-    n1: Floats
-
-
 class BBQ(BaseCalibrator):
     """Average histogram binnings of many sizes, each weighted by how well it explains the labels.
 
@@ -146,107 +123,63 @@ class BBQ(BaseCalibrator):
     values_: Floats
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
-        binnings = _equal_frequency(collapse(p, y, w))
-        values, log_weights = _judge(binnings)
+        scores = collapse(p, y, w)
+        reached, reached1 = (np.append(0.0, np.cumsum(part)) for part in (scores.n, scores.n1))
+        below, above = scores.p[:-1], scores.p[1:]
+        middle = (below + above) / 2.0
+        # Between neighbouring floating-point numbers the middle is one of them; a piece holds its left end.
+        edges = np.concatenate([[0.0], np.where(middle > below, middle, above), [1.0]])
+        # The bins of all binnings, end to end: each holds the scores from `start` on and before `stop`.
+        binnings = _equal_frequency(reached)
+        start, stop = (np.concatenate([ends[part] for ends in binnings]) for part in (slice(-1), slice(1, None)))
+        sizes = np.array([len(ends) - 1 for ends in binnings])
+        n = reached[stop] - reached[start]
+        # Sums of fractional weights are not exact; a bin must not hold more of label 1 than it holds.
+        n1 = np.clip(reached1[stop] - reached1[start], 0.0, n)
+        prior = np.clip((edges[start] + edges[stop]) / 2.0, PRIOR_MARGIN, 1.0 - PRIOR_MARGIN)
+        alpha, beta = PRIOR_WEIGHT * prior, PRIOR_WEIGHT * (1.0 - prior)
+        # Beta-binomial marginal likelihood of each bin; bins are independent, so their logarithms add up.
+        evidence = _log_beta(n1 + alpha, n - n1 + beta) - _log_beta(alpha, beta)
+        log_weights = np.add.reduceat(evidence, np.cumsum(sizes) - sizes)
         # The posterior over binnings under a flat prior; the largest is taken out first, or all would underflow to 0.
         weights = np.exp(log_weights - log_weights.max())
-        self.cuts_, self.values_ = _average(binnings, values, weights / weights.sum())
+        values = (n1 + alpha) / (n + PRIOR_WEIGHT) * np.repeat(weights / weights.sum(), sizes)
+        # The mean of the binnings' step functions rises by each bin where it starts, and falls by it where it stops.
+        rises = weigh(start, values, len(edges)) - weigh(stop, values, len(edges))
+        used = np.unique(start)
+        self.cuts_ = edges[used[1:]]
+        self.values_ = np.clip(np.cumsum(rises)[used], 0.0, 1.0)
 
     def _transform(self, p: Floats) -> Floats:
         return self.values_[np.searchsorted(self.cuts_, p, side="right")]
 
 
-def _equal_frequency(scores: DistinctScores) -> Binnings:
-    """Return the distinct equal-frequency binnings, which cut between distinct scores."""
+def _equal_frequency(reached: Floats) -> list[Ints]:
+    """Return the distinct equal-frequency binnings, each as the numbers of scores before its bins' ends.
+
+    Parameters
+    ----------
+    reached : ndarray of float, shape (n_scores + 1,)
+        The weight of the rows before each score, and of all.
+    """
     # The sizes tried: from N^(1/3) / 10 to 10 N^(1/3), with at least 5 rows a bin on average.
-    total = scores.n.sum()
+    total, found = reached[-1], {}
     cube_root = np.power(total, 1.0 / 3.0)
     fewest = max(1, int(cube_root / 10.0))
     most = int(min(np.ceil(total / 5.0), np.ceil(cube_root * 10.0)))
-    tried = np.arange(fewest, max(fewest, most) + 1)
-    reached = np.append(0.0, np.cumsum(scores.n))
-    binning, ends = _nearest_ends(tried, (reached[:-1] + reached[1:]) / 2.0 / reached[-1])
-    ends, n_cuts = _distinct(ends, np.bincount(binning, minlength=len(tried)))
-    below, above = scores.p[:-1], scores.p[1:]
-    middle = (below + above) / 2.0
-    # Between neighbouring floating-point numbers the middle is one of them; a piece holds its left end.
-    knots = np.where(middle > below, middle, above)
-    # Count the scores before each end into the bins between them.
-    sizes = n_cuts + 1
-    not_first, not_last = _bounds(sizes)
-    start, stop = np.zeros(len(not_first), dtype=np.intp), np.full(len(not_last), len(scores.p))
-    start[not_first], stop[not_last] = ends, ends
-    reached1 = np.append(0.0, np.cumsum(scores.n1))
-    n, n1 = reached[stop] - reached[start], reached1[stop] - reached1[start]
-    # Sums of fractional weights are not exact; a bin must not hold more of label 1 than it holds.
-    return Binnings(sizes, knots, ends - 1, n, np.clip(n1, 0.0, n))
-
-
-def _nearest_ends(tried: Ints, halfway: Floats) -> tuple[Ints, Ints]:
-    """Return the binning and the position of every end that is nearest to some j / B.
-
-    Position i stands before score i; it is nearest to what lies between halfway[i - 1] and halfway[i], in
-    shares of all rows. Either all j / B are placed among the scores or, where the scores are fewer, the
-    j / B that each score passes are counted.
-    """
-    if np.sum(tried - 1) > len(tried) * len(halfway):
-        binning, before = np.nonzero(np.diff(np.floor(np.outer(tried, halfway + TIE)), axis=1))
-        return binning, before + 1
-    binning = np.repeat(np.arange(len(tried)), tried - 1)
-    rank = np.concatenate([np.arange(1, n_bins) for n_bins in tried])
-    nearest = np.searchsorted(halfway, rank / tried[binning] - TIE)
-    repeated = np.append(False, (nearest[1:] == nearest[:-1]) & (binning[1:] == binning[:-1]))[: len(nearest)]
-    kept = ~repeated & (nearest > 0) & (nearest < len(halfway))
-    return binning[kept], nearest[kept]
-
-
-def _distinct(ends: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-    """Drop runs of `ends` that come again later."""
-    stops = np.cumsum(lengths)
-    runs = [ends[start:stop].tobytes() for start, stop in zip(stops - lengths, stops, strict=True)]
-    kept = np.zeros(len(runs), dtype=bool)
-    kept[list(dict(zip(runs, range(len(runs)), strict=True)).values())] = True
-    return ends[np.repeat(kept, lengths)], lengths[kept]
-
-
-def _bounds(sizes: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return masks of the bins that are not the first, and not the last, of their binning."""
-    not_first, not_last = np.ones((2, sizes.sum()), dtype=bool)
-    stops = np.cumsum(sizes)
-    not_first[stops - sizes] = False
-    not_last[stops - 1] = False
-    return not_first, not_last
-
-
-def _judge(binnings: Binnings) -> tuple[Floats, Floats]:
-    """Return the value of every bin, and the log weight of each binning."""
-    sizes, knots, cuts, n, n1 = binnings
-    starts = np.cumsum(sizes) - sizes
-    not_first, not_last = _bounds(sizes)
-    low, high = np.zeros_like(n), np.ones_like(n)
-    low[not_first], high[not_last] = knots[cuts], knots[cuts]
-    middle = (low + high) / 2.0
-    prior = np.clip(middle, PRIOR_MARGIN, 1.0 - PRIOR_MARGIN)
-    alpha, beta = PRIOR_WEIGHT * prior, PRIOR_WEIGHT * (1.0 - prior)
-    # Beta-binomial marginal likelihood of each bin; bins are independent, so their logarithms add up.
-    evidence = _log_beta(n1 + alpha, n - n1 + beta) - _log_beta(alpha, beta)
-    return (n1 + alpha) / (n + PRIOR_WEIGHT), np.add.reduceat(evidence, starts)
+    halfway = (reached[:-1] + reached[1:]) / 2.0 / total
+    for n_bins in range(fewest, max(fewest, most) + 1):
+        # An end before score i is nearest to the shares between halfway[i - 1] and halfway[i].
+        ends = np.searchsorted(halfway, np.arange(n_bins + 1) / n_bins - TIE)
+        ends[[0, -1]] = 0, len(halfway)
+        ends = ends[np.append(True, ends[1:] != ends[:-1])]
+        found[ends.tobytes()] = ends
+    return list(found.values())
 
 
 def _log_beta(a: Floats, b: Floats) -> Floats:
     """Return log B(a, b); three times as fast as scipy's ``betaln``, and as exact at the size of counts."""
     return np.asarray(gammaln(a) + gammaln(b) - gammaln(a + b))
-
-
-def _average(binnings: Binnings, values: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the cuts and values of the weighted mean of the binnings' step functions."""
-    sizes, knots, cuts, _, _ = binnings
-    not_first, _ = _bounds(sizes)
-    jumps = np.diff(values * np.repeat(weights, sizes), prepend=0.0)[not_first]
-    used = np.bincount(cuts, minlength=len(knots)) > 0
-    steps = weigh(cuts, jumps, len(knots))[used]
-    lowest = values[~not_first] @ weights
-    return knots[used], np.clip(lowest + np.append(0.0, np.cumsum(steps)), 0.0, 1.0)
 
 
 class Isotonic(BaseCalibrator):

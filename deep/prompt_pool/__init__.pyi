@@ -24,11 +24,11 @@ from ._pool import load_prompt as load_prompt
 from ._pool import prompt_lines as prompt_lines
 from ._pool import prompt_table as prompt_table
 from ._prompt import Prompt as Prompt
+from ._prompt_judge import ChunkedJudge as ChunkedJudge
+from ._prompt_judge import Chunking as Chunking
 from ._prompt_judge import PromptJudge as PromptJudge
+from ._prompt_judge import combine_windows as combine_windows
+from ._prompt_judge import commonest as commonest
+from ._prompt_judge import pool_judgments as pool_judgments
 from ._prompt_judge import repair_of as repair_of
-from ._windows import ChunkedJudge as ChunkedJudge
-from ._windows import Chunking as Chunking
-from ._windows import combine_windows as combine_windows
-from ._windows import commonest as commonest
-from ._windows import pool_judgments as pool_judgments
-from ._windows import usage_of as usage_of
+from ._prompt_judge import usage_of as usage_of

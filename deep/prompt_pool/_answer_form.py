@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from deep._util.checks import check_choice
 from deep.judges import Choice, LLMReply
 from deep.prompt_pool._material import Material
 from deep.prompt_pool.reader import (
@@ -337,19 +336,6 @@ Constraint = Literal["none", "schema", "vllm"]
 """How a choice of answers is told: not at all, as a JSON schema with an enumeration, or as vLLM's list of texts."""
 
 
-def check_constraint(value: str) -> str:
-    """Return how a choice is told, or refuse a word for it that is not known.
-
-    Examples
-    --------
-    >>> from deep.prompt_pool._answer_form import check_constraint
-    >>> check_constraint("guided_choice")
-    Traceback (most recent call last):
-    deep.exceptions.InputError: `constrain` must be one of none, schema, vllm. Got 'guided_choice'.
-    """
-    return check_choice(value, get_args(Constraint), "constrain")
-
-
 def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
     """Return the constraint to the labels of a verdict; None for a score, and where nothing is to be constrained.
 
@@ -370,7 +356,8 @@ def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
         return Choice({"structured_outputs": {"choice": lines}}, frozenset(map(_squeezed, lines)))
     key = form.key(tag)
     answers = [json.dumps({key: label}, ensure_ascii=False) for label in labels]
-    return Choice({"response_format": _schema(key, labels)}, frozenset(map(_squeezed, answers)))
+    schema = object_schema({key: {"type": "string", "enum": labels}})
+    return Choice({"response_format": reply_schema("verdict", schema)}, frozenset(map(_squeezed, answers)))
 
 
 def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
@@ -378,9 +365,9 @@ def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _schema(key: str, labels: list[str]) -> dict[str, object]:
-    schema = object_schema({key: {"type": "string", "enum": labels}})
-    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+def reply_schema(name: str, schema: Mapping[str, object]) -> dict[str, object]:
+    """Return the parameter of a request that makes a reply an object of a JSON schema."""
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
 def _squeezed(text: str) -> str:

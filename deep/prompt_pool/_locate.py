@@ -208,7 +208,7 @@ def decoded(text: str) -> str:
     '<faithful> VERDICT "'
     """
     for _ in range(_MOST_LAYERS):
-        read = _ESCAPE.sub(_unescaped, _without_entities(_visible(text)))
+        read = _ESCAPE.sub(_unescaped, _without_entities(visible(text)))
         if read == text:
             break
         text = read
@@ -230,7 +230,7 @@ def _character(entity: str) -> str:
     return html.unescape(lower if lower in _COMMON or html.unescape(entity) == entity else entity)
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Return a text in compatibility form, without invisible format characters."""
     if text.isascii():
         return text

@@ -11,8 +11,7 @@ from typing import Any
 from deep._util.files import parse_toml, read_bytes
 from deep._util.names import table
 from deep.exceptions import InputError
-from deep.prompt_pool._prompt import Prompt
-from deep.prompt_pool._rules import find_problems
+from deep.prompt_pool._prompt import Prompt, find_problems
 
 DOCUMENT_FIRST = "-doc-first"
 """What the id of a document-first variant ends with."""

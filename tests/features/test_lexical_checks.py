@@ -8,19 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
-from deep.features.lexical import LEXICAL, _words
+from deep.features.lexical import LEXICAL, _base
 from deep.features.lexical._base import (
     ALIKE,
     FEW_PAIRS,
     LONG_LINE,
     LONGEST_CLAIM,
     LONGEST_SOURCE,
+    WORD,
     Pair,
     TokenizedText,
     _Shelf,
+    stem,
+    words_with_stems,
 )
 from deep.features.lexical._facts import MOST_QUOTED, _acronyms, _may_join
-from deep.features.lexical._words import WORD, stem, words_with_stems
 from deep.records import Example
 from tests.features.lexical_cases import judged, vote
 
@@ -178,9 +180,9 @@ def test_words_as_written_are_the_words_in_lower_case(text):
 
 def test_what_is_remembered_of_texts_has_a_bound(monkeypatch):
     """Neither more pieces than the limit nor long ones are kept."""
-    monkeypatch.setattr(_words, "MOST_KNOWN", 2)
-    known = _words._Known(str.upper)
-    long = "x" * (_words.LONGEST_KNOWN + 1)
+    monkeypatch.setattr(_base, "MOST_KNOWN", 2)
+    known = _base._Known(str.upper)
+    long = "x" * (_base.LONGEST_KNOWN + 1)
     assert [known[text] for text in ("a", "b", long, "a", "c")] == ["A", "B", long.upper(), "A", "C"]
     assert dict(known) == {"c": "C"}
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep._util.names import sentence_spans
-from deep.features.lexical._words import sentence_ends
+from deep.features.lexical._base import sentence_ends
 from tests.processor_time import growth
 
 

@@ -10,7 +10,7 @@ import pytest
 import deep.prompt_pool
 from deep.exceptions import InputError
 from deep.prompt_pool import POOLS, Prompt, load_prompt
-from deep.prompt_pool._rules import PURPOSE
+from deep.prompt_pool._prompt import PURPOSE
 
 FILES = sorted((Path(deep.prompt_pool.__file__).parent / "prompts").glob("diverse-*.toml"))
 TOML = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in FILES}

@@ -7,7 +7,7 @@ import pytest
 
 import deep.experiments.stepwise
 from deep.prompt_pool import list_prompts, load_prompt
-from deep.prompt_pool._rules import first_labels
+from deep.prompt_pool._prompt import first_labels
 from tests.prompt_pool.reply_corpus import CLAIM, SOURCE
 
 STAGED = Path(deep.experiments.stepwise.__file__).parent / "prompts.toml"

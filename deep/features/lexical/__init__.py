@@ -1,10 +1,8 @@
 """Lexical labeling functions: what words alone tell, at once, for nothing, and without a model."""
 
 from deep.features.lexical import _statements
-from deep.features.lexical._base import LexicalCheck
-from deep.features.lexical._facts import Dates, Entities, Quotes
-from deep.features.lexical._numbers import Numbers, Units
-from deep.features.lexical._words import WORD_LISTS
+from deep.features.lexical._base import WORD_LISTS, LexicalCheck
+from deep.features.lexical._facts import Dates, Entities, Numbers, Quotes, Units
 
 __all__ = ["LEXICAL", "WORD_LISTS", "LexicalCheck"]
 

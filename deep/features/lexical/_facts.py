@@ -1,13 +1,273 @@
-"""Dates, names and quotations of the claim that the source lacks."""
+"""Numbers, units, dates, names and quotations of the claim that the source lacks, or has otherwise."""
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
 from itertools import groupby
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from deep.features.lexical._base import LexicalCheck, Pair, TokenizedText, cut_off, found_or_missing
-from deep.features.lexical._numbers import NAMES, ORDINALS, marked
-from deep.features.lexical._words import FUNCTION_WORDS, WORD, WORD_LISTS, stem
+from deep.features.lexical import _base
+from deep.features.lexical._base import FUNCTION_WORDS, WORD, WORD_LISTS, LexicalCheck, Pair, TokenizedText, bag, stem
 from deep.records import Judgment
+
+SMALL: dict[str, int] = WORD_LISTS["below_twenty"]
+TENS: dict[str, int] = WORD_LISTS["tens"]
+ORDINALS: dict[str, int] = WORD_LISTS["ordinals"]
+MAGNITUDES: dict[str, float] = WORD_LISTS["magnitudes"]
+SUFFIXES = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 1e12}
+"""Letters that stand right behind digits, where they may be a magnitude."""
+
+HEDGES = bag(WORD_LISTS["hedges"])
+"""Words behind which a number stands for all that round to it."""
+
+CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
+ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
+UNITS = {word: unit for unit, words in WORD_LISTS["units"].items() for word in words.split()}
+"""Words for units, and what they are called here."""
+
+DIGITS = re.compile(r"([$€£¥]?)((?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:\.\d+)?)\s?(%|[a-z]{1,2})?")
+LARGEST = 1e12
+LONGEST = 300
+"""Digits; more do not fit a float."""
+NUMBER_WORDS = frozenset(SMALL) | frozenset(TENS) | frozenset(ORDINALS) | {"dozen", "hundred", "thousand"}
+
+NAMES = {word: name for name, words in WORD_LISTS["dates"].items() for word in words.split()}
+"""Words for dates and times, and what they are called here."""
+
+DATE_WORDS = NAMES.keys() | {"quarter"}
+MARKED = NUMBER_WORDS | DATE_WORDS
+
+
+class Quantity(NamedTuple):
+    """A number as a text gives it.
+
+    Parameters
+    ----------
+    shown : str
+        As written, in lower case.
+    values : tuple of float
+        What it may mean; two values where a letter behind it may be a magnitude.
+    step : float
+        What a difference of one in its last significant place is worth; 0 where it must be exact.
+    unit : str
+        ``percent``, a currency, or the word behind it in lower case; empty where there is none.
+    start, end : int
+        Positions of its first word, and of the word behind it.
+    words : bool
+        Whether it was spelled out.
+    """
+
+    shown: str
+    values: tuple[float, ...]
+    step: float
+    unit: str
+    start: int
+    end: int
+    words: bool
+
+    @property
+    def shown_with_unit(self) -> str:
+        """As written, with the name of its unit where that is a word behind it."""
+        glued = self.unit in ("", "th") or self.shown[0] in CURRENCIES or self.shown[-1] == "%"
+        return self.shown if glued else f"{self.shown} {self.unit}"
+
+
+def marked(text: TokenizedText) -> list[int]:
+    """Return where a number or a date may start: at digits, currency signs, and words for either."""
+    # No letter sorts before "a" in lower case, and digits and $ do: the quickest test there is.
+    if any(sign in text.text for sign in "€£¥"):
+        return [i for i, word in enumerate(text.lower) if word < "a" or word in MARKED or word[0] in "€£¥"]
+    return [i for i, word in enumerate(text.lower) if word < "a" or word in MARKED]
+
+
+def quantities(text: TokenizedText) -> list[Quantity]:
+    """Return the numbers of a text, in order."""
+    lower = text.lower
+    found: list[Quantity] = []
+    end = 0
+    for start in text.derived("marked", marked):
+        if start >= end and lower[start] not in DATE_WORDS:
+            quantity = _spelled(text, start) if lower[start] in NUMBER_WORDS else _digits(text, start)
+            if quantity is not None:
+                found.append(quantity)
+                end = quantity.end
+    return found
+
+
+def _digits(text: TokenizedText, start: int) -> Quantity | None:
+    word = text.lower[start]
+    match = DIGITS.fullmatch(word)
+    if match is None or len(word) > LONGEST:
+        return None
+    sign, digits, suffix = match.groups()
+    value = float(digits.replace(",", ""))
+    if suffix in SUFFIXES:
+        factor, end = SUFFIXES[suffix], start + 1
+        values: tuple[float, ...] = (value, value * factor)
+    else:
+        end, factor = _magnitude(text.lower, start + 1)
+        values = (value * factor,)
+    unit = "percent" if suffix == "%" else CURRENCIES.get(sign, "")
+    return _quantity(text, values, _step(digits, factor, text, start), unit, start, end, words=False)
+
+
+def _magnitude(lower: list[str], end: int) -> tuple[int, float]:
+    factor = 1.0
+    while end < len(lower) and lower[end] in MAGNITUDES and factor < LARGEST:
+        factor *= MAGNITUDES[lower[end]]
+        end += 1
+    return end, factor
+
+
+def _step(digits: str, factor: float, text: TokenizedText, start: int) -> float:
+    """Return the worth of one in the last significant place; 0 where every place is significant."""
+    whole, _, decimals = digits.replace(",", "").partition(".")
+    if not decimals and (factor > 1.0 or whole[-1] == "0") and _is_hedged(text.lower, start):
+        return float(factor * 10.0 ** (len(whole) - len(whole.rstrip("0"))))
+    if not decimals and factor == 1.0:
+        return 0.0
+    significant = len((whole + decimals).lstrip("0"))
+    return float(factor * 10.0 ** -len(decimals)) if significant > 1 else 0.0
+
+
+def _is_hedged(lower: list[str], start: int) -> bool:
+    return not HEDGES.isdisjoint(lower[max(0, start - 3) : start])
+
+
+def _spelled(text: TokenizedText, start: int) -> Quantity | None:
+    lower = text.lower
+    if lower[start] in ORDINALS:
+        return _quantity(text, (float(ORDINALS[lower[start]]),), 0.0, "th", start, start + 1, words=True)
+    total, current, end, last = 0.0, 0.0, start, LARGEST
+    while end < len(lower) and current < LARGEST:
+        word = lower[end]
+        if word in SMALL or word in TENS:
+            value = float(SMALL[word] if word in SMALL else TENS[word])
+            # Twenty-five is a number; twenty thirty and two three are two.
+            if last < 20 or (last < 100 and value >= 10):
+                break
+            current, last = current + value, value
+        elif word in MAGNITUDES:
+            factor = MAGNITUDES[word]
+            current, last = max(current, 1.0) * factor, max(factor, 100.0)
+            if factor > 100:
+                total, current = total + current, 0.0
+        elif word != "and" or last < 100 or end + 1 == len(lower) or lower[end + 1] not in SMALL.keys() | TENS.keys():
+            break
+        end += 1
+    step = 10.0 ** (len(str(int(total + current))) - 1) if _is_hedged(lower, start) and total + current >= 10 else 0.0
+    return _quantity(text, (total + current,), step, "", start, end, words=True)
+
+
+def _quantity(
+    text: TokenizedText, values: tuple[float, ...], step: float, unit: str, start: int, end: int, *, words: bool
+) -> Quantity:
+    if not unit and end < len(text.lower):
+        following = text.lower[end]
+        if following in ORDINAL_ENDINGS:
+            unit, end = "th", end + 1
+        else:
+            unit = UNITS.get(following, "")
+            if following == "per" and text.lower[end + 1 : end + 2] == ["cent"]:
+                unit = "percent"
+    return Quantity(" ".join(text.lower[start:end]), values, step, unit, start, end, words)
+
+
+SAME = 1e-14
+"""Relative; what floats lose in a multiplication."""
+
+COUNTED = 2.0
+"""Up to here, a number in words is as often a pronoun, or the writer's own count, as something that the source says."""
+
+LIST_MARK = re.compile(r"\s*\d{1,2}[.)]\s")
+
+
+class Numbers(LexicalCheck):
+    """Votes 0 where a number of the claim is not in the source, in whatever notation; 1 where all are.
+
+    1,000, 1000, 1k and one thousand are one number, and 1.8 billion is also 1,823 million: a number with decimals or
+    a magnitude, or behind a word like *about*, stands for all that round to it. Units are left to :class:`Units`,
+    times of day to ``Dates``. "One", "two" and "second" in words are not looked for, nor is the number of a list item.
+    """
+
+    name: ClassVar[str] = "numbers"
+    look: ClassVar[str] = "numbers in digits or words that the source lacks, after rounding to the claim's precision"
+    silent: ClassVar[str] = "the claim has no number but one, two and second in words"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        sought = list(_sought(pair.claim))
+        values = pair.source.derived("values", _values) if sought else []
+        return _base.found_or_missing("numbers", [(quantity.shown, _is_given(quantity, values)) for quantity in sought])
+
+
+class Units(LexicalCheck):
+    """Votes 0 where the source has a number of the claim, but with other units or currencies only; 1 where with its."""
+
+    name: ClassVar[str] = "units"
+    look: ClassVar[str] = "numbers that the source has with another unit, currency or per cent only"
+    silent: ClassVar[str] = "the claim has no number with a unit, or the source has its numbers without any"
+
+    def _judge(self, pair: Pair) -> Judgment:
+        sought = []
+        for quantity in _sought(pair.claim):
+            if not quantity.unit:
+                continue
+            by_unit = pair.source.derived("values by unit", _values_by_unit)
+            units = {unit for unit, values in by_unit.items() if _is_given(quantity, values)}
+            if units - {""}:  # else the source lacks the number, or has it without any unit
+                sought.append((quantity.shown_with_unit, quantity.unit in units))
+        return _base.found_or_missing("units", sought)
+
+
+def _quantities(text: TokenizedText) -> list[Quantity]:
+    return text.derived("quantities", quantities)
+
+
+def _values(text: TokenizedText) -> list[float]:
+    return sorted(value for quantity in _quantities(text) for value in quantity.values)
+
+
+def _values_by_unit(text: TokenizedText) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for quantity in _quantities(text):
+        found.setdefault(quantity.unit, []).extend(quantity.values)
+    return {unit: sorted(values) for unit, values in found.items()}
+
+
+def _sought(claim: TokenizedText) -> Iterator[Quantity]:
+    for quantity in _quantities(claim):
+        if not (_is_label(quantity, claim) or (quantity.words and max(quantity.values) <= COUNTED)):
+            yield quantity
+
+
+def _is_label(quantity: Quantity, claim: TokenizedText) -> bool:
+    """Return whether a number counts nothing: that of a list item, or in a name like COVID-19."""
+    if quantity.start == 0:
+        return LIST_MARK.match(claim.text) is not None
+    before, number = claim.words[quantity.start - 1 : quantity.start + 1]
+    if not before[0].isupper():
+        return False
+    name = f"{before}-{number}"
+    if claim.text.endswith(name, 0, claim.ends[quantity.start]):
+        return True
+    return name in (claim.derived("hyphened", _hyphened) if len(name.split()) == 1 else claim.text)
+
+
+def _hyphened(text: TokenizedText) -> str:
+    """Return the pieces between blanks that hold a hyphen, each once: a short text to look for many names in."""
+    return "\n".join(dict.fromkeys(part for part in text.text.split() if "-" in part))
+
+
+def _is_among(value: float, values: list[float], step: float) -> bool:
+    tolerance = max(step / 2, SAME * max(1.0, value))
+    at = bisect_left(values, value - tolerance)
+    return at < len(values) and values[at] <= value + tolerance
+
+
+def _is_given(quantity: Quantity, values: list[float]) -> bool:
+    """Return whether a number, or what it stands for, is among sorted values."""
+    return any(_is_among(value, values, quantity.step) for value in quantity.values)
+
 
 WORDS_TOO = frozenset(("march", "may"))
 """Months that are words too: sought only where a capital inside a sentence says that they are meant."""
@@ -32,7 +292,7 @@ class Dates(LexicalCheck):
             date for date in _dates(pair.claim) if date not in WORDS_TOO or date.capitalize() in _inside(pair.claim)
         ]
         known = pair.source.derived("dates", lambda text: _dates(text).keys() | _looser(text)) if sought else set()
-        return found_or_missing("dates", [(date, date in known) for date in sought])
+        return _base.found_or_missing("dates", [(date, date in known) for date in sought])
 
 
 def _dates(text: TokenizedText) -> dict[str, None]:
@@ -86,7 +346,9 @@ class Entities(LexicalCheck):
 
     def _judge(self, pair: Pair) -> Judgment:
         names = _names(pair.claim).items()
-        return found_or_missing("names", [(name, _is_known(name, acronyms, pair.source)) for name, acronyms in names])
+        return _base.found_or_missing(
+            "names", [(name, _is_known(name, acronyms, pair.source)) for name, acronyms in names]
+        )
 
 
 def _names(text: TokenizedText) -> dict[str, frozenset[str]]:
@@ -164,14 +426,14 @@ class Quotes(LexicalCheck):
     def _judge(self, pair: Pair) -> Judgment:
         spans = list(QUOTED.finditer(pair.claim.text))
         if len(spans) > MOST_QUOTED:
-            return cut_off(f"The claim has {len(spans):,} quoted spans; at most {MOST_QUOTED} are looked for.")
+            return _base.cut_off(f"The claim has {len(spans):,} quoted spans; at most {MOST_QUOTED} are looked for.")
         quoted = []
         for match in spans:
             words = [stem(word) for word in WORD.findall((match[1] or match[2]).lower())]
             if len(words) >= SHORTEST:
                 source = pair.source.derived("apart", lambda text: _apart(text.line))
                 quoted.append((match[0].strip(), _apart(f" {' '.join(words)} ") in source))
-        return found_or_missing("quotations", quoted)
+        return _base.found_or_missing("quotations", quoted)
 
 
 def _apart(line: str) -> str:

@@ -5,8 +5,8 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import ClassVar
 
-from deep.features.lexical._base import LexicalCheck, Pair, TokenizedText, abstained, graded, undecided, weighed
-from deep.features.lexical._words import FUNCTION_STEMS, WORD_LISTS, bag, stem
+from deep.features.lexical import _base
+from deep.features.lexical._base import FUNCTION_STEMS, WORD_LISTS, LexicalCheck, Pair, TokenizedText, bag, stem
 from deep.records import Judgment
 
 
@@ -27,7 +27,7 @@ class _Cue(LexicalCheck):
                 (matched if found else alone).extend(sorted(cues))
         both = f"The claim {self.says} ({', '.join(matched)}), and so does the source."
         claim_alone = f"The claim {self.says} ({', '.join(alone)}); the source's matching sentences do not."
-        return weighed(matched, alone, both, claim_alone, f"No sentence of the claim {self.says}.")
+        return _base.weighed(matched, alone, both, claim_alone, f"No sentence of the claim {self.says}.")
 
 
 class Negation(_Cue):
@@ -78,7 +78,7 @@ class Modality(LexicalCheck):
                     (matched if word in in_source else alone).append(f"{cue} {word}")
         as_sure = f"The source is as sure of this as the claim: {', '.join(matched)}."
         otherwise = f"The source speaks of this, but not as the claim does: {', '.join(alone)}."
-        return weighed(
+        return _base.weighed(
             matched, alone, as_sure, otherwise, "The claim says of nothing in the source that it may or will be."
         )
 
@@ -134,7 +134,7 @@ class Opposites(LexicalCheck):
         so_too = f"The source says so too: {', '.join(same)}."
         otherwise = f"Where the source says otherwise (claim: source): {', '.join(opposite)}."
         silent = "The claim has no word whose opposite is known and that the source touches."
-        return weighed(same, opposite, so_too, otherwise, silent)
+        return _base.weighed(same, opposite, so_too, otherwise, silent)
 
 
 def _poles_in(text: TokenizedText, sentences: Iterable[int]) -> dict[int, str]:
@@ -157,13 +157,13 @@ class Coverage(LexicalCheck):
     def _judge(self, pair: Pair) -> Judgment:
         words = dict.fromkeys(pair.claim.content)
         if not words:
-            return abstained("The claim has no content words.")
+            return _base.abstained("The claim has no content words.")
         asked = () if pair.question is None else pair.question.stem_set
         missing = [word for word in words if not (pair.places[word] or word in asked or pair.source.has(word))]
         share = 1.0 - len(missing) / len(words)
         who = "The source has" if pair.question is None else "The source and the question have"
         said = f"{who} {len(words) - len(missing)} of {len(words)} content words of the claim."
-        return graded(share, said, below=0.5, from_=1.0, evidence=missing)
+        return _base.graded(share, said, below=0.5, from_=1.0, evidence=missing)
 
 
 class SentenceOverlap(LexicalCheck):
@@ -176,10 +176,10 @@ class SentenceOverlap(LexicalCheck):
     def _judge(self, pair: Pair) -> Judgment:
         shares = [share for share, _ in pair.aligned]
         if not shares or not pair.claim.content:
-            return abstained("The claim has no content words.")
+            return _base.abstained("The claim has no content words.")
         mean = sum(shares) / len(shares)
         said = f"The best sentences of the source hold {mean:.0%} of what the claim's sentences say."
-        return graded(mean, said, below=0.2, from_=0.8)
+        return _base.graded(mean, said, below=0.2, from_=0.8)
 
 
 class NovelRun(LexicalCheck):
@@ -191,14 +191,14 @@ class NovelRun(LexicalCheck):
 
     def _judge(self, pair: Pair) -> Judgment:
         if len(pair.claim.stems) < 4:
-            return abstained("The claim has fewer than four words.")
+            return _base.abstained("The claim has fewer than four words.")
         start, n = _longest_novel(pair.claim.stems, pair.neighbours)
         evidence = (" ".join(pair.claim.words[start : start + n]),) if n else ()
         said = f"The longest run of words that is new has {n} of the claim's {len(pair.claim.stems)} words."
         score = 1.0 - n / len(pair.claim.stems)
         if n >= 10:
             return Judgment(0, score=score, rationale=said, evidence=evidence)
-        return Judgment(1, score=score, rationale=said, evidence=evidence) if n <= 3 else undecided(said, score)
+        return Judgment(1, score=score, rationale=said, evidence=evidence) if n <= 3 else _base.undecided(said, score)
 
 
 def _longest_novel(stems: list[str], known: Collection[tuple[str, str]]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Read the answers of a reply, by docs/replies.md, and make a judgment of them.
+"""Read the answers of a reply, by docs/replies.md: where they may stand, which of them count, and what they say.
 
 Only what closes or opens the reply is an answer: labels in the reasoning, in a quotation or in an echo of the task are
 passed over, because they do not stand there, are not delimited, or do not carry the code that the prompt asked for. An
@@ -11,13 +11,224 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from deep.prompt_pool._material import Material
-from deep.prompt_pool.reader import _places
-from deep.prompt_pool.reader._places import Kind, Place
-from deep.prompt_pool.reader._sayings import STOP_TOKEN, LabelReading, explains, rated, read_value, stated
-from deep.prompt_pool.reader._words import LONGEST_VALUE, normalise_label, pattern, read_label, vocabulary
+from deep.prompt_pool._material import CODE_LENGTH, Material, unrepeated
+from deep.prompt_pool.reader import _sayings
+from deep.prompt_pool.reader._sayings import (
+    LONGEST_VALUE,
+    STOP_TOKEN,
+    LabelReading,
+    normalise_label,
+    pattern,
+    read_label,
+)
+
+Kind = Literal["score", "verdict"]
+
+# More line-initial braces than this is no answer, and bounds the work that a hostile reply can cause.
+MOST_OBJECTS = 50
+MOST_MARKS = 500
+DEEPEST = 6
+
+
+class Place(NamedTuple):
+    """A part of a reply that may be its answer.
+
+    `sure` is whether it is named as the prompt asked; `strict` is true where only a bare label may stand.
+    Its form is `text` where it runs from a marker to the next one or the end, and is not enclosed in anything.
+    """
+
+    start: int
+    value_start: int
+    end: int
+    value: Any
+    form: Literal["box", "json", "table", "text", "xml"]
+    sure: bool = False
+    strict: bool = False
+    fields: dict[str, Any] | None = None
+
+
+def after_thoughts(text: str) -> int | None:
+    """Return where the reply begins behind the judge's hidden reasoning; None where that never ends.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool.reader._reader import after_thoughts
+    >>> after_thoughts("<think>Well.</think>NO"), after_thoughts("NO"), after_thoughts("<think>Well. NO")
+    (20, 0, None)
+    """
+    begin = max((match.end() for match in pattern("thought_end").finditer(text)), default=0)
+    return None if pattern("thought_start").search(text, begin) else begin
+
+
+def line_marks(text: str, kind: Kind, tag: str | None) -> list[Place]:
+    """Return the markers that begin a line, in order; each place ends where the marker does."""
+    marks = [
+        Place(mark.start(), mark.end(), mark.end(), "", "text", sure=True)
+        for mark in _asked_marker(kind, tag).finditer(text)
+    ]
+    known = {mark.end for mark in marks}
+    others = [*_marks_behind_sentences(text, kind, tag), *(() if tag else _other_marks(text, kind))]
+    return sorted([*marks, *(mark for mark in others if mark.end not in known)])[-MOST_MARKS:]
+
+
+def _suffix(tag: str | None) -> str:
+    """Return the pattern of the code behind a marker: the one that it must carry, or any where it may do without."""
+    return f"-{tag}" if tag else rf"(?:-[0-9a-f]{{{CODE_LENGTH}}})?"
+
+
+def code_in(marker: str, kind: Kind) -> str:
+    """Return the code that a marker carries, perhaps none."""
+    found = re.search(rf"{kind}-([0-9a-f]{{{CODE_LENGTH}}})(?![^\W_])", marker, re.IGNORECASE)
+    return found[1].casefold() if found else ""
+
+
+def _asked_marker(kind: str, tag: str | None) -> re.Pattern[str]:
+    sign = rf"(?:[:\uff1a]|{pattern('sign').pattern})" if tag else "[:\uff1a]"
+    spelled = rf"{pattern('start').pattern}(?:final[ \t]+)?{kind}{_suffix(tag)}[*_` \t]{{0,8}}{sign}"
+    return re.compile(spelled, re.MULTILINE | re.IGNORECASE | re.ASCII)
+
+
+def _marks_behind_sentences(text: str, kind: str, tag: str | None) -> Iterator[Place]:
+    """Yield the markers that were asked for and stand behind a sentence in its line, where that is no quotation.
+
+    Where a text that was shown holds one, the marker carries a code, or the answer is looked up in the text.
+    """
+    spelled = (
+        rf"(?<=[^\W\d_]{{2}}[.!;])[ \t]{{1,3}}[*_`]{{0,3}}(?:final[ \t]+)?{kind}{_suffix(tag)}[*_`]{{0,3}}[:\uff1a]"
+    )
+    for mark in re.finditer(spelled, text, re.IGNORECASE):
+        before = text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()]
+        if not (before.lstrip().startswith((">", "|")) or before.count('"') % 2 or "\u201c" in before):
+            yield Place(mark.start(), mark.end(), mark.end(), "", "text", sure=True)
+
+
+def _other_marks(text: str, kind: str) -> Iterator[Place]:
+    """Yield the markers in other words or with another sign than the prompt asked for."""
+    for mark in [*pattern(f"other_{kind}").finditer(text)][-MOST_MARKS:]:
+        before = text[max(0, mark.start() - 200) : mark.start()].rstrip(" \t\r\n*_")
+        if not pattern("asks_else").search(before):
+            yield Place(mark.start(), mark.end(), mark.end(), "", "text", strict=not mark["sign"])
+
+
+def elements(text: str, kind: Kind, tag: str | None, begin: int) -> Iterator[Place]:
+    """Yield the elements of the name that was asked for, of other names for an answer, and a first one of any name.
+
+    The reply begins at `begin`, behind hidden reasoning. A score in an element of any name must be the whole reply.
+    """
+    body = text[begin:].strip()
+    others = "" if tag else f"|{pattern('other_element').pattern}|(?P<any>{pattern('any_element').pattern})"
+    name = rf"(?P<name>(?P<asked>{kind}{_suffix(tag)}){others})"
+    spelled = (
+        rf"<[ \t]{{0,4}}{name}[ \t]{{0,4}}>(?P<value>[^<]{{0,300}})<[ \t/<]{{0,8}}/[ \t<]{{0,4}}(?P=name)[ \t]{{0,4}}>"
+    )
+    for match in re.finditer(spelled, text, re.IGNORECASE | re.ASCII):
+        asked, any_name = bool(match["asked"]), None if tag else match["any"]
+        at = (match.start(), match.start("value"), match.end())
+        if not any_name or (body.startswith(match[0]) if kind == "verdict" else body == match[0]):
+            fields = {any_name: match["value"]} if any_name else None
+            yield Place(*at, "" if fields else match["value"], "xml", asked, strict=not asked, fields=fields)
+
+
+def tables(text: str, kind: Kind) -> Iterator[Place]:
+    """Yield the cell below the name of the answer in tables with one row, as judges write them in Markdown."""
+    for match in pattern("table").finditer(text):
+        lines = (match[name].strip(" \t|").split("|") for name in ("head", "row"))
+        head, row = ([cell.strip(" \t*_`") for cell in line] for line in lines)
+        named = [i for i, cell in enumerate(head) if pattern(f"{kind}_name").fullmatch(cell)]
+        if len(named) == 1 and len(head) == len(row):
+            yield Place(match.start(), match.start("row"), match.end(), row[named[0]], "table")
+
+
+def boxes(text: str) -> Iterator[Place]:
+    r"""Yield the contents of ``\boxed{...}`` and ``[[...]]``."""
+    for match in pattern("box").finditer(text):
+        yield Place(match.start(), match.start(match.lastgroup or 0), match.end(), match[match.lastgroup or 0], "box")
+
+
+def objects(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
+    """Yield the objects that begin a line and have a key for the answer, also where they are not quite JSON."""
+    end, cleared = 0, pattern("noise").sub(lambda noise: " " * len(noise[0]), text)
+    for match in list(pattern("object_start").finditer(text))[-MOST_OBJECTS:]:
+        start = match.start(1)
+        if start < end:
+            continue
+        if decoded := _decode(cleared, start):
+            fields, end = decoded
+            value, sure, holder = _answer_in(fields, kind, tag)
+            yield Place(start, start, end, value, "json", sure, fields=holder)
+        else:
+            yield from _loose_object(text, start, kind, tag)
+
+
+def _answer_in(fields: dict[str, Any], kind: Kind, tag: str | None) -> tuple[Any, bool, dict[str, Any]]:
+    """Return the answer that an object holds, whether it stands under the key that was asked for, and its object.
+
+    Where there is none but in a single object inside, or in a list of one, that object is looked at.
+    """
+    value, sure = _own_answer(fields, kind, tag)
+    for _ in range(DEEPEST):
+        if not isinstance(value, dict | list):
+            return value, sure, fields
+        if isinstance(value, list):
+            value = value[0] if len(value) == 1 else None
+        else:
+            fields = value
+            value, sure = _own_answer(fields, kind, tag)[0], False
+    return None, False, fields
+
+
+def _own_answer(fields: dict[str, Any], kind: Kind, tag: str | None) -> tuple[Any, bool]:
+    named = [value for key, value in fields.items() if re.fullmatch(kind + _suffix(tag), key)]
+    if tag or named:
+        return (named[0], not isinstance(named[0], dict | list)) if len(named) == 1 else (None, False)
+    names = _sayings.one_of(f"{kind}_keys").split("|")
+    found = [value for key, value in fields.items() if re.sub(r"[\s_-]", "", key) in names]
+    nested = found or [value for value in fields.values() if isinstance(value, dict | list)]
+    return (nested[0] if len(nested) == 1 else None), False
+
+
+def _decode(text: str, start: int) -> tuple[Any, int] | None:
+    """Return the JSON at `start`, the keys of objects in lower case, and where it ends."""
+    try:
+        return json.JSONDecoder(object_pairs_hook=unrepeated, strict=False).raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+
+
+def entries(text: str) -> list[dict[str, Any]]:
+    r"""Return the objects of the one list that a reply is, also where quotes in it are escaped as JSON does not allow.
+
+    Examples
+    --------
+    >>> from deep.prompt_pool.reader._reader import entries
+    >>> said = '```json\n[{"fact": "It rained.", "response": "Yes"}, {"fact": "It\\\'s cold.", "response": "No"}]\n```'
+    >>> entries(said)[1]
+    {'fact': "It's cold.", 'response': 'No'}
+    """
+    start = text.find("[", after_thoughts(text) or 0)
+    for said in (text, text.replace("\\'", "'")):
+        listed = (_decode(said, max(start, 0)) or ((), 0))[0]
+        found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        if found and len(found) == len(listed):
+            return found
+    return []
+
+
+def _loose_object(text: str, start: int, kind: Kind, tag: str | None) -> Iterator[Place]:
+    """Yield an object with single quotes, without quotes, with quotes inside quotes or with a comma too many."""
+    if (flat := pattern("flat").match(text, start)) is None:
+        return
+    found = list(pattern(f"loose_{kind}").finditer(flat[1])) or [*pattern("last_key").finditer(flat[1])][-1:]
+    if tag and not (len(found) == 1 and code_in(found[0][0], kind) == tag):
+        return
+    value = pattern("loose_value").match(flat[1], found[0].end()) if len(found) == 1 else None
+    if value:
+        said = next(group for group in value.groups() if group is not None)
+        named = found[0].re is pattern(f"loose_{kind}")
+        yield Place(start, flat.start(1) + found[0].start(), flat.end(), said, "json", strict=not named)
+
 
 Output = Literal["json", "text", "xml"]
 
@@ -70,7 +281,7 @@ class ReplyReader:
 
     @cached_property
     def _begin(self) -> int | None:
-        begin = _places.after_thoughts(self.text)
+        begin = after_thoughts(self.text)
         if begin == 0 or self.material is None:
             return begin
         # Where a text holds such an end, the reply's may be a copy, and what stands behind it too.
@@ -112,13 +323,13 @@ class ReplyReader:
             return [*known] if all(answer.place and self._has_a_line(answer.place) for answer in known) else []
         body = self.text[begin:]
         if self.scale and scored:
-            one = rated(body, self.scale, first=self.first, marked=sure[-1] - begin if sure else None)
+            one = _sayings.rated(body, self.scale, first=self.first, marked=sure[-1] - begin if sure else None)
             found = [one] if one else []
         else:
-            found = stated(body, self.labels)
+            found = _sayings.stated(body, self.labels)
         asked = pattern("asked_verdict")
         marks = list(asked.finditer(body)) if self.kind == "verdict" else []
-        behind = stated(body[marks[-1].end() :], self.labels) if marks else found
+        behind = _sayings.stated(body[marks[-1].end() :], self.labels) if marks else found
         if marks and not all(asked.search(body, *one[1:]) for one in found):
             return []  # what was asked for stands there, in a form that cannot be read
         if {one.value for one in found} != {one.value for one in behind}:
@@ -151,7 +362,7 @@ class ReplyReader:
 
     @cached_property
     def _marks(self) -> list[Place]:
-        return _places.line_marks(self.text, self.kind, self._tag)
+        return line_marks(self.text, self.kind, self._tag)
 
     def _has_a_line(self, place: Place) -> bool:
         """Tell whether an element stands on lines of its own, or a box, so that what follows may be anything."""
@@ -168,7 +379,7 @@ class ReplyReader:
             return False
         remark = STOP_TOKEN.sub(" ", self.text[behind.end() :]).strip()
         others = [label for label, polarity in self.labels.items() if polarity != answer.reading.value]
-        return explains(remark, int(answer.reading.value), others)
+        return _sayings.explains(remark, int(answer.reading.value), others)
 
     @property
     def known(self) -> list[FinalAnswer]:
@@ -197,12 +408,12 @@ class ReplyReader:
         return mark._replace(value=self.text[mark.end : end], value_start=mark.end, end=end)
 
     def _structures(self) -> Iterator[Place]:
-        yield from _places.elements(self.text, self.kind, self._tag, self._begin or 0)
+        yield from elements(self.text, self.kind, self._tag, self._begin or 0)
         if not self._tag or self.output == "json":
-            yield from _places.objects(self.text, self.kind, self._tag)
+            yield from objects(self.text, self.kind, self._tag)
         if not self._tag:
-            yield from _places.boxes(self.text)
-            yield from _places.tables(self.text, self.kind)
+            yield from boxes(self.text)
+            yield from tables(self.text, self.kind)
 
     def _read(self, place: Place) -> Iterator[FinalAnswer]:
         """Yield an answer where a place holds a label, or a number on the scale, and nothing that takes it back."""
@@ -235,7 +446,7 @@ class ReplyReader:
         whole, marker = self.text[place.start : place.end], self.text[place.start : place.value_start]
         if place.form == "json":
             marker = whole if place.fields is None else " ".join(place.fields)
-        code = _places.code_in(marker, self.kind)
+        code = code_in(marker, self.kind)
         if code:  # no text holds the code, and another one answers another question
             return code != (self._tag or self.material.code)
         if place.fields is not None and self.material.repeats(place.fields):
@@ -255,17 +466,18 @@ class ReplyReader:
 
     def _only_label(self, fields: Mapping[str, Any]) -> LabelReading | None:
         """Return the one label that stands in an object, whatever its key, or is a key that is true or false."""
-        blames = vocabulary(tuple(self.labels.items())).blames
+        blames = _sayings.vocabulary(tuple(self.labels.items())).blames
         values = [value for key, value in fields.items() if not blames(key)]
         found = [said for said in map(self._value, values) if said and not said.remark]
         for key, value in fields.items() if not found and self.labels else ():
             if (said := json.dumps(value).strip('"').casefold()) in ("yes", "true", "no", "false"):
                 text = ("not " if said in ("no", "false") else "") + pattern("of_key").sub("", key).replace("_", " ")
-                found += [LabelReading(v or 0, text, text) for v, *_ in stated(text, self.labels) if v in (0, 1)]
+                values = [value for value, *_ in _sayings.stated(text, self.labels)]
+                found += [LabelReading(value or 0, text, text) for value in values if value in (0, 1)]
         return found[0] if len(found) == 1 else None
 
     def _value(self, value: Any, *, strict: bool = True) -> LabelReading | None:
         said = json.dumps(value) if isinstance(value, bool | int | float) else value
         if isinstance(value, bool) and read_label(str(said), self.labels) is None:
             said = "yes" if value else "no"
-        return read_value(said, self.labels, self.scale, strict=strict) if isinstance(said, str) else None
+        return _sayings.read_value(said, self.labels, self.scale, strict=strict) if isinstance(said, str) else None
