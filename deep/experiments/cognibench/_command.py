@@ -227,7 +227,7 @@ def _add_agreement(parser: console.CommandParser) -> None:
 def _agreement(args: argparse.Namespace) -> int:
     from deep.evaluate import markdown
     from deep.experiments.cognibench._cognibench_measures import agreement_tables, read_annotations
-    from deep.experiments.printed import printed_text
+    from deep.experiments.study import printed_text
 
     console.check_least(args, n_boot=1, seed=0)
     found = agreement_tables(read_annotations(args.file), n_boot=args.n_boot, random_state=args.seed)

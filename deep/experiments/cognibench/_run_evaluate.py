@@ -10,19 +10,17 @@ import numpy as np
 import pandas as pd
 
 from deep._util.columns import plain_frame
-from deep._util.figures import save_figures
-from deep._util.files import JsonObject, check_replaceable, read_bytes, write_results
-from deep.console import check_draws, check_models, check_not_in, print_result, study_lines
-from deep.evaluate import DatasetVerdict, markdown, records, write_table
+from deep._util.files import JsonObject, check_replaceable, read_bytes
+from deep.console import check_draws, check_models, check_not_in, study_lines
+from deep.evaluate import DatasetVerdict, markdown, records
 from deep.exceptions import ExitStatus, InputError
+from deep.experiments import study
 from deep.experiments.cognibench import _cognibench_tables as build
 from deep.experiments.cognibench import _methods
 from deep.experiments.cognibench._cognibench_measures import PARTS
 from deep.experiments.cognibench._turns import JUDGES, LabeledTurn, accuracy_of, classified, read_turns, turns_of_split
-from deep.experiments.printed import write_printed
 from deep.experiments.tiered import load_contrasts
 from deep.records import Example
-from deep.report import report_line, reported_folder
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -111,17 +109,18 @@ def _write(
     results = {**build.results_of(turns, scored), "level": args.level, "samples": args.samples, "split": split}
     verdict = build.verdict_of(results, turns)
     results |= {"verdict": verdict.as_dict(), "classifier": {"mean_accuracy": accuracy}}
-    drawn = build.draw_figures(frames, build.verdict_shares(turns))
-    with reported_folder(args.out) as folder:
-        write_results(folder, results)
-        sentences = plain_frame(build.sentences(turns, methods, args.level))
-        sentences.to_csv(folder / "sentences.csv", index=False, lineterminator="\n")
-        for name, frame in frames.items():
-            write_table(folder, name, frame, build.TITLES[name], shown=build.percentages(frame))
-        write_printed(folder, "cognibench", [*frames, *drawn])
-        save_figures(drawn, folder, phone=True)
-    text = build.summary_text(results, frames, args.out)
-    print_result(results, [*study_lines(verdict, text), report_line(args.out)], as_json=args.json)
+    sentences = plain_frame(build.sentences(turns, methods, args.level))
+    study.publish(
+        args,
+        results,
+        study_lines(verdict, build.summary_text(results, frames, args.out)),
+        tables=frames,
+        titles=build.TITLES,
+        shown=study.percentages,
+        paper="cognibench",
+        figures=build.draw_figures(frames, build.verdict_shares(turns)),
+        more=lambda folder: sentences.to_csv(folder / "sentences.csv", index=False, lineterminator="\n"),
+    )
 
 
 NAME, TITLE = "figure12-training-size", "Figure 12: F1 of the tuned detector by training size, in percent"
@@ -138,13 +137,17 @@ def curve(args: argparse.Namespace) -> int:
     slopes = {part: {"intercept": low, "per_tenfold": slope} for part, (low, slope) in fits.items()}
     verdict = _curve_verdict(points, fits)
     results = {"schema_version": 1, "verdict": verdict.as_dict(), "points": records(table), "fits": slopes}
-    with reported_folder(args.out) as folder:
-        write_table(folder, NAME, table, TITLE, shown=build.percentages(table))
-        write_results(folder, results)
-        save_figures({NAME: build.draw_curve(table, fits)}, folder, phone=True)
-    lines = [*study_lines(verdict, "\n".join([TITLE, "", *markdown(build.percentages(table)), ""]))]
+    lines = [*study_lines(verdict, "\n".join([TITLE, "", *markdown(study.percentages(table)), ""]))]
     lines += [f"{part}: {100 * slope:+.2f} points a tenfold of chats" for part, (_, slope) in fits.items()]
-    print_result(results, ["\n".join([*lines, f"written to {args.out}", report_line(args.out), ""])], as_json=args.json)
+    study.publish(
+        args,
+        results,
+        [*lines, f"written to {args.out}"],
+        tables={NAME: table},
+        titles={NAME: TITLE},
+        shown=study.percentages,
+        figures={NAME: build.draw_curve(table, fits)},
+    )
     return ExitStatus.DONE
 
 

@@ -9,12 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from deep import console
-from deep._util.figures import save_figures
-from deep._util.files import JsonObject, check_out, check_replaceable, whole_files, write_json_lines, write_results
+from deep._util.files import JsonObject, check_out, check_replaceable, whole_files, write_json_lines
 from deep._util.names import sentence_spans
 from deep.datasets import ending_of, read_examples, read_rows
-from deep.evaluate import DatasetVerdict, markdown, records, write_table
+from deep.evaluate import DatasetVerdict, markdown, records
 from deep.exceptions import ExitStatus, InputError
+from deep.experiments import study
 from deep.experiments.cognibench import _cognibench_tables as build
 from deep.experiments.cognibench._methods import ask_about
 from deep.experiments.cognibench._turns import (
@@ -34,7 +34,6 @@ from deep.experiments.cognibench._turns import (
 from deep.experiments.printed import load_tag_judge
 from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
 from deep.records import Example
-from deep.report import report_line, reported_folder
 
 
 def label(args: argparse.Namespace) -> int:
@@ -54,8 +53,7 @@ def label(args: argparse.Namespace) -> int:
     (readings,) = ask_about(args, [(judge, llm)], turns, kinds, dataset="cognibench-labeled")
     labeled = list(map(_with_labels, turns, readings))
     typed_by = "a classifier" if kinds is not None else None if args.prompt else "an LLM"
-    results = _write(args, labeled, {"judge": judge.voter(llm), "types_by": typed_by})
-    console.print_result(results, [_text(results, args.out)], as_json=args.json)
+    _write(args, labeled, {"judge": judge.voter(llm), "types_by": typed_by})
     return ExitStatus.DONE
 
 
@@ -108,7 +106,7 @@ def _with_labels(turn: AutoTurn, reading: TurnReading) -> AutoTurn:
     return replace(turn, sentences=tuple(SentenceLabel(s.text, v.kind, v.verdict, dict(v.votes)) for s, v in pairs))
 
 
-def _write(args: argparse.Namespace, turns: Sequence[AutoTurn], settings: JsonObject) -> JsonObject:
+def _write(args: argparse.Namespace, turns: Sequence[AutoTurn], settings: JsonObject) -> None:
     """Write the labels, the shares of types and of hallucinations by generating LLM, and the results."""
     generated = {turn.generator for turn in turns if turn.generator}
     name = "figure8-models" if generated else "shares-by-labels"
@@ -132,28 +130,25 @@ def _write(args: argparse.Namespace, turns: Sequence[AutoTurn], settings: JsonOb
         "sentences": dict(sorted(verdicts.items())),
         "shares": {"table": name, "rows": records(table)},
     }
-    with reported_folder(args.out) as folder:
-        write_json_lines(folder / "labels.jsonl", (turn.to_row() for turn in turns))
-        write_table(folder, name, table, build.TITLES[name], shown=build.percentages(table))
-        write_results(folder, results)
-        save_figures({name: build.draw_shares(table)}, folder, phone=True)
-    return results
+    shown = markdown(study.percentages(table))
+    lines = [verdict.judged, verdict.suspect, verdict.trust]
+    lines += ["", build.TITLES[name], "", *console.plain_tables("\n".join([*shown, ""]))]
+    lines.append(", ".join(f"{n:,} {one}" for one, n in results["sentences"].items()))
+    lines.append(f"{len(turns):,} turns labeled by {settings['judge']}, types by {settings['types_by'] or 'nobody'}")
+    study.publish(
+        args,
+        results,
+        [*lines, f"labels.jsonl, table and figure: in {args.out}"],
+        tables={name: table},
+        titles=build.TITLES,
+        shown=study.percentages,
+        figures={name: build.draw_shares(table)},
+        more=lambda folder: write_json_lines(folder / "labels.jsonl", (turn.to_row() for turn in turns)),
+    )
 
 
 def _labels(turn: AutoTurn, level: str) -> list[build.Labeled]:
     return [(s.kind, bad) for s, bad in zip(turn.sentences, turn.hallucinated(level), strict=True)]
-
-
-def _text(results: JsonObject, out: Path) -> str:
-    import pandas as pd
-
-    table = markdown(build.percentages(pd.DataFrame(results["shares"]["rows"])))
-    lines = [results["verdict"][name] for name in ("judged", "suspect", "trust")]
-    lines += ["", build.TITLES[results["shares"]["table"]], "", *console.plain_tables("\n".join([*table, ""]))]
-    lines.append(", ".join(f"{n:,} {verdict}" for verdict, n in results["sentences"].items()))
-    typed = results["types_by"] or "nobody"
-    lines.append(f"{results['turns']:,} turns labeled by {results['judge']}, types by {typed}")
-    return "\n".join([*lines, f"labels.jsonl, table and figure: in {out}", report_line(out), ""])
 
 
 Turn = LabeledTurn | AutoTurn

@@ -1,7 +1,6 @@
 """FECT's tables and figures: its Tables 2, 4 and 5, its Figures 5, 7 and 8, and self-consistency beside them."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from deep._util.checks import Floats
-from deep._util.figures import AMBER, BLUE, GRAY, RED, new_figure, plain_grid, save_figures
+from deep._util.figures import AMBER, BLUE, GRAY, RED, new_figure, plain_grid
 from deep._util.files import JsonObject, packaged
 from deep.evaluate import DatasetVerdict, markdown, t_reach
 from deep.features import krippendorff_alpha
@@ -301,17 +300,14 @@ def verdict_of(summary: pd.DataFrame, counts: Mapping[str, int], votes: Sequence
     return DatasetVerdict(judged, suspect, trust, then, command, picture=f"figure-{FIGURES['f1']}-f1")
 
 
-def draw(summary: pd.DataFrame, folder: Path, *, reasoning: Sequence[str] = (), suffix: str = "") -> None:
+def draw(summary: pd.DataFrame, reasoning: Sequence[str] = ()) -> dict[str, "Figure"]:
     """Draw Figures 5, 7 and 8: means and 95 % intervals, reasoning models above the others where they are named.
 
     Judges that vote on less than `LEAST_COVERAGE` of the claims are measured on others, and are not drawn.
     """
     able = summary[(summary["coverage"] >= LEAST_COVERAGE) & summary["mean"].notna()]
     chosen = {metric: able[able["metric"] == metric] for metric in FIGURES}
-    drawn = {m: _figure(rows, m, reasoning) for m, rows in chosen.items() if len(rows)}
-    save_figures(
-        {f"figure-{FIGURES[metric]}-{metric}{suffix}": figure for metric, figure in drawn.items()}, folder, phone=True
-    )
+    return {f"figure-{FIGURES[m]}-{m}": _figure(rows, m, reasoning) for m, rows in chosen.items() if len(rows)}
 
 
 def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Figure":

@@ -2,23 +2,20 @@
 
 import argparse
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from deep._util.figures import AMBER, BLUE, RED, new_figure, save_figures
-from deep._util.files import check_replaceable, write_results
-from deep.console import print_result, study_lines
+from deep._util.files import check_replaceable
+from deep.console import study_lines
 from deep.datasets import read_votes
-from deep.evaluate import DatasetVerdict, Row, framed, markdown, records, write_table
+from deep.evaluate import DatasetVerdict, Row, framed, markdown, records
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.printed import write_printed
+from deep.experiments import study
 from deep.experiments.probe._probe_measures import Measure
 from deep.experiments.probe._records import COMPLEXITIES, TASKS, Sample
 from deep.records import ABSTAIN, VoteMatrix
-from deep.report import report_line, reported_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,8 +31,6 @@ TITLES = {
     "figure4a-localization": "Figure 4a: hallucination localization by claim and by character",
     "figure4b-detection": "Figure 4b: hallucination detection, direct against stepwise",
 }
-
-COLORS = (BLUE, AMBER, RED)
 
 SCORES = ("precision", "recall", "f1")
 
@@ -95,39 +90,15 @@ def _wide(found: Measures, step: str, columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({name: float for name in columns if rows})
 
 
-def in_percent(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table as it is shown: shares in percent with one decimal, as the paper prints them."""
-    shares = table.select_dtypes("float").columns
-    return table.assign(**{name: table[name].map(lambda v: "" if v != v else f"{100 * v:.1f}") for name in shares})
-
-
-def write_report(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
-    """Write every table, what the paper prints beside it, and the figures for those that have one as PNG and SVG."""
-    for name, table in tables.items():
-        write_table(folder, name, table, TITLES[name], shown=in_percent(table), note="Shares in percent.")
-    write_printed(folder, "probe", tables)
-    drawn = {name: _bars(tables[name], panels, TITLES[name]) for name, panels in FIGURES.items() if name in tables}
-    save_figures(drawn, folder, phone=True)
+def draw_measures(tables: Mapping[str, pd.DataFrame]) -> dict[str, "Figure"]:
+    """Return the figures of the tables that have one."""
+    return {name: _bars(tables[name], panels, TITLES[name]) for name, panels in FIGURES.items() if name in tables}
 
 
 def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: str) -> "Figure":
-    """Draw a panel per group of measures, one below the other, with bars for each model and task."""
-    figure = new_figure(7.0, (1.3 + 0.62 * len(table)) * len(panels), constrained=True)
-    drawn = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     names = [f"{row.model}, {str(row.task).replace('_', ' ')}" for row in table.itertuples()]
-    for axes, (panel, columns) in zip(drawn, panels.items(), strict=True):
-        height = 0.8 / len(columns)
-        for i, (column, label) in enumerate(columns.items()):
-            places = [y - 0.4 + (i + 0.5) * height for y in range(len(table))]
-            bars = axes.barh(places, table[column].fillna(0.0), height=height, label=label, color=COLORS[i])
-            texts = ["not measured" if value != value else f"{100 * value:.0f} %" for value in table[column]]
-            axes.bar_label(bars, labels=texts, fontsize=9, padding=2)
-        axes.set_yticks(range(len(table)), names, fontsize=9)
-        axes.invert_yaxis()
-        axes.set(xlabel=f"{panel} (share)", xlim=(0.0, 1.15))
-        axes.legend(fontsize=9, ncols=len(columns), loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
-    figure.suptitle(title, fontsize=10)
-    return figure
+    drawn = {panel: {label: list(table[name]) for name, label in of.items()} for panel, of in panels.items()}
+    return study.draw_bars(names, drawn, title)
 
 
 def verdict_of(found: Measures, samples: Sequence[Sample], drawn: Collection[str]) -> DatasetVerdict:
@@ -192,12 +163,14 @@ def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
         "voters": records(table),
     }
     panels = {"called inconsistent, over all tasks": {"recall": "hallucinated", "false alarms": "clean"}}
-    with reported_folder(args.out) as folder:
-        write_table(folder, "voters", table, TITLE)
-        write_results(folder, results)
-        save_figures({"voters": _bars(voter_rates(table), panels, TITLE)}, folder, phone=True)
-    lines = study_lines(verdict, "\n".join([TITLE, "", *markdown(table), ""]))
-    print_result(results, [*lines, f"written to {args.out}", report_line(args.out)], as_json=args.json)
+    study.publish(
+        args,
+        results,
+        [*study_lines(verdict, "\n".join([TITLE, "", *markdown(table), ""])), f"written to {args.out}"],
+        tables={"voters": table},
+        titles={"voters": TITLE},
+        figures={"voters": _bars(voter_rates(table), panels, TITLE)},
+    )
     return ExitStatus.DONE
 
 

@@ -5,31 +5,27 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines, write_results
+from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines
 from deep.asking import Entry, ProgramId
-from deep.console import ask_programs, check_models, check_not_in, named, print_result, study_lines
+from deep.console import ask_programs, check_models, check_not_in, named, study_lines
 from deep.evaluate import markdown
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.printed import printed_text
+from deep.experiments import study
 from deep.experiments.probe import _probe_measures
 from deep.experiments.probe._content import SPLITS
-from deep.experiments.probe._probe_report import (
-    TITLES,
-    build_tables,
-    in_percent,
-    measure_votes,
-    verdict_of,
-    write_report,
-)
+from deep.experiments.probe._probe_report import TITLES, build_tables, draw_measures, measure_votes, verdict_of
 from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Sample, read_samples
 from deep.experiments.probe._run_build import JUDGE_STEPS, in_print, read_printed
 from deep.experiments.stepwise import evaluation_question, finding_question
 from deep.judges import Question
-from deep.report import report_line, reported_folder
+
+in_percent = partial(study.percentages, decimals=1, missing="")
+"""Shares as the paper prints them."""
 
 
 def data_file(data: Path, split: str) -> Path:
@@ -61,11 +57,17 @@ def evaluate(args: argparse.Namespace) -> int:
     tables = build_tables(found)
     verdict = verdict_of(found, samples, tables)
     results = _results(args, matcher, samples, found) | {"verdict": verdict.as_dict()}
-    with reported_folder(args.out) as folder:
-        write_report(tables, folder)
-        write_results(folder, results)
-    lines = [*study_lines(verdict, _text(tables, matcher)), f"written to {args.out}"]
-    print_result(results, [*lines, report_line(args.out)], as_json=args.json)
+    study.publish(
+        args,
+        results,
+        [*study_lines(verdict, _text(tables, matcher)), f"written to {args.out}"],
+        tables=tables,
+        titles=TITLES,
+        shown=in_percent,
+        note="Shares in percent.",
+        paper="probe",
+        figures=draw_measures(tables),
+    )
     return ExitStatus.DONE
 
 
@@ -158,7 +160,7 @@ def _text(tables: Mapping[str, pd.DataFrame], matcher: _probe_measures.Matcher) 
     shown = {name: table for name, table in tables.items() if name != "steps"} or tables
     for name, table in shown.items():
         lines += [f"{TITLES[name]}, in percent", "", *markdown(in_percent(table)), ""]
-    lines += printed_text("probe", tables)
+    lines += study.printed_text("probe", tables)
     lines += [f"claims compared by {matcher.name}"] if matcher.name else []
     return "\n".join(lines)
 
