@@ -186,7 +186,7 @@ def _counts(plan: "Plan") -> dict[str, int]:
 
 def _given(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
     """Return the verdicts that are not asked for, read before anything is paid for; none of a voter that is asked."""
-    from deep.experiments.fect._given import given_verdicts
+    from deep.experiments.fect._fect_report import given_verdicts
 
     judges = console.offline_judges(args)
     options = {"votes": args.votes, "models": args.model_file, "ensemblers": args.ensembler}
