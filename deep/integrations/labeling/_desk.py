@@ -23,12 +23,12 @@ from deep.integrations.labeling._label_book import (
     write_labels,
 )
 from deep.integrations.labeling._subject import LabelFolder, LabelSubject, label_summary
-from deep.integrations.serve import WebError, add_call, add_text, install_errors
+from deep.integrations.serve import WebError, make_app
 from deep.records import Example
 from deep.report import page_asset
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
 
 
 AHEAD = 500
@@ -407,7 +407,7 @@ LONGEST_NAME = 100
 """Characters of a person's name."""
 
 
-def label_app(desk: LabelDesk, *, person: str | None = None) -> "FastAPI":
+def label_app(desk: LabelDesk, *, person: str | None = None) -> "Starlette":
     """Return the application of a desk: a page, and JSON that it alone asks for.
 
     Parameters
@@ -421,15 +421,12 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "FastAPI":
     MissingDependencyError
         ``deep-judges[serve]`` is not installed.
     """
-    with needs_extra("serve", what="A server"):
-        from fastapi import FastAPI
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    install_errors(app)
-
-    add_text(app, "/", _asset("label.html"))
-    add_text(app, "/label.css", page_asset("report.css") + _asset("label.css"))
-    add_text(app, "/parts.js", page_asset("parts.js"))
-    add_text(app, "/label.js", _asset("label.js"))
+    texts = {
+        "/": _asset("label.html"),
+        "/label.css": page_asset("report.css") + _asset("label.css"),
+        "/parts.js": page_asset("parts.js"),
+        "/label.js": _asset("label.js"),
+    }
     calls: dict[str, Callable[[JsonObject], JsonObject]] = {
         "/start": lambda _: desk.start() | {"person": person},
         "/state": lambda asked: desk.state(_name(asked)),
@@ -441,9 +438,8 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "FastAPI":
         "/reveal": lambda asked: desk.reveal(_name(asked), _text(asked, "item_id")),
         "/enough": lambda _: desk.enough(),
     }
-    for path, call in calls.items():
-        add_call(app, path, partial(_kept, call))
-    return app
+    with needs_extra("serve", what="A server"):
+        return make_app(texts, {path: partial(_kept, call) for path, call in calls.items()})
 
 
 def _kept(call: Callable[[JsonObject], JsonObject], asked: object) -> JsonObject:

@@ -24,10 +24,8 @@ from deep.integrations.serve._exchange import (
     Scope,
     Send,
     WebError,
-    add_call,
-    add_text,
-    install_errors,
     json_bytes,
+    make_app,
     read_json,
 )
 from deep.model import Model
@@ -35,34 +33,11 @@ from deep.records import ABSTAIN, VoteMatrix
 from deep.report import page_asset
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
     from mcp_types import CallToolResult
+    from starlette.applications import Starlette
 
 
-SHARED = ("parts.js", "report.css")
-OWN = ("check.css", "check.js")
-
-
-def install_page(app: "FastAPI", model: Model, prior: float | None) -> None:
-    """Add the page at `/`, its files, and the two routes that it asks.
-
-    Parameters
-    ----------
-    app : FastAPI
-    model : Model
-    prior : float, optional
-        Share of consistent items, where it is known.
-    """
-    add_text(app, "/", _own("check.html"))
-    for name in SHARED:
-        add_text(app, f"/page/{name}", page_asset(name))
-    for name in OWN:
-        add_text(app, f"/page/{name}", _own(name))
-    add_call(app, "/page/file", pairs_of_file)
-    add_call(app, "/page/watch", lambda body: watch(model, body, prior))
-
-
-def _own(name: str) -> str:
+def _page(name: str) -> str:
     return (files("deep.integrations.serve") / "templates" / name).read_text(encoding="utf-8")
 
 
@@ -195,7 +170,7 @@ STALE = {"Deep-Model-File": "changed"}
 OTHER_FILE = "The model file was changed or removed since it was read: start again to serve what it holds now."
 
 
-def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "FastAPI":
+def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "Starlette":
     """Return the application that serves a model: ``POST /v1/check``, ``GET /v1/model``, ``/healthz``, OpenAPI.
 
     At ``/`` is a page for people. The application is to be run behind a :class:`deep.integrations.serve.Guard`, as
@@ -214,12 +189,13 @@ def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "F
         ``deep-judges[serve]`` is not installed.
     """
     with needs_extra("serve", what="A server"):
-        from fastapi import FastAPI, Request, Response
+        from starlette.requests import Request
+        from starlette.responses import Response
     checker = Checker(model, options)
     door = AgentDoor(model, checker) if checker.options.mcp else None
 
     @asynccontextmanager
-    async def lifespan(_: "FastAPI") -> AsyncIterator[None]:
+    async def lifespan(_: "Starlette") -> AsyncIterator[None]:
         await checker.open()
         async with nullcontext() if door is None else door.open():
             yield
@@ -229,42 +205,36 @@ def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "F
     notes = model.report["notes"]
     assert isinstance(notes, list)  # as every fit writes them
     file = None if checker.options.model_file is None else _answers.ServedFile(model, checker.options.model_file)
-    app = FastAPI(title="deep", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    install_errors(app)
+    described = json_bytes(_answers.contract())
 
     async def check(request: Request) -> Response:
         pairs, several = read_pairs(read_json(await request.body()), checker.options.most_pairs)
         stale = STALE if file is not None and file.changed() else None
         return Response(await _checked(checker, pairs, several=several), media_type=JSON, headers=stale)
 
-    async def describe() -> Response:
+    async def describe(_: Request) -> Response:
         told = [OTHER_FILE] if file is not None and file.changed() else []
         return Response(json_bytes({**about, "notes": [*told, *notes]}), media_type=JSON)
 
-    async def healthz() -> Response:
+    async def openapi(_: Request) -> Response:
+        return Response(described, media_type=JSON)
+
+    async def healthz(_: Request) -> Response:
         told = {"model_file": "changed"} if file is not None and file.changed() else {}
         return Response(json_bytes({"status": "ok", **told}), media_type=JSON)
 
-    route: dict[str, Any] = {"response_model": None}
-    # FastAPI's own route is for OpenAPI alone: there are no dependencies and no models to look for in each request.
-    app.router.add_route("/v1/check", check, methods=["POST"])
-    app.add_api_route("/v1/check", check, methods=["POST"], **_answers.CHECK, **route)
-    app.add_api_route("/v1/model", describe, methods=["GET"], **_answers.MODEL, **route)
-    app.openapi = partial(_contract, app)  # type: ignore[method-assign]
+    texts = {"/": _page("check.html")}
+    texts |= {f"/page/{name}": page_asset(name) for name in ("parts.js", "report.css")}
+    texts |= {f"/page/{name}": _page(name) for name in ("check.css", "check.js")}
+    watched = partial(watch, model, prior=checker.options.score.prior)
+    app = make_app(texts, {"/page/file": pairs_of_file, "/page/watch": watched}, lifespan=lifespan)
+    app.add_route("/v1/check", check, methods=["POST"])
+    for path, answer in (("/v1/model", describe), ("/openapi.json", openapi), ("/healthz", healthz)):
+        app.add_route(path, answer, methods=["GET"])
     if door is not None:
         for path in ("/mcp", "/mcp/"):  # many clients follow no redirect
             app.router.add_route(path, door, methods=["POST"])  # type: ignore[arg-type]  # an application
-    app.add_api_route("/healthz", healthz, methods=["GET"], **_answers.HEALTH, **route)
-    install_page(app, model, checker.options.score.prior)
     return app
-
-
-def _contract(app: "FastAPI") -> dict[str, Any]:
-    """Return FastAPI's description of the routes with the answers' examples whole: it leaves out what is null."""
-    found = type(app).openapi(app)
-    answers = found["paths"]["/v1/check"]["post"]["responses"]
-    answers["200"]["content"] = _answers.CHECK["responses"][200]["content"]
-    return found
 
 
 async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, PairText]], *, several: bool) -> bytes:
