@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._util.files import parse_toml, read_bytes
+from deep._util.files import read_toml
 from deep.exceptions import InputError
 from deep.judges import REPAIR
 from deep.llm._errors import CallError
@@ -73,10 +72,7 @@ class PriceBook:
         """
         if path is None:
             return cls(base_url, urls=urls)
-        try:
-            tables = parse_toml(read_bytes(path, "prices"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"`prices` must be a readable TOML file. Got {str(path)!r}: {error}.") from None
+        tables = read_toml(path, "prices")
         for model, rates in tables.items():
             _check_rates(model, rates, path)
         return cls(base_url, tables, urls)

@@ -1,7 +1,6 @@
 """Building the benchmark: the samples of every article, their split, and the files."""
 
 import argparse
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from typing import TypeVar
 
 import pandas as pd
 
-from deep._util.files import JsonObject, check_replaceable, parse_toml, read_bytes
+from deep._util.files import JsonObject, check_replaceable, read_toml
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId
 from deep.console import ask_programs, check_least, check_models, named, plain_tables
@@ -60,11 +59,7 @@ def read_printed(paths: Sequence[str], known: Mapping[str, Sequence[str]]) -> Pr
 
 def _held(path: str, known: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Return the known steps that a file has a table of."""
-    try:
-        tables = parse_toml(read_bytes(path, "prompt"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"`prompt` must be a TOML file. Got {path!r}: {reason}.") from None
+    tables = read_toml(path, "prompt")
     held = {step: names for step, names in known.items() if step in tables}
     if not held:
         raise InputError(f"`prompt` must hold one of the steps {', '.join(known)}. Got none in {path!r}.")

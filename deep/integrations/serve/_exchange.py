@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deep.exceptions import DeepError, printable
+from deep.llm import is_shallow
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -260,9 +260,6 @@ def _page_policy(scope: Scope) -> bytes:
 DEEPEST = 32
 """Brackets within brackets; what a server of deep is sent has three or four."""
 
-_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
-"""A string, whatever is in it, or a bracket."""
-
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -301,31 +298,22 @@ def read_json(body: bytes) -> object:
         text = body.decode()
     except UnicodeDecodeError as error:
         raise _refused(f"The body must be UTF-8. Got byte 0x{body[error.start]:02x} at {error.start}.") from None
-    if _is_deep(text):
-        raise _refused(f"The body must have at most {DEEPEST} brackets within each other. Got more.")
+    deep = _refused(f"The body must have at most {DEEPEST} brackets within each other. Got more.")
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once, parse_float=_finite)
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise _refused(f"The body must be JSON. Got what breaks at character {error.pos}: {error.msg}.") from None
     except ValueError as error:  # a number of thousands of digits
         raise _refused(f"The body must be JSON. Got what cannot be read: {error}.") from None
+    except RecursionError:
+        raise deep from None
+    if not is_shallow(value, DEEPEST + 1):  # what stands within the last brackets is no bracket
+        raise deep
+    return value
 
 
 def _refused(message: str) -> WebError:
     return WebError(400, "bad_json", message)
-
-
-def _is_deep(text: str) -> bool:
-    """Return whether brackets go deep; a body with few of them is not looked through."""
-    if text.count("[") + text.count("{") <= DEEPEST:
-        return False
-    depth = 0
-    for token in _BRACKETS.finditer(text):
-        kind = token[0][0]
-        depth += (kind in "[{") - (kind in "]}")
-        if depth > DEEPEST:
-            return True
-    return False
 
 
 def _no_constant(name: str) -> NoReturn:
