@@ -18,7 +18,7 @@ import pytest
 from deep._util.files import check_out, check_replaceable, read_bytes, to_json, whole_file, whole_files, whole_folder
 from deep.datasets import read_examples, read_scores, read_votes
 from deep.exceptions import InputError
-from deep.integrations.labeling._annotations import read_annotations
+from deep.integrations.labeling._label_book import read_annotations
 from deep.llm import PriceBook
 from deep.model import load
 from deep.prompt_pool import load_prompt

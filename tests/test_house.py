@@ -227,7 +227,7 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 810,
-    "_util": 1_590,
+    "_util": 1_600,
     "asking": 2_610,
     "calibration": 875,
     "commands": 750,

@@ -76,6 +76,21 @@ def parse_toml(raw: bytes) -> JsonObject:
         raise tomllib.TOMLDecodeError("too many brackets in each other") from None
 
 
+def read_toml(path: str | Path, name: str) -> JsonObject:
+    """Return the tables of a TOML file that was given as some parameter.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or is no TOML.
+    """
+    try:
+        return parse_toml(read_bytes(path, name))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).partition("\n")[0].rstrip(".")
+        raise InputError(f"`{name}` must be a readable TOML file. Got {str(path)!r}: {reason}.") from None
+
+
 @cache
 def packaged(package: str, name: str) -> JsonObject:
     """Return the content of a JSON or TOML file that comes with a package of deep."""

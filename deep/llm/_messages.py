@@ -279,10 +279,10 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def is_shallow(value: object) -> bool:
+def is_shallow(value: object, deepest: int = DEEPEST) -> bool:
     """Return whether parsed JSON can be written and read again, however deep the stack is by then."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(deepest):
         level = [part for node in level for part in _parts(node)]
         if not level:
             return True

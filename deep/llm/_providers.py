@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from deep._util.files import parse_toml, read_bytes
+from deep._util.files import read_toml
 from deep.exceptions import InputError
 from deep.judges import Choice
 from deep.llm._errors import CallError, own_words
@@ -87,10 +87,7 @@ def _rows() -> Mapping[str, dict[str, Any]]:
 
 
 def _read(path: str) -> dict[str, dict[str, Any]]:
-    try:
-        rows = parse_toml(read_bytes(path, OWN))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"`{OWN}` must be a readable TOML file. Got {path!r}: {error}.") from None
+    rows = read_toml(path, OWN)
     for name, row in rows.items():
         known = isinstance(row, dict) and row.keys() <= {"base_url", "key", "lacks", "tried", "source"}
         if not known or not isinstance(row.get("base_url"), str) or not {*row.get("lacks", ())} <= _DROPPED.keys():

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import time
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._util.files import parse_toml, read_bytes
+from deep._util.files import read_toml
 from deep.exceptions import InputError
 from deep.judges import REPAIR
 from deep.llm._errors import CallError
@@ -77,10 +76,7 @@ class PriceBook:
         """
         if path is None:
             return cls(base_url, urls=urls)
-        try:
-            tables = parse_toml(read_bytes(path, "prices"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"`prices` must be a readable TOML file. Got {str(path)!r}: {error}.") from None
+        tables = read_toml(path, "prices")
         for model, rates in tables.items():
             _check_rates(model, rates, path)
         return cls(base_url, tables, urls)

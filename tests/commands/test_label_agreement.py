@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from deep.integrations.labeling._annotations import STEPS, read_annotations
+from deep.integrations.labeling._label_book import STEPS, read_annotations
 from tests.deep_commands import label as main
 from tests.processor_time import growth
 

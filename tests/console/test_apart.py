@@ -11,7 +11,7 @@ from deep._util.files import MARKER
 from deep.cli import main
 from deep.console import check_apart
 from deep.exceptions import InputError
-from deep.experiments.cognibench._cognibench_measures import PARTS
+from deep.experiments.cognibench._cognibench_tables import PARTS
 from deep.experiments.probe._records import write_samples
 from tests.experiments.test_probe_measures import samples
 

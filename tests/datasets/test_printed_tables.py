@@ -3,13 +3,13 @@
 import pytest
 
 from deep.exceptions import InputError
-from deep.experiments.printed import printed_tables
+from deep.experiments.study import printed_tables
 
 
 def rows_of(paper, name):
     """Return a printed table as rows by their first column or columns of text."""
     (table,) = [table for table in printed_tables(paper) if table.name == name]
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return table.frame.to_dict("records")
 
 
 def test_probe_table_1_adds_up_as_printed():
@@ -48,6 +48,6 @@ def test_every_table_names_its_source():
         for table in printed_tables(paper):
             assert table.title.startswith(f"Printed: {source}")
             assert "Table" in table.title or "section" in table.title
-            assert all(len(row) == len(table.columns) for row in table.rows)
+            assert not table.frame.isna().to_numpy().any()
     with pytest.raises(InputError, match=r"`paper` must be one of cognibench, probe\. Got 'deep'"):
         printed_tables("deep")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from deep.cli import main as deep
-from deep.experiments.cognibench._cognibench_measures import score_turns
+from deep.experiments.cognibench._cognibench_tables import score_turns
 from deep.experiments.cognibench._methods import constants, read_encoder
 from deep.experiments.cognibench._turns import read_turns
 from deep.experiments.tiered import ListJudge

@@ -471,9 +471,7 @@ def test_a_judge_that_seldom_votes_is_no_best(claims, tmp_path, capsys):
 def test_a_judge_that_seldom_votes_is_drawn_nowhere(claims, tmp_path, monkeypatch):
     """Its F1 of 1.00, of one claim, is no winner of the figure: neither a point nor the dashed line of the best."""
     drawn = {}
-    monkeypatch.setattr(
-        "deep.experiments.fect._fect_report.save_figures", lambda figures, folder, **_: drawn.update(figures)
-    )
+    monkeypatch.setattr("deep.experiments.study.save_figures", lambda figures, folder, **_: drawn.update(figures))
     rows = given((1, 1, 1, 0, 0, 0), ("", "", "", "", 0, ""))
     votes = write_votes(tmp_path / "v.csv", rows, ("full", "rare"))
     assert main(["--data", str(claims), "--votes", str(votes), "--out", str(tmp_path / "fect")]) == 0

@@ -179,7 +179,7 @@ def test_files_that_are_no_steps(tmp_path, capsys):
     words = ["eval", "--data", str(tmp_path), "--llm", "m", "--out", str(tmp_path / "out"), "--prompt"]
     cases = {
         "": "`prompt` must hold one of the steps decompose, find, evaluate",
-        "x = ": "`prompt` must be a TOML file",
+        "x = ": "`prompt` must be a readable TOML file",
         '[find]\nreply = "lines"\nuser = "{{claim}}"': "must hold the placeholders claim, source in [find]",
     }
     for content, message in cases.items():

@@ -179,7 +179,7 @@ def test_deep_votes_is_silent_without_the_option(collector, tmp_path):
 
 def test_a_served_model_sends_its_scores(memory):
     """By the hook of `deep serve`."""
-    pytest.importorskip("fastapi", reason="fastapi is not installed: pip install '.[serve]'")
+    pytest.importorskip("starlette", reason="starlette is not installed: pip install '.[serve]'")
     from starlette.testclient import TestClient
 
     from deep.integrations.opentelemetry import EvaluationEvents

@@ -15,7 +15,7 @@ from deep.experiments.stepwise import (
     DirectJudge,
     Excerpt,
     StepwiseJudge,
-    _steps,
+    _stepwise_judge,
     evaluation_question,
     finding_question,
     read_list,
@@ -365,8 +365,11 @@ def test_the_judges_are_registered_with_stable_names():
 def test_a_changed_prompt_is_another_version(monkeypatch):
     """And so another column."""
     before = StepwiseJudge().version
-    changed = {**_steps.prompts(), "find": {**_steps.prompts()["find"], "user": "{{source}} {{claim}} Where?"}}
-    monkeypatch.setattr(_steps, "prompts", lambda: changed)
+    changed = {
+        **_stepwise_judge.prompts(),
+        "find": {**_stepwise_judge.prompts()["find"], "user": "{{source}} {{claim}} Where?"},
+    }
+    monkeypatch.setattr(_stepwise_judge, "prompts", lambda: changed)
     assert StepwiseJudge().version != before
 
 

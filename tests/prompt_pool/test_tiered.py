@@ -370,7 +370,7 @@ def test_examples_of_ones_own(tmp_path):
     [
         ("", r"must hold tables \[\[examples\]\] and nothing else"),
         ("examples = 3", r"must hold tables"),
-        ("[[examples", r"must be a TOML file"),
+        ("[[examples", r"must be a readable TOML file"),
         (MINE.replace('why = "Rain is wet."', ""), r"must have the fields .*why, wrong. Got .* in example 1 of"),
         (MINE.replace('"ungrounded"', '"grounded"'), r"`wrong` of an example must differ .* in example 1 of"),
         (MINE.replace('"ungrounded"', '"invented"'), r"`wrong` of an example must be one of grounded, ungrounded"),
@@ -385,7 +385,7 @@ def test_wrong_examples(tmp_path, text, message):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         load_contrasts(path)
-    with pytest.raises(InputError, match="must be a TOML file"):
+    with pytest.raises(InputError, match="must be a readable TOML file"):
         load_contrasts(tmp_path / "absent.toml")
 
 

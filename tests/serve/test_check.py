@@ -221,7 +221,7 @@ def test_the_command_refuses(lexical_file, capsys, monkeypatch):
     assert "`llm` must name one LLM" in capsys.readouterr().err
     assert serve([str(lexical_file), "--port", "-1"]) == 2
     assert "`port` must be from 0 to 65535" in capsys.readouterr().err
-    monkeypatch.setitem(__import__("sys").modules, "fastapi", None)
+    monkeypatch.setitem(__import__("sys").modules, "starlette.requests", None)
     assert serve([str(lexical_file)]) == 2
     said = capsys.readouterr().err
     assert "pip install 'deep-judges[serve]'" in said

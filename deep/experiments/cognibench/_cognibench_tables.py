@@ -1,26 +1,200 @@
-"""Tables 2, 3 and 5 of the paper from a run, and rates of statements by turn and by position in the turn."""
+"""Measures of the detection of hallucinated sentences, agreement of annotators, and Tables 2, 3 and 5 of the paper."""
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
-from deep._util.figures import BLUE, LIGHT, RED, new_figure, plain_grid
+from deep._util.figures import BLUE, GRAY, RED, new_figure, plain_grid
 from deep._util.files import JsonObject
 from deep.evaluate import DatasetVerdict, IntervalRow, draw_intervals, framed, markdown
-from deep.experiments.cognibench._cognibench_measures import PARTS, UNITS, Score, macro, score_turns
+from deep.exceptions import InputError
 from deep.experiments.cognibench._methods import Method
-from deep.experiments.cognibench._turns import LabeledTurn, counts_of
-from deep.experiments.printed import printed_text
+from deep.experiments.cognibench._turns import LabeledTurn, SentenceFlags, counts_of
+from deep.experiments.study import draw_bars, percentages, printed_text
 from deep.experiments.tiered import TIERS
+from deep.features import Ratings, agreement_interval, cohen_kappa, krippendorff_alpha, pairwise_agreement
+from deep.integrations.labeling import rating_table, read_annotation_rows
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+PARTS = ("overall", "factual", "cognitive")
+
+UNITS = ("words", "sentences")
+"""Units of the counts: the paper weighs sentences by their words; by sentences, each weighs the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The counts behind precision and recall of a method, in words or in sentences.
+
+    Parameters
+    ----------
+    decided : int
+        In all sentences that it decided.
+    labeled : int
+        In those that are hallucinated.
+    detected : int
+        In those that it found hallucinated.
+    right : int
+        In those that are both.
+    open : int
+        In the sentences that it left undecided, which enter nothing else.
+    """
+
+    decided: int = 0
+    labeled: int = 0
+    detected: int = 0
+    right: int = 0
+    open: int = 0
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the hallucinated units that are detected; None where there are none."""
+        return self.right / self.labeled if self.labeled else None
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the detected units that are hallucinated; None where there are none."""
+        return self.right / self.detected if self.detected else None
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of both; 0 where something is hallucinated and nothing detected."""
+        both = self.labeled + self.detected
+        return 2 * self.right / both if both else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of all that lies in decided sentences."""
+        every = self.decided + self.open
+        return self.decided / every if every else None
+
+
+def score_turns(turns: Sequence[LabeledTurn], found: SentenceFlags, level: str, by: str = "words") -> dict[str, Score]:
+    """Return the scores of a method overall and for factual and cognitive statements, by one of `UNITS`.
+
+    Examples
+    --------
+    >>> from deep.experiments.cognibench._cognibench_tables import score_turns
+    >>> from deep.experiments.cognibench._turns import GoldSentence, LabeledTurn
+    >>> sentences = (GoldSentence("It opened in 1871.", "factual", "invented"),
+    ...              GoldSentence("It was loved.", "cognitive", "reliable"))
+    >>> turn = LabeledTurn("1_en_0", "1_en", 0, "", "", "", sentences, 2, 0)
+    >>> score = score_turns([turn], [[True, True]], "grounded")["overall"]
+    >>> score.recall, score.precision
+    (1.0, 0.5714285714285714)
+    """
+    rows = [
+        (sentence.kind, sentence.words if by == "words" else 1, sentence.hallucinated(level), judged)
+        for turn, in_turn in zip(turns, found, strict=True)
+        for sentence, judged in zip(turn.sentences, in_turn, strict=True)
+        if sentence.kind != "irrelevant"
+    ]
+    return {part: _score(row[1:] for row in rows if part in ("overall", row[0])) for part in PARTS}
+
+
+def _score(rows: Iterable[tuple[int, bool, bool | None]]) -> Score:
+    decided = labeled = detected = right = left_open = 0
+    for n, gold, judged in rows:
+        if judged is None:
+            left_open += n
+            continue
+        decided += n
+        labeled += n * gold
+        detected += n * judged
+        right += n * (gold and judged)
+    return Score(decided, labeled, detected, right, left_open)
+
+
+def macro(scores: dict[str, Score]) -> float | None:
+    """Return the mean of the F1 of factual and of cognitive statements; None where one is not defined."""
+    values = [scores[part].f1 for part in ("factual", "cognitive")]
+    known = [value for value in values if value is not None]
+    return sum(known) / 2 if len(known) == 2 else None
+
+
+COLUMNS = ("item_id", "protocol", "annotator", "label")
+
+MOST = {"protocol": 100, "label": 1_000}
+"""Different values that are compared with one another; where there are more, a column holds something else."""
+
+
+def read_annotations(path: Path) -> pd.DataFrame:
+    """Return a CSV file of annotations: a label for each item, protocol and annotator; rows without one left out.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, a column is not there, a cell is empty, a row comes twice, or there is no label.
+    """
+    _, rows = read_annotation_rows(path, COLUMNS[:3])
+    frame = pd.DataFrame([{name: row[name].strip() for name in COLUMNS} for row in rows])
+    frame = frame[frame["label"] != ""]
+    if frame.empty:
+        raise InputError(f"`label` must be given at least once. Got none in {str(path)!r}.")
+    for name, most in MOST.items():
+        if (n := frame[name].nunique()) > most:
+            raise InputError(f"`{name}` must have at most {most:,} different values. Got {n:,} in {str(path)!r}.")
+    return frame
+
+
+def agreement_tables(frame: pd.DataFrame, *, n_boot: int = 2000, random_state: int = 0) -> dict[str, pd.DataFrame]:
+    """Return the agreement within each protocol, and between each two.
+
+    Within: the share of pairs of annotators that give an item the same label, as Table 1 of the paper has it, and
+    Krippendorff's alpha with its interval. Between: the same share of items, and Cohen's kappa, of the commonest
+    label that each protocol gives; an item without a commonest one is left out.
+    """
+    codes = {label: code for code, label in enumerate(sorted(set(frame["label"])))}
+    within, majority = [], {}
+    for protocol, part in frame.groupby("protocol", sort=True):
+        ratings = _ratings(part, codes)
+        low, high = agreement_interval(krippendorff_alpha, ratings, n_boot=n_boot, random_state=random_state)
+        within.append(
+            {
+                "protocol": protocol,
+                "items": len(ratings),
+                "annotators": ratings.shape[1],
+                "agreement": pairwise_agreement(ratings),
+                "alpha": krippendorff_alpha(ratings),
+                "alpha low": low,
+                "alpha high": high,
+            }
+        )
+        majority[str(protocol)] = {
+            str(item): _commonest(list(labels)) for item, labels in part.groupby("item_id")["label"]
+        }
+    between = [_between(a, b, majority[a], majority[b], codes) for a, b in combinations(majority, 2)]
+    return {"within": pd.DataFrame(within), "between": pd.DataFrame(between)}
+
+
+def _ratings(part: pd.DataFrame, codes: dict[str, int]) -> Ratings:
+    """Return the codes of labels, of shape (n_items, n_annotators); -1 where there is none."""
+    items, annotators = (sorted(set(part[name])) for name in ("item_id", "annotator"))
+    marks = zip(part["item_id"], part["annotator"], map(codes.__getitem__, part["label"]), strict=True)
+    return rating_table(marks, items, annotators)
+
+
+def _commonest(labels: Sequence[str]) -> str | None:
+    (first, n), *others = Counter(labels).most_common(2)
+    return None if others and others[0][1] == n else first
+
+
+def _between(a: str, b: str, of_a: JsonObject, of_b: JsonObject, codes: dict[str, int]) -> JsonObject:
+    items = [item for item in of_a if of_a[item] is not None and of_b.get(item) is not None]
+    both = np.array([[codes[of_a[item]], codes[of_b[item]]] for item in items], dtype=np.int64).reshape(-1, 2)
+    same = float((both[:, 0] == both[:, 1]).mean()) if items else float("nan")
+    kappa = cohen_kappa(both) if items else float("nan")
+    return {"protocols": f"{a} / {b}", "items": len(items), "agreement": same, "kappa": kappa}
 
 
 TITLES = {
@@ -217,17 +391,6 @@ def sentences(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: st
     return frame
 
 
-def percentages(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose shares are percentages, with two decimals, and with a dash where there is no number."""
-    shown = frame.astype(object)
-    for column in frame:
-        if frame[column].dtype.kind == "f" or frame[column].isna().all():
-            scale = 1 if str(column).endswith("per turn") else 100
-            values = pd.to_numeric(frame[column])
-            shown[column] = ["-" if value != value else f"{scale * value:.2f}" for value in values]
-    return shown
-
-
 def verdict_shares(turns: Sequence[LabeledTurn]) -> dict[str, dict[str, int]]:
     """Return the number of sentences by verdict, for factual and for cognitive statements."""
     every = [sentence.verdict for turn in turns for sentence in turn.sentences]
@@ -296,90 +459,47 @@ def draw_answer(frame: pd.DataFrame) -> "Figure":
     return draw_intervals(rows, xlabel="F1 of hallucinated sentences, %; the line: all called so", at=floor)
 
 
-COLORS = {"factual": BLUE, "cognitive": RED}
-
-
 def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapping[str, int]]) -> dict[str, "Figure"]:
     """Return the figures by file name; all but those of shares show the published labels."""
-    by_turn, by_position = frames["rates-by-turn"], frames["rates-by-position"]
-    turn = by_turn[by_turn["labels"] == PUBLISHED]
-    position = by_position[by_position["labels"] == PUBLISHED]
-    shares = {name: draw_shares(frames[name]) for name in ("shares-by-labels", "figure8-models") if name in frames}
+    turn, position = (
+        frame[frame["labels"] == PUBLISHED] for frame in (frames["rates-by-turn"], frames["rates-by-position"])
+    )
+    turns = [f"turn {place} (n={n})" for place, n in zip(turn["turn"], turn["turns"], strict=True)]
+    parts = [f"part {place} of {N_POSITIONS} of a turn" for place in position["position"]]
+    rates = pd.concat([turn, position])
+    counts = [(f"{kind}: {verdict}", n, of) for kind, of in verdicts.items() for verdict, n in of.items()]
+    of_kind = [n / max(1, sum(of.values())) for _, n, of in counts]
     return {
         "f1-by-method": draw_answer(frames["table3-detection"]),
-        "figure5-statements-by-turn": _statements(turn),
-        "figure6-verdicts": _verdicts(verdicts),
-        "figure7-hallucinations": _hallucinations(turn, position),
-        **shares,
+        "figure5-statements-by-turn": draw_bars(
+            turns, {"statements": _by_kind(turn, "per turn")}, "Statements per turn, by turn from 0", share=False
+        ),
+        "figure6-verdicts": draw_bars(
+            [f"{name} ({n})" for name, n, _ in counts], {"of their kind": {"statements": of_kind}}, "Verdicts"
+        ),
+        "figure7-hallucinations": draw_bars(
+            [*turns, *parts], {"hallucinated": _by_kind(rates, "hallucination rate")}, "Hallucinations, by place from 0"
+        ),
+        **{name: draw_shares(frames[name]) for name in ("shares-by-labels", "figure8-models") if name in frames},
     }
 
 
-def _axes(title: str, rows: int = 1, height: float = 3.4) -> tuple["Figure", Sequence["Axes"]]:
-    figure = new_figure(6.4, height * rows)
-    panels = list(figure.subplots(rows, 1, squeeze=False)[:, 0])
-    figure.subplots_adjust(left=0.12, right=0.97, top=0.9, bottom=0.65 / (height * rows), hspace=0.5)
-    figure.suptitle(title, fontsize=11)
-    for panel in panels:
-        plain_grid(panel, "y")
-    return figure, panels
-
-
-def _lines(panel: "Axes", frame: pd.DataFrame, by: str, column: str, ylabel: str, xlabel: str) -> None:
-    for kind, color in COLORS.items():
-        values = pd.to_numeric(frame[f"{kind} {column}"])
-        panel.plot(frame[by], values, marker="o", color=color, label=kind)
-    panel.set(ylabel=ylabel, xlabel=xlabel, ylim=(0, None))
-    panel.set_xticks(list(frame[by]), [f"{place}\nn={n}" for place, n in zip(frame[by], frame["turns"], strict=True)])
-    panel.legend(fontsize=9)
-
-
-def _statements(frame: pd.DataFrame) -> "Figure":
-    figure, (panel,) = _axes("Statements per turn, by turn of the dialogue")
-    _lines(panel, frame, "turn", "per turn", "statements", "turn (from 0)")
-    return figure
-
-
-def _verdicts(verdicts: Mapping[str, Mapping[str, int]]) -> "Figure":
-    figure, panels = _axes("Statements by verdict", rows=2, height=2.4)
-    for panel, (kind, counts) in zip(panels, verdicts.items(), strict=True):
-        total = max(1, sum(counts.values()))
-        bars = panel.bar(list(counts), [100 * n / total for n in counts.values()], color=COLORS[kind])
-        panel.bar_label(bars, labels=[str(n) for n in counts.values()], fontsize=9, padding=1)
-        panel.set(ylabel=f"% of {kind}", ylim=(0, 110))
-    return figure
-
-
-def _hallucinations(by_turn: pd.DataFrame, by_position: pd.DataFrame) -> "Figure":
-    figure, panels = _axes("Share of hallucinated statements", rows=2)
-    place = f"position in the turn (of {N_POSITIONS} equal parts, from 0)"
-    _lines(panels[0], by_turn, "turn", "hallucination rate", "share", "turn of the dialogue (from 0)")
-    _lines(panels[1], by_position, "position", "hallucination rate", "share", place)
-    return figure
-
-
 def draw_shares(frame: pd.DataFrame) -> "Figure":
-    """Draw a bar for each origin of labels: factual and cognitive statements, the hallucinated part of each darker."""
-    figure, (panel,) = _axes("Types of statement and what of them is hallucinated", height=1.9 + 0.5 * len(frame))
-    figure.subplots_adjust(left=0.34, bottom=1.0 / (1.9 + 0.5 * len(frame)))
-    for y, row in enumerate(frame.to_dict("records")):
-        left, total = 0.0, max(1, row["factual"] + row["cognitive"])
-        for kind in COLORS:
-            bad = row[f"{kind} hallucinated"]
-            parts = {f"{kind}, hallucinated": (bad, COLORS[kind]), kind: (row[kind] - bad, LIGHT[COLORS[kind]])}
-            for name, (n, color) in parts.items():
-                panel.barh(y, 100 * n / total, left=left, color=color, label=None if y else name)
-                left += 100 * n / total
-    figure.legend(fontsize=9, ncol=4, loc="lower center", frameon=False)
-    panel.set(yticks=range(len(frame)), yticklabels=list(frame["labels"]), xlabel="% of statements", xlim=(0, 100))
-    panel.tick_params(axis="y", labelsize=9)
-    panel.invert_yaxis()
-    return figure
+    """Draw for each origin of labels the shares of factual and cognitive statements, and what of them is bad."""
+    panels = {"of the statements": _by_kind(frame, "share"), "hallucinated": _by_kind(frame, "hallucination rate")}
+    return draw_bars(list(frame["labels"]), panels, "Types of statement, and what of each is hallucinated")
+
+
+def _by_kind(frame: pd.DataFrame, column: str) -> dict[str, Sequence[float]]:
+    return {kind: list(frame[f"{kind} {column}"]) for kind in ("factual", "cognitive")}
 
 
 def draw_curve(frame: pd.DataFrame, fits: Mapping[str, tuple[float, float]]) -> "Figure":
     """Draw F1 by the number of training chats, on a logarithmic axis, with the fitted line of each part."""
-    figure, (panel,) = _axes("F1 of the tuned detector by training size (Figure 12)")
-    for part, color in (("overall", "#444444"), *COLORS.items()):
+    figure = new_figure(6.4, 3.4, constrained=True)
+    panel = figure.subplots()
+    plain_grid(panel, "y")
+    for part, color in zip(PARTS, (GRAY, BLUE, RED), strict=True):
         values = 100 * pd.to_numeric(frame[part])
         panel.plot(frame["training chats"], values, marker="o", linestyle="", color=color, label=part)
         if part in fits:
@@ -387,5 +507,6 @@ def draw_curve(frame: pd.DataFrame, fits: Mapping[str, tuple[float, float]]) -> 
             line = [100 * (low + slope * math.log10(size)) for size in frame["training chats"]]
             panel.plot(frame["training chats"], line, color=color, linewidth=1)
     panel.set(xscale="log", xlabel="training chats", ylabel="F1, %", ylim=(0, 100))
+    panel.set_title("F1 of the tuned detector by training size (Figure 12)", fontsize=11)
     panel.legend(fontsize=9)
     return figure

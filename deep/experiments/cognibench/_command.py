@@ -127,7 +127,7 @@ def _add_evaluate(parser: console.CommandParser) -> None:
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    from deep.experiments.cognibench._run_evaluate import evaluate
+    from deep.experiments.cognibench._runs import evaluate
 
     if not args.llm:
         console.check_nothing_asked(args, "without `llm`", _Judges)
@@ -155,7 +155,7 @@ def _add_label(parser: console.CommandParser) -> None:
 
 
 def _label(args: argparse.Namespace) -> int:
-    from deep.experiments.cognibench._run_label import label
+    from deep.experiments.cognibench._runs import label
 
     return label(args)
 
@@ -176,7 +176,7 @@ def _add_export(parser: console.CommandParser) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
-    from deep.experiments.cognibench._run_label import export
+    from deep.experiments.cognibench._runs import export
 
     return export(args)
 
@@ -214,7 +214,7 @@ def _add_curve(parser: console.CommandParser) -> None:
 
 
 def _curve(args: argparse.Namespace) -> int:
-    from deep.experiments.cognibench._run_evaluate import curve
+    from deep.experiments.cognibench._runs import curve
 
     return curve(args)
 
@@ -226,8 +226,8 @@ def _add_agreement(parser: console.CommandParser) -> None:
 
 def _agreement(args: argparse.Namespace) -> int:
     from deep.evaluate import markdown
-    from deep.experiments.cognibench._cognibench_measures import agreement_tables, read_annotations
-    from deep.experiments.printed import printed_text
+    from deep.experiments.cognibench._cognibench_tables import agreement_tables, read_annotations
+    from deep.experiments.study import printed_text
 
     console.check_least(args, n_boot=1, seed=0)
     found = agreement_tables(read_annotations(args.file), n_boot=args.n_boot, random_state=args.seed)

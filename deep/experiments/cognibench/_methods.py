@@ -16,8 +16,7 @@ from deep.console import ask_programs
 from deep.datasets import file_beside, read_judgments, read_rows, read_votes
 from deep.exceptions import InputError
 from deep.experiments import tiered
-from deep.experiments.cognibench._cognibench_measures import SentenceFlags
-from deep.experiments.cognibench._turns import AutoTurn, LabeledTurn, letters_of, place_of
+from deep.experiments.cognibench._turns import AutoTurn, LabeledTurn, SentenceFlags, letters_of, place_of
 from deep.experiments.printed import load_tag_judge
 from deep.judges import Program
 from deep.prompt_pool import Span

@@ -25,6 +25,10 @@ _BAD = {"irrelevant": False, "faithful": False, "consistent": False, "invented":
 """Verdicts that mean the same at every level."""
 
 
+SentenceFlags = Sequence[Sequence[bool | None]]
+"""For each turn, whether each of its sentences was found hallucinated; None where that was left open."""
+
+
 @dataclass(frozen=True, slots=True)
 class GoldSentence:
     """A sentence as published.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from deep import console
 from deep._util.columns import plain_frame
-from deep._util.files import check_replaceable, write_results
+from deep._util.files import check_replaceable
 from deep._util.options import option
 from deep.console import named
 from deep.exceptions import ExitStatus, InputError, StoppedError
@@ -186,7 +186,7 @@ def _counts(plan: "Plan") -> dict[str, int]:
 
 def _given(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
     """Return the verdicts that are not asked for, read before anything is paid for; none of a voter that is asked."""
-    from deep.experiments.fect._given import given_verdicts
+    from deep.experiments.fect._fect_report import given_verdicts
 
     judges = console.offline_judges(args)
     options = {"votes": args.votes, "models": args.model_file, "ensemblers": args.ensembler}
@@ -233,8 +233,8 @@ def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
 
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
     from deep.evaluate import records
+    from deep.experiments import study
     from deep.experiments.fect import _fect_report
-    from deep.report import report_line, reported_folder
 
     runs, repeats = _fect_report.score_runs(verdicts), _fect_report.consistency(verdicts)
     summary = _fect_report.summarise(runs)
@@ -254,13 +254,14 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
     }
     text = _fect_report.report(summary, runs, repeats, counts, printed)
     frames = {"scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
-    with reported_folder(args.out) as folder:
+    drawn = _fect_report.draw(summary, args.reasoning)
+    if printed is not None:
+        drawn |= {f"{name}-printed": figure for name, figure in _fect_report.draw(printed, REASONING).items()}
+
+    def write_frames(folder: Path) -> None:
         for name, frame in (frames | _fect_report.frames_of(summary, printed)).items():
             plain_frame(frame).to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
         (folder / "report.md").write_text(text, encoding="utf-8")
-        _fect_report.draw(summary, folder, reasoning=args.reasoning)
-        if printed is not None:
-            _fect_report.draw(printed, folder, reasoning=REASONING, suffix="-printed")
-        write_results(folder, results)
-    lines = [*console.study_lines(verdict, text), f"written to {args.out}", report_line(args.out)]
-    console.print_result(results, lines, as_json=args.json)
+
+    lines = [*console.study_lines(verdict, text), f"written to {args.out}"]
+    study.publish(args, results, lines, figures=drawn, more=write_frames)

@@ -1,4 +1,4 @@
-"""What the papers print: their prompts, cut out of the user's own copy, and their tables beside those of a run."""
+"""The prompts that the papers print, cut out of the user's own copy, and the judges that ask them."""
 
 import lazy_loader
 

@@ -10,8 +10,3 @@ from ._printed_judges import PrintedTagJudge as PrintedTagJudge
 from ._printed_judges import load_steps as load_steps
 from ._printed_judges import load_tag_judge as load_tag_judge
 from ._printed_judges import reworded as reworded
-from ._printed_tables import PrintedTable as PrintedTable
-from ._printed_tables import printed_beside as printed_beside
-from ._printed_tables import printed_tables as printed_tables
-from ._printed_tables import printed_text as printed_text
-from ._printed_tables import write_printed as write_printed

@@ -2,14 +2,13 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
-from deep._util.files import JsonObject, parse_toml, read_bytes
+from deep._util.files import read_toml
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.experiments.stepwise import TextQuestion
@@ -64,7 +63,7 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]]) -> Printed
     InputError
         The file cannot be read, or lacks a step, a message or a placeholder.
     """
-    values = _read(path)
+    values = read_toml(path, "prompt")
     for step, names in wanted.items():
         asked = values.get(step)
         if not isinstance(asked, dict) or not all(isinstance(asked.get(key), str) for key in ("user", "reply")):
@@ -83,15 +82,6 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]]) -> Printed
         steps,
         sha256(content.encode()).hexdigest(),
     )
-
-
-def _read(path: str | Path) -> JsonObject:
-    try:
-        return parse_toml(read_bytes(path, "prompt"))
-    except OSError as error:
-        raise InputError(f"`prompt` must be a readable file. Got {str(path)!r}: {error.strerror}.") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"`prompt` must hold TOML in UTF-8. Got {str(path)!r}: {error}.") from None
 
 
 T = TypeVar("T")

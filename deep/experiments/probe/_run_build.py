@@ -1,7 +1,6 @@
 """Building the benchmark: the samples of every article, their split, and the files."""
 
 import argparse
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -10,18 +9,22 @@ from pathlib import Path
 from shlex import quote
 from typing import TypeVar
 
-from deep._util.files import JsonObject, check_replaceable, parse_toml, read_bytes, write_results
+import pandas as pd
+
+from deep._util.files import JsonObject, check_replaceable, read_toml
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId
-from deep.console import ask_programs, check_least, check_models, named, plain_tables, print_result
-from deep.evaluate import DatasetVerdict, markdown, records, write_table
+from deep.console import ask_programs, check_least, check_models, named, plain_tables
+from deep.evaluate import DatasetVerdict, markdown, records
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.printed import PrintedSteps, load_steps, printed_text, reworded, write_printed
+from deep.experiments import study
+from deep.experiments.printed import PrintedSteps, load_steps, reworded
 from deep.experiments.probe import _content, _records
 from deep.judges import Program
-from deep.report import report_line, reported_folder
 
 T = TypeVar("T")
+
+TABLE_1 = "table1-statistics"
 
 JUDGE_STEPS = {"decompose": ("response",), "find": ("claim", "source"), "evaluate": ("claim", "context", "excerpt")}
 
@@ -56,11 +59,7 @@ def read_printed(paths: Sequence[str], known: Mapping[str, Sequence[str]]) -> Pr
 
 def _held(path: str, known: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Return the known steps that a file has a table of."""
-    try:
-        tables = parse_toml(read_bytes(path, "prompt"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"`prompt` must be a TOML file. Got {path!r}: {reason}.") from None
+    tables = read_toml(path, "prompt")
     held = {step: names for step, names in known.items() if step in tables}
     if not held:
         raise InputError(f"`prompt` must hold one of the steps {', '.join(known)}. Got none in {path!r}.")
@@ -104,8 +103,7 @@ def build(args: argparse.Namespace) -> int:
     )
     printed = read_printed(args.prompt, {**BUILDER_STEPS, **JUDGE_STEPS})
     values = ask_programs(args, plan_programs(articles, dealt, recipe, args.seed, printed))
-    results = _write(args, articles, dealt, list(values.values()), recipe)
-    print_result(results, [_text(results, args.out)], as_json=args.json)
+    _write(args, articles, dealt, list(values.values()), recipe)
     return ExitStatus.DONE
 
 
@@ -164,8 +162,8 @@ def _write(
     dealt: _content.Dealt,
     found: Sequence[_content.BuiltSample],
     recipe: _content.BuildOptions,
-) -> JsonObject:
-    """Write both splits, Table 1 and the results, and return these."""
+) -> None:
+    """Write both splits, Table 1 and the results, and print them."""
     samples = [result.sample for result in found if result.sample is not None]
     rejected = Counter(f"{each.step}: {each.why}" for result in found for each in result.rejected)
     if not samples:
@@ -194,13 +192,20 @@ def _write(
         "left_out": dict(sorted(left_out.items())),
         "table1": records(table),
     }
-    with reported_folder(args.out) as folder:
+
+    def write_splits(folder: Path) -> None:
         for name, some in by_split.items():
             _records.write_samples(folder / f"{name}.jsonl", some)
-        write_table(folder, "table1-statistics", table, "Table 1: what the benchmark holds")
-        write_printed(folder, "probe", ["table1-statistics"])
-        write_results(folder, results)
-    return results
+
+    study.publish(
+        args,
+        results,
+        _lines(results, args.out),
+        tables={TABLE_1: table},
+        titles={TABLE_1: "Table 1: what the benchmark holds"},
+        paper="probe",
+        more=write_splits,
+    )
 
 
 def _split_counts(samples: Sequence[_records.Sample]) -> JsonObject:
@@ -212,23 +217,19 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "nothing"
 
 
-def _text(results: JsonObject, out: Path) -> str:
-    import pandas as pd
-
+def _lines(results: JsonObject, out: Path) -> Iterator[str]:
     settings = results["settings"]
     serve = "one task" if settings["articles_by"] == "task" else f"{len(settings['tasks'])} tasks"
     splits = ", ".join(f"{name} {c['samples']} of {c['articles']} articles" for name, c in results["splits"].items())
-    lines = [
-        *(results["verdict"][name] for name in ("judged", "suspect", "trust")),
-        "",
-        *plain_tables("\n".join([*markdown(pd.DataFrame(results["table1"])), ""])),
-        *plain_tables("\n".join(printed_text("probe", ["table1-statistics"]))),
-        f"{results['samples']} samples ({splits}), {results['given_up']} given up",
+    yield from (results["verdict"][name] for name in ("judged", "suspect", "trust"))
+    yield ""
+    yield from plain_tables("\n".join([*markdown(pd.DataFrame(results["table1"])), ""]))
+    yield from plain_tables("\n".join(study.printed_text("probe", [TABLE_1])))
+    yield f"{results['samples']} samples ({splits}), {results['given_up']} given up"
+    yield (
         f"{settings['articles']} articles, of which each serves {serve}; for evaluation "
-        f"{_counted(results['splits']['evaluation']['by_task'])}, of {settings['evaluation_size']} a task wanted",
-        f"answers rejected, by the samples that met them: {_counted(results['rejected_answers'])}",
-        f"left out: {_counted(results['left_out'])}",
-        f"written to {out}",
-        report_line(out),
-    ]
-    return "\n".join([*lines, ""])
+        f"{_counted(results['splits']['evaluation']['by_task'])}, of {settings['evaluation_size']} a task wanted"
+    )
+    yield f"answers rejected, by the samples that met them: {_counted(results['rejected_answers'])}"
+    yield f"left out: {_counted(results['left_out'])}"
+    yield f"written to {out}"

@@ -1,18 +1,333 @@
-"""Judges that say which part of a response is unsupported: step by step, and at once."""
+"""Process-based detection: its steps, what each asks and its reply says; and judges that point at unsupported parts."""
 
 import json
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from deep.experiments.stepwise import _steps
-from deep.experiments.stepwise._steps import Claim, Excerpt
-from deep.judges import LLMJudge, LLMReply, Program
+from deep import prompt_pool
+from deep._util.files import packaged
+from deep.judges import LLMJudge, LLMReply, Program, Question
 from deep.prompt_pool import Span, commonest, merge_spans, usage_of
 from deep.records import ABSTAIN, Example, Judgment, Reason
+
+MOST_ATTEMPTS = 200
+"""Openings of an object that are tried, which bounds the work that a hostile reply can cause."""
+
+_OPENING = re.compile(r'\{\s*"')
+_VERDICT = prompt_pool.AnswerForm("verdict", "json", {"PASS": 1, "FAIL": 0}, None, 0.5)
+
+
+def read_list(reply: LLMReply | None, key: str, *shown: str) -> list[Any] | Reason:
+    r"""Return the list under `key` in the last object of a reply that has one.
+
+    Reasoning before the object, a fence around it and words behind it do no harm. An object that stands in one of
+    the texts `shown` to the judge is an echo, not an answer.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from deep.experiments.stepwise import read_list
+    >>> said = 'Well.\n```json\n{"evidence": ["It rained."]}\n```'
+    >>> reply = SimpleNamespace(text=said, finish_reason="stop", refusal=None)
+    >>> read_list(reply, "evidence"), read_list(reply, "claims"), read_list(None, "claims")
+    (['It rained.'], 'unparsable', 'failed')
+    """
+    reason = prompt_pool.why_unusable(reply)
+    if reply is None or reason in ("failed", "refused"):
+        return reason or "failed"
+    text = reply.text if isinstance(reply.text, str) else ""
+    cut = reason == "truncated"
+    echo = prompt_pool.Material("\n".join(shown), "")
+    found = [(fields[key], end) for fields, end in _objects(text, key) if not echo.repeats(fields)]
+    if not found or (cut and text[found[-1][1] :].strip("` \n")):
+        return prompt_pool.why_none(text, cut)
+    value: list[Any] = found[-1][0]
+    return value
+
+
+def _objects(text: str, key: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield each outermost object that has a list under `key`, and where it ends; a key said twice says nothing."""
+    at = 0
+    for _ in range(MOST_ATTEMPTS):
+        match = _OPENING.search(text, at)
+        if match is None:
+            return
+        try:
+            fields, at = json.JSONDecoder(object_pairs_hook=prompt_pool.unrepeated).raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            at = match.end()
+            continue
+        if isinstance(fields.get(key), list):
+            yield fields, at
+
+
+def read_verdict(reply: LLMReply | None, *shown: str) -> Judgment:
+    """Return the vote on one excerpt: 1 PASS, 0 FAIL, -1 with a reason where the reply says neither."""
+    if reply is None:
+        return Judgment(vote=ABSTAIN, reason="failed")
+    return _VERDICT.judge(
+        reply.text,
+        finish_reason=reply.finish_reason,
+        refusal=reply.refusal,
+        material=prompt_pool.Material("\n".join(shown), ""),
+        logprobs=None,
+    )
+
+
+def strings(values: Sequence[Any]) -> list[str] | None:
+    """Return the strings that are not blank; None where something else is among them."""
+    if not all(isinstance(value, str) for value in values):
+        return None
+    return [value for value in values if value.strip()]
+
+
+CONTEXT_MARGIN = 500
+"""Characters of the source on either side of an excerpt that are shown for understanding."""
+
+_STRING = {"type": "string"}
+_STRINGS = {"type": "array", "items": _STRING}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+SCHEMAS: Mapping[str, dict[str, Any]] = {
+    "decompose": _object(claims={"type": "array", "items": _object(segment=_STRING, claim=_STRING)}),
+    "find": _object(reasoning=_STRING, evidence=_STRINGS),
+    "evaluate": _object(reasoning=_STRING, verdict={"type": "string", "enum": ["PASS", "FAIL"]}),
+    "direct": _object(reasoning=_STRING, unsupported=_STRINGS),
+}
+"""The JSON schema of the reply to each step."""
+
+
+def prompts() -> Mapping[str, Any]:
+    """Return system message, user message and parameters of each step."""
+    return packaged(__package__, "prompts.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim of a response.
+
+    Parameters
+    ----------
+    text : str
+        The claim, understandable alone.
+    segment : str
+        The passage of the response that it came from, as the judge quoted it.
+    span : (int, int) or None
+        Where the segment stands in the response; None where it is not found there.
+    """
+
+    text: str
+    segment: str
+    span: prompt_pool.Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A passage that a judge quoted from a source.
+
+    Parameters
+    ----------
+    text : str
+        The words of the source; where they are not found there, the judge's own.
+    span : (int, int) or None
+        Where they stand in the source; None where the excerpt is not verbatim.
+    """
+
+    text: str
+    span: prompt_pool.Span | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextQuestion(Question):
+    """A question with the texts that it was made of, so that it can be asked in other words.
+
+    Parameters
+    ----------
+    texts : mapping of str to str
+        By the name of their placeholder; `manner_of` names the kind of a step that has several.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def fence_code(first: str, *others: str) -> str:
+    """Return the code of the tags around texts: 8 hexadecimal digits that stand in none of them."""
+    return prompt_pool.Material(first, "\n".join(others)).code
+
+
+def fenced_messages(prompt: Mapping[str, Any], texts: Mapping[str, str], **words: str) -> list[dict[str, str]]:
+    """Return the messages of a prompt.
+
+    Parameters
+    ----------
+    prompt : mapping
+        `system` and `user`, with placeholders such as ``{{source}}`` in `user`.
+    texts : mapping of str to str
+        What others wrote: each goes between tags that carry a code which stands in none of them. The code itself
+        is at ``{{code}}``.
+    words : str
+        What we wrote: goes in as it is.
+    """
+    code = fence_code(*texts.values())
+    fenced = {
+        name: f"<{name}-{code}>\n{prompt_pool.clean(text, name)}\n</{name}-{code}>" for name, text in texts.items()
+    }
+    values = {**words, **fenced, "code": code}
+    return [{"role": role, "content": prompt_pool.fill(prompt[role], values).strip()} for role in ("system", "user")]
+
+
+def _question(step: str, texts: Mapping[str, str], *, model: str | None = None) -> Question:
+    prompt = prompts()[step]
+    parameters = dict(prompt["parameters"]) | ({} if model is None else {"model": model})
+    messages = fenced_messages(prompt, texts)
+    return TextQuestion(step=step, messages=messages, schema=SCHEMAS[step], parameters=parameters, texts=texts)
+
+
+def decomposition_question(response: str, *, model: str | None = None) -> Question:
+    """Return the question that takes a response apart into claims; `model` in place of the program's own."""
+    return _question("decompose", {"response": response}, model=model)
+
+
+def finding_question(source: str, claim: str, *, model: str | None = None) -> Question:
+    """Return the question that finds evidence for one claim; `model` in place of the program's own."""
+    return _question("find", {"source": source, "claim": claim}, model=model)
+
+
+def evaluation_question(source: str, claim: str, excerpt: Excerpt, *, model: str | None = None) -> Question:
+    """Return the question that weighs one excerpt alone; what surrounds it in the source is there for understanding."""
+    context = excerpt.text if excerpt.span is None else prompt_pool.around(source, excerpt.span, CONTEXT_MARGIN)
+    return _question("evaluate", {"context": context, "excerpt": excerpt.text, "claim": claim}, model=model)
+
+
+def decompose(response: str, log: list[LLMReply | None]) -> Program[list[Claim] | Reason]:
+    """Take a response apart into claims.
+
+    Parameters
+    ----------
+    response : str
+    log : list
+        The reply is appended to it.
+
+    Returns
+    -------
+    list of Claim, or str
+        At least one claim, in the order of the reply; else the reason why there is none.
+    """
+    (reply,) = yield [decomposition_question(response)]
+    log.append(reply)
+    return read_claims(reply, prompt_pool.SearchableText(response))
+
+
+def read_claims(reply: LLMReply | None, response: prompt_pool.SearchableText) -> list[Claim] | Reason:
+    """Return the claims that a reply lists, at least one; else the reason why there is none."""
+    items = read_list(reply, "claims", response.text)
+    if isinstance(items, str):
+        return items
+    claims: list[Claim] = []
+    start = 0
+    for item in items:
+        said = [item.get("claim"), item.get("segment")] if isinstance(item, dict) else [None]
+        known = strings(said)
+        if known is None or len(known) < 2:
+            return "unparsable"
+        span = response.find(known[1], start)
+        start = start if span is None else span[0]
+        claims.append(
+            Claim(prompt_pool.clean(known[0], "claim").strip(), prompt_pool.clean(known[1], "segment").strip(), span)
+        )
+    return claims or "unparsable"
+
+
+def find_evidence(
+    source: str, claims: Sequence[str], log: list[LLMReply | None]
+) -> Program[dict[str, list[Excerpt] | Reason]]:
+    """Find the passages of a source that speak to each claim, one question a claim.
+
+    Returns
+    -------
+    dict of str to list of Excerpt, or to str
+        By claim: the excerpts, none twice; else the reason why nothing is known.
+    """
+    distinct = list(dict.fromkeys(claims))
+    if not distinct:
+        return {}
+    replies = yield [finding_question(source, claim) for claim in distinct]
+    log.extend(replies)
+    text = prompt_pool.SearchableText(source)
+    return {claim: read_evidence(reply, claim, text) for claim, reply in zip(distinct, replies, strict=True)}
+
+
+def read_evidence(reply: LLMReply | None, claim: str, source: prompt_pool.SearchableText) -> list[Excerpt] | Reason:
+    """Return the excerpts that a reply quotes from a source, none twice; else the reason why nothing is known."""
+    items = read_list(reply, "evidence", source.text, claim)
+    if isinstance(items, str):
+        return items
+    quoted = strings(items)
+    if quoted is None:
+        return "unparsable"
+    excerpts = (_excerpt(words, source) for words in quoted)
+    return list({excerpt.span or excerpt.text: excerpt for excerpt in excerpts}.values())
+
+
+def _excerpt(words: str, source: prompt_pool.SearchableText) -> Excerpt:
+    span = source.find(words)
+    return Excerpt(prompt_pool.clean(words, "evidence").strip() if span is None else source.text[slice(*span)], span)
+
+
+def evaluate_evidence(
+    source: str, pairs: Sequence[tuple[str, Excerpt]], log: list[LLMReply | None]
+) -> Program[dict[tuple[str, Excerpt], Judgment]]:
+    """Judge for each claim and excerpt whether the excerpt alone establishes the claim, one question a pair.
+
+    Returns
+    -------
+    dict of (str, Excerpt) to Judgment
+        Vote 1 for PASS, 0 for FAIL, -1 with its reason where there is no verdict.
+    """
+    distinct = list(dict.fromkeys(pairs))
+    if not distinct:
+        return {}
+    replies = yield [evaluation_question(source, claim, excerpt) for claim, excerpt in distinct]
+    log.extend(replies)
+    return {
+        (claim, excerpt): read_verdict(reply, source, claim)
+        for (claim, excerpt), reply in zip(distinct, replies, strict=True)
+    }
+
+
+def find_unsupported(source: str, response: str, log: list[LLMReply | None]) -> Program[list[Excerpt] | Reason]:
+    """Quote in one step the unsupported passages of a response: the baseline.
+
+    Returns
+    -------
+    list of Excerpt, or str
+        Passages of the response; else the reason why nothing is known.
+    """
+    (reply,) = yield [_question("direct", {"source": source, "response": response})]
+    log.append(reply)
+    items = read_list(reply, "unsupported", source, response)
+    if isinstance(items, str):
+        return items
+    quoted = strings(items)
+    if quoted is None:
+        return "unparsable"
+    text = prompt_pool.SearchableText(response)
+    return list(dict.fromkeys(_excerpt(words, text) for words in quoted))
+
 
 RENDERING = 1
 """Counts changes of the code that alter what is asked or how a reply is read."""
@@ -80,8 +395,8 @@ class _PassageJudge(LLMJudge):
     @cached_property
     def version(self) -> str:
         """SHA-256 of what is asked and how it is read, 64 hexadecimal digits."""
-        asked = {step: [_steps.prompts()[step], _steps.SCHEMAS[step]] for step in self.steps}
-        content = {"asked": asked, "margin": _steps.CONTEXT_MARGIN, "rendering": RENDERING}
+        asked = {step: [prompts()[step], SCHEMAS[step]] for step in self.steps}
+        content = {"asked": asked, "margin": CONTEXT_MARGIN, "rendering": RENDERING}
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -130,7 +445,7 @@ class StepwiseJudge(_PassageJudge):
     def program(self, example: Example) -> Program[Judgment]:
         """Return the questions about one example, as a program that ends with a judgment."""
         log: list[LLMReply | None] = []
-        claims = yield from _steps.decompose(example.claim, log)
+        claims = yield from decompose(example.claim, log)
         if isinstance(claims, str):
             return _judgment([], claims, log)
         checked, _, _ = yield from check_claims(example.source, claims, log)
@@ -152,7 +467,7 @@ def check_claims(
         As :func:`evaluate_evidence` returns it, of verbatim excerpts only.
     """
     texts = [claim.text for claim in claims if claim.span is not None]
-    found = yield from _steps.find_evidence(source, texts, log)
+    found = yield from find_evidence(source, texts, log)
     pairs = [
         (text, excerpt)
         for text, excerpts in found.items()
@@ -160,7 +475,7 @@ def check_claims(
         for excerpt in excerpts
         if excerpt.span is not None
     ]
-    verdicts = yield from _steps.evaluate_evidence(source, pairs, log)
+    verdicts = yield from evaluate_evidence(source, pairs, log)
     checked = [_checked(claim, found.get(claim.text, "unparsable"), verdicts) for claim in claims]
     return checked, found, verdicts
 
@@ -218,7 +533,7 @@ class DirectJudge(_PassageJudge):
     def program(self, example: Example) -> Program[Judgment]:
         """Return the one question about an example, as a program that ends with a judgment."""
         log: list[LLMReply | None] = []
-        passages = yield from _steps.find_unsupported(example.source, example.claim, log)
+        passages = yield from find_unsupported(example.source, example.claim, log)
         if isinstance(passages, str):
             return _judgment([], passages, log)
         if not passages:

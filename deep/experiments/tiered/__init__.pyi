@@ -1,13 +1,13 @@
 from ._tiered_judges import AutoLabelJudge as AutoLabelJudge
 from ._tiered_judges import ListJudge as ListJudge
+from ._tiered_judges import SentenceJudge as SentenceJudge
 from ._tiered_judges import TieredJudge as TieredJudge
 from ._tiered_judges import auto_irrefutable as auto_irrefutable
 from ._tiered_judges import auto_rational as auto_rational
 from ._tiered_judges import list_text as list_text
+from ._tiered_judges import sampled as sampled
 from ._tiered_judges import tiered_irrefutable as tiered_irrefutable
 from ._tiered_judges import tiered_rational as tiered_rational
-from ._turn import SentenceJudge as SentenceJudge
-from ._turn import sampled as sampled
 from ._wording import CRITERIA as CRITERIA
 from ._wording import TIERS as TIERS
 from ._wording import Contrast as Contrast

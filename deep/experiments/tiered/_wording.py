@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from deep._util.files import packaged, parse_toml, read_bytes
+from deep._util.files import packaged, read_toml
 from deep.exceptions import InputError
 from deep.judges import LLMReply
 from deep.prompt_pool import Material, Span, commonest, fill, usage_of
@@ -456,11 +455,7 @@ def load_contrasts(path: str | Path) -> tuple[Contrast, ...]:
     InputError
         The file cannot be read, or an example breaks a rule.
     """
-    try:
-        content = parse_toml(read_bytes(path, "examples"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"`examples` must be a TOML file. Got {str(path)!r}: {reason}. Check it.") from None
+    content = read_toml(path, "examples")
     tables = content.get("examples")
     if not isinstance(tables, list) or not tables or set(content) != {"examples"}:
         raise InputError(f"`examples` must hold tables [[examples]] and nothing else. Got {str(path)!r}. Add one.")

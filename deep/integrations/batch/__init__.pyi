@@ -1,6 +1,4 @@
 from ._api import BatchRunner as BatchRunner
-from ._command import Exported as Exported
-from ._command import Imported as Imported
 from ._command import check_file_options as check_file_options
 from ._command import export_plan as export_plan
 from ._command import import_results as import_results

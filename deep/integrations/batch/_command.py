@@ -5,7 +5,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,71 +32,8 @@ LOOK_EVERY = 500
 """Requests between two calls of a progress callback."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Exported:
-    """Requests that were written to batch files.
-
-    Parameters
-    ----------
-    tally : Tally
-        Counts what the ledger has settled.
-    shards : tuple of Path
-    n : int
-        Requests in them.
-    waiting : int
-        Requests that were in files, or being asked, before.
-    released : int
-        Requests of earlier files that were given up on.
-    stopped : bool
-        Whether the budget has no room for the rest.
-    more_follow : bool
-        Whether staged judges may ask more once they have these answers.
-    """
-
-    tally: llm.Tally
-    shards: tuple[Path, ...]
-    n: int
-    waiting: int
-    released: int
-    stopped: bool
-    more_follow: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Imported:
-    """Results of batch files that were entered in the ledger.
-
-    Parameters
-    ----------
-    tally : Tally
-    files, lines, broken, repeated : int
-        Files with results, results in them, lines that are none, and results that come twice.
-    entered, before : int
-        Requests whose results were entered now, and before.
-    waiting, open : int
-        Requests that have not come back, and those that can be exported or asked.
-    strange : int
-        Ids of no request of the plan.
-    strange_ids : tuple of str
-        The first of them.
-    """
-
-    tally: llm.Tally
-    files: int
-    lines: int
-    broken: int
-    repeated: int
-    entered: int
-    before: int
-    waiting: int
-    open: int
-    strange: int
-    strange_ids: tuple[str, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Whether every request of the plan is settled."""
-        return not (self.waiting or self.open)
+Account = dict[str, Any]
+"""What came of an export or an import, as ``--json`` prints it."""
 
 
 def export_plan(
@@ -105,7 +42,7 @@ def export_plan(
     folder: Path,
     limits: tuple[int, int] = (SHARD_REQUESTS, SHARD_BYTES),
     progress: ProgressCallback | None = None,
-) -> Exported:
+) -> Account:
     """Write the requests that the ledger lacks to OpenAI batch files, one LLM a file, those of a document together.
 
     Nothing is sent. The ledger holds the requests as sent, so that no run asks them too.
@@ -121,6 +58,12 @@ def export_plan(
         The most requests and the most bytes of one file; a request larger than that has a file of its own.
     progress : callable, optional
 
+    Returns
+    -------
+    dict
+        JSON values: the requests written and their `shards`; those settled or exported before, and those `released`;
+        whether staged judges may ask more once they have these answers; why it `stopped`.
+
     Raises
     ------
     InputError
@@ -133,7 +76,9 @@ def export_plan(
     return asyncio.run(_export(plan, plan.with_providers(replace(options, batch=True)), folder, limits, progress))
 
 
-def import_results(plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None = None) -> Imported:
+def import_results(
+    plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None = None
+) -> tuple[Account, llm.Tally]:
     """Enter the results in the JSONL files of a folder: some or all, in any order, and as often as wanted.
 
     Parameters
@@ -143,6 +88,14 @@ def import_results(plan: Plan, options: AskOptions, folder: Path, progress: Prog
     options : AskOptions
     folder : Path
     progress : callable, optional
+
+    Returns
+    -------
+    account : dict
+        JSON values: `files` with results, `lines` in them, those that are `broken` or `repeated`; requests whose
+        results were `entered` now or `before`, that are `waiting` in files or `open` to be asked; ids that are
+        `strange`; whether all is `complete`.
+    tally : Tally
 
     Raises
     ------
@@ -183,24 +136,30 @@ async def _desk(plan: Plan, options: AskOptions) -> AsyncIterator[_Desk]:
 
 async def _export(
     plan: Plan, options: AskOptions, folder: Path, limits: tuple[int, int], progress: ProgressCallback | None
-) -> Exported:
+) -> Account:
     async with _desk(plan, options) as desk:
         ledger, client, terms, gate, tally, replay = desk
         released = await ledger.release_exports(plan.endpoint) if "exported" in options.retry_failed else 0
         exporter = BatchExporter(ledger, client, read_answer, terms, gate, tally, plan.endpoint, folder, *limits)
         await exporter.run(_watched(chain(plan.requests(), replay.requests()), tally, progress))
-        return Exported(
-            tally=tally,
-            shards=tuple(exporter.shards),
-            n=exporter.exported,
-            waiting=exporter.waiting,
-            released=released,
-            stopped=exporter.stopped,
-            more_follow=bool(replay.n_open),
-        )
+        return {
+            "schema_version": 1,
+            "requests": exporter.exported,
+            "shards": [str(path) for path in exporter.shards],
+            "settled_before": tally.found,
+            "exported_before": exporter.waiting,
+            "released": released,
+            "stages_follow": bool(replay.n_open),
+            "stopped": "budget" if exporter.stopped else None,
+            "folder": str(folder),
+            "endpoint": options.public_url,
+            "ledger": llm.describe_ledger(options.ledger),
+        }
 
 
-async def _import(plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None) -> Imported:
+async def _import(
+    plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None
+) -> tuple[Account, llm.Tally]:
     async with _desk(plan, options) as desk:
         ledger, client, terms, gate, tally, replay = desk
         with FileResults(folder, client.redact) as results:
@@ -209,13 +168,22 @@ async def _import(plan: Plan, options: AskOptions, folder: Path, progress: Progr
             await _stages(importer, lambda: _watched(replay.requests(), tally, progress), replay)
             strange, first = results.strange()
             tally.lines_passed_over = results.broken + strange
-            return Imported(
-                tally=tally,
+            account = {
+                "schema_version": 1,
                 **{name: getattr(results, name) for name in ("files", "lines", "broken", "repeated")},
                 **{name: getattr(importer, name) for name in ("entered", "before", "waiting", "open")},
-                strange=strange,
-                strange_ids=tuple(first),
-            )
+                "strange": strange,
+                "complete": not (importer.waiting or importer.open),
+                "strange_ids": list(map(_printable, first)),
+                "answered": tally.answered,
+                "failed": tally.failed,
+                "contradictions": tally.contradictions,
+                "cost": None if tally.unpriced and not tally.cost else tally.cost,
+                "unpriced": tally.unpriced,
+                "stopped": None,
+                "ledger": llm.describe_ledger(options.ledger),
+            }
+            return account, tally
 
 
 async def _stages(importer: BatchImporter, requests: Callable[[], Iterator[llm.Request]], replay: Replay) -> None:
@@ -272,38 +240,21 @@ def votes_by_files(args: argparse.Namespace, plan: Plan, options: AskOptions | N
         raise InputError("`batch_in` and `batch_out` must be given with judges that ask an LLM. Got none.")
     with console.live_progress() as progress:
         if args.batch_in is None:
-            exported = export_plan(plan, options, args.batch_out, limits, progress)
-            results = export_summary(exported, options, args.batch_out)
+            results = export_plan(plan, options, args.batch_out, limits, progress)
+            lines = export_lines(results)
         else:
-            imported = import_results(plan, options, args.batch_in, progress)
-            if imported.complete:
+            results, tally = import_results(plan, options, args.batch_in, progress)
+            if results["complete"]:
                 calls = replace(plan, columns=tuple(column for column in plan.columns if column.caller))
                 stopped = run_plan(calls, options if calls.columns else None, progress).stopped
-                write_votes(plan, options, out, imported.tally, progress, stopped=stopped)
-            results = import_summary(imported, options, out if imported.complete else None)
-    lines = export_lines(results) if args.batch_in is None else import_lines(results)
+                write_votes(plan, options, out, tally, progress, stopped=stopped)
+            results["out"] = str(out) if results["complete"] else None
+            lines = import_lines(results)
     console.print_result(results, lines, as_json=args.json)
     return ExitStatus.of_stop(results["stopped"])
 
 
-def export_summary(found: Exported, options: AskOptions, folder: Path) -> dict[str, Any]:
-    """Return the account of an export, as `--json` prints it."""
-    return {
-        "schema_version": 1,
-        "requests": found.n,
-        "shards": [str(path) for path in found.shards],
-        "settled_before": found.tally.found,
-        "exported_before": found.waiting,
-        "released": found.released,
-        "stages_follow": found.more_follow,
-        "stopped": "budget" if found.stopped else None,
-        "folder": str(folder),
-        "endpoint": options.public_url,
-        "ledger": llm.describe_ledger(options.ledger),
-    }
-
-
-def export_lines(values: dict[str, Any]) -> Iterator[str]:
+def export_lines(values: Account) -> Iterator[str]:
     """Yield the lines of an export for people."""
     if values["released"]:
         yield (
@@ -330,26 +281,7 @@ def export_lines(values: dict[str, Any]) -> Iterator[str]:
     )
 
 
-def import_summary(found: Imported, options: AskOptions, out: Path | None) -> dict[str, Any]:
-    """Return the account of an import, as `--json` prints it; `out` is None where no votes were written."""
-    tally = found.tally
-    names = ("files", "lines", "broken", "repeated", "entered", "before", "waiting", "open", "strange", "complete")
-    return {
-        "schema_version": 1,
-        **{name: getattr(found, name) for name in names},
-        "strange_ids": [_printable(name) for name in found.strange_ids],
-        "answered": tally.answered,
-        "failed": tally.failed,
-        "contradictions": tally.contradictions,
-        "cost": None if tally.unpriced and not tally.cost else tally.cost,
-        "unpriced": tally.unpriced,
-        "stopped": None,
-        "ledger": llm.describe_ledger(options.ledger),
-        "out": None if out is None else str(out),
-    }
-
-
-def import_lines(values: dict[str, Any]) -> Iterator[str]:
+def import_lines(values: Account) -> Iterator[str]:
     """Yield the lines of an import for people."""
     yield (
         f"{values['entered']} results entered of {values['lines']} in {values['files']} files: {values['answered']} "

@@ -1,17 +1,19 @@
-"""The desk at which people label: who gets which item, what they say of it, and what they may see."""
+"""The desk at which people label: who gets which item, what they may see; and the page that asks it."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject
 from deep._util.names import check_name, plain_form, sentence_spans
 from deep.datasets import Item
 from deep.evaluate import agreement_measures
-from deep.exceptions import InputError
+from deep.exceptions import InputError, needs_extra
 from deep.integrations.labeling import _label_log
 from deep.integrations.labeling._label_book import (
     AnswerBook,
@@ -21,7 +23,13 @@ from deep.integrations.labeling._label_book import (
     write_labels,
 )
 from deep.integrations.labeling._subject import LabelFolder, LabelSubject, label_summary
+from deep.integrations.serve import WebError, make_app
 from deep.records import Example
+from deep.report import page_asset
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
 
 AHEAD = 500
 """Items that are laid out at a time: their texts are read, and the log has them."""
@@ -390,3 +398,82 @@ def _places(text: str) -> list[tuple[int, int]]:
     for character in text:
         beyond.append(beyond[-1] + (character > "\uffff"))
     return [(start + beyond[start], end + beyond[end]) for start, end in sentence_spans(text)]
+
+
+LABELS = {"1": 1, "0": 0, "undecided": -1, "skip": None}
+"""What a page may answer."""
+
+LONGEST_NAME = 100
+"""Characters of a person's name."""
+
+
+def label_app(desk: LabelDesk, *, person: str | None = None) -> "Starlette":
+    """Return the application of a desk: a page, and JSON that it alone asks for.
+
+    Parameters
+    ----------
+    desk : LabelDesk
+    person : str, optional
+        The name with which the page begins.
+
+    Raises
+    ------
+    MissingDependencyError
+        ``deep-judges[serve]`` is not installed.
+    """
+    texts = {
+        "/": _asset("label.html"),
+        "/label.css": page_asset("report.css") + _asset("label.css"),
+        "/parts.js": page_asset("parts.js"),
+        "/label.js": _asset("label.js"),
+    }
+    calls: dict[str, Callable[[JsonObject], JsonObject]] = {
+        "/start": lambda _: desk.start() | {"person": person},
+        "/state": lambda asked: desk.state(_name(asked)),
+        "/answer": lambda asked: desk.answer(
+            _name(asked), _text(asked, "item_id"), _label(asked), _text(asked, "note")
+        ),
+        "/undo": lambda asked: desk.undo(_name(asked)),
+        "/again": lambda asked: desk.again(_name(asked)),
+        "/reveal": lambda asked: desk.reveal(_name(asked), _text(asked, "item_id")),
+        "/enough": lambda _: desk.enough(),
+    }
+    with needs_extra("serve", what="A server"):
+        return make_app(texts, {path: partial(_kept, call) for path, call in calls.items()})
+
+
+def _kept(call: Callable[[JsonObject], JsonObject], asked: object) -> JsonObject:
+    """Return the answer of a call; a disk that takes nothing is no bug."""
+    if not isinstance(asked, dict):
+        raise InputError("`body` must be a JSON object. Got another value.")
+    try:
+        return call(asked)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        said = f"This could not be written: {why}. Nothing was changed; make room, and answer again."
+        raise WebError(507, "not_kept", said) from None
+
+
+def _text(asked: JsonObject, name: str) -> str:
+    value = asked.get(name, "")
+    if not isinstance(value, str):
+        raise InputError(f"`{name}` must be text. Got another value.")
+    return value
+
+
+def _name(asked: JsonObject) -> str:
+    name = _text(asked, "person").strip()  # the desk takes it in one spelling
+    if len(name) > LONGEST_NAME:
+        raise InputError(f"`person` must have at most {LONGEST_NAME} characters. Got {len(name):,}.")
+    return name
+
+
+def _label(asked: JsonObject) -> int | None:
+    name = _text(asked, "label")
+    if name not in LABELS:
+        raise InputError(f"`label` must be one of {', '.join(sorted(LABELS))}. Got {name[:60]!r}.")
+    return LABELS[name]
+
+
+def _asset(name: str) -> str:
+    return (files("deep.integrations.labeling") / "templates" / name).read_text(encoding="utf-8")

@@ -4,12 +4,10 @@ from ._checker import Checker as Checker
 from ._command import add_arguments as add_arguments
 from ._command import run as run
 from ._exchange import WebError as WebError
-from ._exchange import add_call as add_call
-from ._exchange import add_text as add_text
 from ._exchange import csp_nonce as csp_nonce
 from ._exchange import error_body as error_body
-from ._exchange import install_errors as install_errors
 from ._exchange import json_bytes as json_bytes
+from ._exchange import make_app as make_app
 from ._exchange import read_json as read_json
 from ._guard import Access as Access
 from ._guard import Guard as Guard

@@ -224,32 +224,38 @@ def _json(schema: JsonSchema, **examples: object) -> JsonSchema:
     return {"application/json": {"schema": schema, **({"examples": shown} if shown else {})}}
 
 
-def _refusals(route: str) -> dict[int | str, JsonSchema]:
+def _refusals(route: str) -> JsonSchema:
     said = _CONTRACT["refusals"][route]
-    return {int(code): {"description": text, "content": _json(ERROR)} for code, text in said.items()}
+    return {code: {"description": text, "content": _json(ERROR)} for code, text in said.items()}
 
 
-EVERYWHERE = _refusals("everywhere")
-
-CHECK: JsonSchema = {
-    "summary": "P(consistent) of one pair, or of a list of them",
-    "openapi_extra": {
+def contract() -> JsonSchema:
+    """Return the description of the routes, as OpenAPI has it."""
+    everywhere = _refusals("everywhere")
+    check: JsonSchema = {
+        "summary": "P(consistent) of one pair, or of a list of them",
         "requestBody": {
             "required": True,
             "content": _json({"anyOf": [PAIR, {"type": "array", "items": PAIR}]}, one=ASKED, several=[ASKED]),
-        }
-    },
-    "responses": {
-        200: {
-            "description": "one result, or a list of them in `results`",
-            "content": _json({"anyOf": [RESULT, RESULTS]}, one=ANSWERED, several={"results": [ANSWERED]}),
         },
-        **_refusals("check"),
-        **EVERYWHERE,
-    },
-}
-MODEL: JsonSchema = {
-    "summary": "The judges, how the model was fitted and on what, its prior and its threshold",
-    "responses": {200: {"description": "the model", "content": _json({"type": "object"})}, **EVERYWHERE},
-}
-HEALTH: JsonSchema = {"summary": "Whether the server is up; needs no token"}
+        "responses": {
+            "200": {
+                "description": "one result, or a list of them in `results`",
+                "content": _json({"anyOf": [RESULT, RESULTS]}, one=ANSWERED, several={"results": [ANSWERED]}),
+            },
+            **_refusals("check"),
+            **everywhere,
+        },
+    }
+    described = {"description": "the model", "content": _json({"type": "object"})}
+    about = "The judges, how the model was fitted and on what, its prior and its threshold"
+    up = {"description": "it is", "content": _json({"type": "object"})}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "deep", "version": __version__},
+        "paths": {
+            "/v1/check": {"post": check},
+            "/v1/model": {"get": {"summary": about, "responses": {"200": described, **everywhere}}},
+            "/healthz": {"get": {"summary": "Whether the server is up; needs no token", "responses": {"200": up}}},
+        },
+    }

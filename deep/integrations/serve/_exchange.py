@@ -2,16 +2,16 @@
 
 import asyncio
 import json
-import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deep.exceptions import DeepError, printable
+from deep.llm import is_shallow
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -64,12 +64,29 @@ CODES = {404: "not_found", 405: "method_not_allowed", 422: "invalid"}
 BROKEN = "The server broke on this request, which is a bug of deep."
 
 
-def install_errors(app: "FastAPI") -> None:
-    """Let an application answer every error in the one shape: a :class:`WebError`, deep's own, and the router's."""
+TYPES = {".css": "text/css", ".js": "text/javascript"}
+"""By the ending of a path; any other is a page."""
+
+
+def make_app(
+    texts: Mapping[str, str], calls: Mapping[str, Callable[[object], Mapping[str, object]]], **options: Any
+) -> "Starlette":
+    """Return an application whose every error is in one shape: a :class:`WebError`, deep's own, and the router's.
+
+    Parameters
+    ----------
+    texts : mapping of str to str
+        By path: a page, or a file of one, that GET is answered with.
+    calls : mapping of str to callable
+        By path: what works out, in a thread, the JSON that the JSON of a POST is answered with.
+    **options
+        Of Starlette's own application.
+    """
+    from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.responses import Response
 
-    async def answer(_: "Request", error: Exception) -> "Response":
+    async def refuse(_: "Request", error: Exception) -> "Response":
         if isinstance(error, HTTPException):
             code = CODES.get(error.status_code, "refused")
             error = WebError(error.status_code, code, str(error.detail), headers=error.headers)
@@ -79,33 +96,20 @@ def install_errors(app: "FastAPI") -> None:
             error = WebError(500, "broken", BROKEN)
         return Response(error_body(error), error.status, error.headers, media_type="application/json")
 
-    for kind in (Exception, WebError, HTTPException, DeepError):
-        app.add_exception_handler(kind, answer)
-
-
-TYPES = {".css": "text/css", ".js": "text/javascript"}
-"""By the ending of a path; any other is a page."""
-
-
-def add_text(app: "FastAPI", path: str, text: str) -> None:
-    """Let an application answer GET at a path with a page, or a file of one."""
-    from starlette.responses import Response
-
-    async def give(_: "Request") -> "Response":
-        return Response(text, media_type=TYPES.get(PurePosixPath(path).suffix, "text/html"))
-
-    app.add_route(path, give, methods=["GET"])
-
-
-def add_call(app: "FastAPI", path: str, call: Callable[[object], Mapping[str, object]]) -> None:
-    """Let an application answer JSON with JSON at a path, worked out in a thread."""
-    from starlette.responses import Response
+    async def give(request: "Request") -> "Response":
+        path = request.scope["path"]
+        return Response(texts[path], media_type=TYPES.get(PurePosixPath(path).suffix, "text/html"))
 
     async def respond(request: "Request") -> "Response":
-        body = read_json(await request.body())
-        return Response(json_bytes(await asyncio.to_thread(call, body)), media_type="application/json")
+        found = await asyncio.to_thread(calls[request.scope["path"]], read_json(await request.body()))
+        return Response(json_bytes(found), media_type="application/json")
 
-    app.add_route(path, respond, methods=["POST"])
+    kinds = (Exception, WebError, HTTPException, DeepError)
+    app = Starlette(exception_handlers=dict.fromkeys(kinds, refuse), **options)
+    for paths, answer, method in ((texts, give, "GET"), (calls, respond, "POST")):
+        for path in paths:
+            app.add_route(path, answer, methods=[method])
+    return app
 
 
 Message = MutableMapping[str, Any]
@@ -256,9 +260,6 @@ def _page_policy(scope: Scope) -> bytes:
 DEEPEST = 32
 """Brackets within brackets; what a server of deep is sent has three or four."""
 
-_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
-"""A string, whatever is in it, or a bracket."""
-
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -297,31 +298,22 @@ def read_json(body: bytes) -> object:
         text = body.decode()
     except UnicodeDecodeError as error:
         raise _refused(f"The body must be UTF-8. Got byte 0x{body[error.start]:02x} at {error.start}.") from None
-    if _is_deep(text):
-        raise _refused(f"The body must have at most {DEEPEST} brackets within each other. Got more.")
+    deep = _refused(f"The body must have at most {DEEPEST} brackets within each other. Got more.")
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once, parse_float=_finite)
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise _refused(f"The body must be JSON. Got what breaks at character {error.pos}: {error.msg}.") from None
     except ValueError as error:  # a number of thousands of digits
         raise _refused(f"The body must be JSON. Got what cannot be read: {error}.") from None
+    except RecursionError:
+        raise deep from None
+    if not is_shallow(value, DEEPEST + 1):  # what stands within the last brackets is no bracket
+        raise deep
+    return value
 
 
 def _refused(message: str) -> WebError:
     return WebError(400, "bad_json", message)
-
-
-def _is_deep(text: str) -> bool:
-    """Return whether brackets go deep; a body with few of them is not looked through."""
-    if text.count("[") + text.count("{") <= DEEPEST:
-        return False
-    depth = 0
-    for token in _BRACKETS.finditer(text):
-        kind = token[0][0]
-        depth += (kind in "[{") - (kind in "]}")
-        if depth > DEEPEST:
-            return True
-    return False
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -1,0 +1,399 @@
+"""Runs of CogniBench: who looks for hallucinated sentences is measured, and a judge's labels become training data."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from deep import console
+from deep._util.columns import plain_frame
+from deep._util.files import JsonObject, check_out, check_replaceable, read_bytes, whole_files, write_json_lines
+from deep._util.names import sentence_spans
+from deep.console import check_draws, check_models, check_not_in, study_lines
+from deep.datasets import ending_of, read_examples, read_rows
+from deep.evaluate import DatasetVerdict, markdown, records
+from deep.exceptions import ExitStatus, InputError
+from deep.experiments import study
+from deep.experiments.cognibench import _cognibench_tables as build
+from deep.experiments.cognibench import _methods
+from deep.experiments.cognibench._cognibench_tables import PARTS
+from deep.experiments.cognibench._methods import ask_about
+from deep.experiments.cognibench._turns import (
+    JUDGES,
+    Answered,
+    AutoTurn,
+    LabeledTurn,
+    SentenceLabel,
+    accuracy_of,
+    chats,
+    classified,
+    complete,
+    read_dialogues,
+    read_labels,
+    read_turns,
+    read_voted,
+    turns_of_split,
+)
+from deep.experiments.printed import load_tag_judge
+from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
+from deep.records import Example
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Run ``deep cognibench``."""
+    published = read_turns(args.data)
+    turns = turns_of_split(published, args)
+    asked = _asked(args)
+    if args.dry_run:
+        return _dry_run(turns, asked)
+    check_replaceable(args.out)
+    kinds = _kinds(args, turns, published)
+    spans = [method for given in args.spans for method in _methods.read_spans(given, turns)]
+    methods = [
+        *_methods.constants(turns),
+        *spans,
+        *_encoders(args, turns),
+        *_methods.ask_judges(args, turns, asked, kinds),
+    ]
+    _write(args, turns, methods, None if kinds is None else accuracy_of(kinds, turns))
+    return ExitStatus.DONE
+
+
+def thresholds_of(args: argparse.Namespace) -> list[int]:
+    """Return the numbers of samples that must object; by default the majority."""
+    check_draws(args, "samples")
+    wrong = [word for word in args.threshold if not word.isdecimal() or not 1 <= int(word) <= args.samples]
+    if wrong:
+        raise InputError(f"`threshold` must be a whole number from 1 to {args.samples}. Got {wrong[0]!r}.")
+    return [int(word) for word in args.threshold] or [args.samples // 2 + 1]
+
+
+def _asked(args: argparse.Namespace) -> list[_methods.AskedJudge]:
+    """Return the judges to ask; none without an LLM."""
+    wrong = [name for name in args.judge if name not in JUDGES]
+    if wrong:
+        raise InputError(f"`judge` must be of {', '.join(sorted(JUDGES))}. Got {wrong[0]!r}.")
+    return _methods.asked_judges(
+        check_models(args) if args.llm else (),
+        judges=args.judge,
+        level=args.level,
+        samples=args.samples,
+        thresholds=thresholds_of(args),
+        contrasts=None if args.examples is None else load_contrasts(args.examples),
+        tiers=not args.no_tiers,
+        ablation=args.ablation,
+        prompts=args.prompt,
+    )
+
+
+def _dry_run(turns: Sequence[LabeledTurn], asked: Sequence[_methods.AskedJudge]) -> int:
+    calls = {one: sum(one.judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns) for one in asked}
+    width = max((len(f"{one.name} ({one.model})") for one in asked), default=0)
+    lines = [f"{f'{one.name} ({one.model})':<{width}}  at most {n:,} calls" for one, n in calls.items()]
+    lines.append(f"{sum(calls.values()):,} calls at most; questions that judges share are asked once. Nothing was sent")
+    sys.stdout.write("\n".join([*lines, ""]))
+    return ExitStatus.DONE
+
+
+def _kinds(
+    args: argparse.Namespace, turns: Sequence[LabeledTurn], published: Sequence[LabeledTurn]
+) -> list[list[str]] | None:
+    """Return the types of all sentences by the classifier; None where the LLM is to say them, or nobody asks."""
+    if not args.llm or "auto" not in args.judge or args.classifier == "llm":
+        return None
+    return classified([(turn.dialogue_id, turn.texts) for turn in turns], published)
+
+
+def _encoders(args: argparse.Namespace, turns: Sequence[LabeledTurn]) -> list[_methods.Method]:
+    if not args.encoder:
+        return []
+    from deep.integrations.encoders import load_encoder
+
+    label = args.entailment_label
+    label = int(label) if label is not None and label.isdecimal() else label
+    encoders = [load_encoder(name, entailment_label=label) for name in args.encoder]
+    return [method for encoder in encoders for method in _methods.read_encoder(encoder, turns, args.neutral)]
+
+
+def _write(
+    args: argparse.Namespace, turns: Sequence[LabeledTurn], methods: Sequence[_methods.Method], accuracy: float | None
+) -> None:
+    """Write tables, figures and every sentence, and print the summary."""
+    scored = build.scores_of(turns, methods, args.level)
+    frames = build.tables(turns, scored, args.level)
+    split = {"split": args.split, "test_share": args.test_share, "seed": args.split_seed}
+    results = {**build.results_of(turns, scored), "level": args.level, "samples": args.samples, "split": split}
+    verdict = build.verdict_of(results, turns)
+    results |= {"verdict": verdict.as_dict(), "classifier": {"mean_accuracy": accuracy}}
+    sentences = plain_frame(build.sentences(turns, methods, args.level))
+    study.publish(
+        args,
+        results,
+        study_lines(verdict, build.summary_text(results, frames, args.out)),
+        tables=frames,
+        titles=build.TITLES,
+        shown=study.percentages,
+        paper="cognibench",
+        figures=build.draw_figures(frames, build.verdict_shares(turns)),
+        more=lambda folder: sentences.to_csv(folder / "sentences.csv", index=False, lineterminator="\n"),
+    )
+
+
+NAME, TITLE = "figure12-training-size", "Figure 12: F1 of the tuned detector by training size, in percent"
+
+
+def curve(args: argparse.Namespace) -> int:
+    """Run ``deep cognibench curve``."""
+    check_replaceable(args.out)
+    points = sorted((_point(given, args.method) for given in args.points), key=lambda row: row["training chats"])
+    for given in args.points:
+        check_not_in(args.out, Path(given.partition("=")[2]), "points")
+    table = pd.DataFrame(points)
+    fits = {part: fit for part in PARTS if (fit := _fit(points, part)) is not None}
+    slopes = {part: {"intercept": low, "per_tenfold": slope} for part, (low, slope) in fits.items()}
+    verdict = _curve_verdict(points, fits)
+    results = {"schema_version": 1, "verdict": verdict.as_dict(), "points": records(table), "fits": slopes}
+    lines = [*study_lines(verdict, "\n".join([TITLE, "", *markdown(study.percentages(table)), ""]))]
+    lines += [f"{part}: {100 * slope:+.2f} points a tenfold of chats" for part, (_, slope) in fits.items()]
+    study.publish(
+        args,
+        results,
+        [*lines, f"written to {args.out}"],
+        tables={NAME: table},
+        titles={NAME: TITLE},
+        shown=study.percentages,
+        figures={NAME: build.draw_curve(table, fits)},
+    )
+    return ExitStatus.DONE
+
+
+def _curve_verdict(points: Sequence[JsonObject], fits: Mapping[str, tuple[float, float]]) -> DatasetVerdict:
+    """Return the answer of a curve: the best point, and what ten times the chats bring."""
+    best, (_, slope) = max(points, key=lambda row: row["overall"] or 0.0), fits.get("overall", (0.0, float("nan")))
+    suspect = f"F1 is highest with {best['training chats']:,} chats, {100 * (best['overall'] or 0.0):.1f} %."
+    trust = f"Ten times the chats bring {100 * slope:+.1f} points, by a line through {len(points)} sizes."
+    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, "tune on as many as pay", picture=NAME)
+
+
+def _point(given: str, method: str | None) -> JsonObject:
+    """Return a row of the curve from SIZE=RUN."""
+    left, equals, right = given.partition("=")
+    if not (equals and left.isdecimal() and int(left)):
+        raise InputError(f"`points` must be SIZE=RUN, SIZE a number of training chats. Got {given!r}.")
+    size = int(left)
+    try:
+        return {"training chats": size, **_measured(right, method)}
+    except (KeyError, TypeError):
+        raise InputError(f"`points` must be runs of `deep cognibench`. Got another kind in {right!r}.") from None
+
+
+def _measured(run: str, method: str | None) -> JsonObject:
+    """Return F1 of one method of a run."""
+    methods = _results(Path(run)).get("methods", [])
+    chosen = [m for m in methods if (m["group"] == "direct" if method is None else m["method"] == method)]
+    if len(chosen) != 1:
+        known = ", ".join(m["method"] for m in methods) or "none"
+        raise InputError(f"`method` must be one method of {run!r}: {known}. Got {method!r}.")
+    parts = chosen[0]["parts"]
+    found = {part: parts[part]["f1"] for part in PARTS} | {"macro mean": chosen[0]["macro_f1"]}
+    if not all(value is None or 0 <= value <= 1 for value in found.values()):
+        raise TypeError(found)
+    return {"method": chosen[0]["method"], **found}
+
+
+def _results(folder: Path) -> JsonObject:
+    try:
+        told = json.loads(read_bytes(folder / "results.json", "points"))
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"`points` must be folders of runs. Got {str(folder)!r}: {reason}.") from None
+    return told if isinstance(told, dict) else {}
+
+
+def _fit(points: Sequence[JsonObject], part: str) -> tuple[float, float] | None:
+    """Return the intercept and the slope of F1 on the logarithm of the size, by least squares; None of one size."""
+    known = [row for row in points if row[part] is not None]
+    if len({row["training chats"] for row in known}) < 2:
+        return None
+    sizes = np.log10([float(row["training chats"]) for row in known])
+    slope, low = np.polyfit(sizes, [float(row[part]) for row in known], 1)
+    return float(low), float(slope)
+
+
+def label(args: argparse.Namespace) -> int:
+    """Run ``deep cognibench label``."""
+    (llm, *others) = console.check_models(args)
+    if others:
+        raise InputError(f"`llm` must be one LLM. Got {others[0]!r} too. Run once for each.")
+    console.check_draws(args, "samples")
+    judge = _judge(args)
+    check_replaceable(args.out)
+    turns = turns_of_split(_turns(args.data), args)
+    if args.dry_run:
+        calls = sum(judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns)
+        sys.stdout.write(f"at most {calls:,} calls for {len(turns):,} turns. Nothing was sent\n")
+        return ExitStatus.DONE
+    kinds = _learned_kinds(args, turns) if isinstance(judge, AutoLabelJudge) else None
+    (readings,) = ask_about(args, [(judge, llm)], turns, kinds, dataset="cognibench-labeled")
+    labeled = list(map(_with_labels, turns, readings))
+    typed_by = "a classifier" if kinds is not None else None if args.prompt else "an LLM"
+    _write_labels(args, labeled, {"judge": judge.voter(llm), "types_by": typed_by})
+    return ExitStatus.DONE
+
+
+def _judge(args: argparse.Namespace) -> SentenceJudge:
+    """Return the judge that the options name."""
+    if args.prompt is not None:
+        return load_tag_judge(args.prompt, samples=args.samples, threshold=args.threshold)
+    contrasts = None if args.examples is None else load_contrasts(args.examples)
+    maker = AutoLabelJudge if args.judge == "auto" else TieredJudge
+    return maker(samples=args.samples, threshold=args.threshold, contrasts=contrasts)
+
+
+def _turns(data: str) -> list[AutoTurn]:
+    """Return all turns of a folder or of a file of examples, with their sentences and no verdicts."""
+    if ending_of(Path(data)) is None:
+        published = {turn.turn_id: turn.texts for turn in read_turns(data)}
+        return [
+            _unlabeled(t.turn_id, t.dialogue_id, t.source, t.response, t.generator, published.get(t.turn_id))
+            for t in read_dialogues(data)[1]
+        ]
+    with console.named("data"):
+        examples = list(read_examples(data))
+        written_by = [row.get("model") for _, row in read_rows(Path(data), ("model",), param="data")]
+    pairs = zip(examples, written_by, strict=True)
+    return [
+        _unlabeled(e.example_id, e.document_id or e.example_id, e.source, e.claim, str(llm) if llm else None)
+        for e, llm in pairs
+    ]
+
+
+def _unlabeled(
+    turn_id: str, dialogue_id: str, source: str, response: str, generator: str | None, texts: list[str] | None = None
+) -> AutoTurn:
+    if texts is None:
+        texts = [response[start:end] for start, end in sentence_spans(response)]
+    sentences = tuple(SentenceLabel(text, None, None) for text in texts)
+    texts_of = {"source": source, "response": response}
+    return AutoTurn(turn_id=turn_id, dialogue_id=dialogue_id, sentences=sentences, generator=generator, **texts_of)
+
+
+def _learned_kinds(args: argparse.Namespace, turns: Sequence[AutoTurn]) -> list[list[str]] | None:
+    learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
+    if learned == "llm":
+        return None
+    return classified([(t.dialogue_id, [s.text for s in t.sentences]) for t in turns], read_turns(learned))
+
+
+def _with_labels(turn: AutoTurn, reading: TurnReading) -> AutoTurn:
+    pairs = zip(turn.sentences, reading.sentences, strict=True)
+    return replace(turn, sentences=tuple(SentenceLabel(s.text, v.kind, v.verdict, dict(v.votes)) for s, v in pairs))
+
+
+def _write_labels(args: argparse.Namespace, turns: Sequence[AutoTurn], settings: JsonObject) -> None:
+    """Write the labels, the shares of types and of hallucinations by generating LLM, and the results."""
+    generated = {turn.generator for turn in turns if turn.generator}
+    name = "figure8-models" if generated else "shares-by-labels"
+    groups = {llm: [t for t in turns if t.generator == llm] for llm in sorted(generated)}
+    groups = groups or {settings["judge"]: list(turns)}
+    table = build.shares((llm, [_labels(turn, args.level) for turn in some]) for llm, some in groups.items())
+    verdicts = Counter(str(sentence.verdict or "undecided") for turn in turns for sentence in turn.sentences)
+    n, decided = verdicts.total(), verdicts.total() - verdicts["undecided"]
+    found = int(table["factual hallucinated"].sum() + table["cognitive hallucinated"].sum())
+    suspect = f"{found:,} of {decided:,} decided sentences are called hallucinated."
+    trust = f"These labels are a judge's: {n - decided:,} sentences are undecided, and no person has seen any."
+    judged = f"{len(turns):,} turns, {n:,} sentences, labeled by {settings['judge']}."
+    verdict = DatasetVerdict(judged, suspect, trust, "label 30 of these sentences by hand, and compare", picture=name)
+    results = {
+        "schema_version": 1,
+        "verdict": verdict.as_dict(),
+        **settings,
+        "level": args.level,
+        "samples": args.samples,
+        "turns": len(turns),
+        "sentences": dict(sorted(verdicts.items())),
+        "shares": {"table": name, "rows": records(table)},
+    }
+    shown = markdown(study.percentages(table))
+    lines = [verdict.judged, verdict.suspect, verdict.trust]
+    lines += ["", build.TITLES[name], "", *console.plain_tables("\n".join([*shown, ""]))]
+    lines.append(", ".join(f"{n:,} {one}" for one, n in results["sentences"].items()))
+    lines.append(f"{len(turns):,} turns labeled by {settings['judge']}, types by {settings['types_by'] or 'nobody'}")
+    study.publish(
+        args,
+        results,
+        [*lines, f"labels.jsonl, table and figure: in {args.out}"],
+        tables={name: table},
+        titles=build.TITLES,
+        shown=study.percentages,
+        figures={name: build.draw_shares(table)},
+        more=lambda folder: write_json_lines(folder / "labels.jsonl", (turn.to_row() for turn in turns)),
+    )
+
+
+def _labels(turn: AutoTurn, level: str) -> list[build.Labeled]:
+    return [(s.kind, bad) for s, bad in zip(turn.sentences, turn.hallucinated(level), strict=True)]
+
+
+Turn = LabeledTurn | AutoTurn
+
+
+def export(args: argparse.Namespace) -> int:
+    """Run ``deep cognibench export-sft``."""
+    out = check_out(args.out, [".jsonl"])
+    every = _read(args)
+    turns = turns_of_split(every, args)
+    answered = [pair for turn in turns for pair in _answered(turn, args.level)]
+    if not answered:
+        raise InputError(f"`level` must leave a turn whose sentences are all decided. Got none in {len(turns)}.")
+    lines = []
+    files = _files(out, answered, args.sizes)
+    with whole_files({str(path): path for path in files}) as partial:
+        for path, some in files.items():
+            write_json_lines(partial[str(path)], chats(pair for _, pair in some))
+            lines.append(f"{len(some):,} chats: in {path}")
+    left = len(turns) - len(answered)
+    lines += [f"{left:,} turns left out, with a sentence that the judge left undecided"] if left else []
+    kept = len(every) - len(turns)
+    lines += [f"{kept:,} turns of other dialogues are left for --split test"] if kept and args.split == "train" else []
+    sys.stdout.write("\n".join([*lines, ""]))
+    return ExitStatus.DONE
+
+
+def _read(args: argparse.Namespace) -> Sequence[Turn]:
+    given = [name for name in ("data", "labels") if getattr(args, name) is not None]
+    if len(given) != 1:
+        raise InputError(f"`data` or `labels` must be given, and not both. Got {' and '.join(given) or 'neither'}.")
+    if args.labels is not None:
+        if args.votes:
+            raise InputError("`votes` must be given with the examples as `data`. Got `labels`.")
+        return read_labels(args.labels)
+    return read_voted(args.data, args.votes, args.voter) if args.votes else read_turns(args.data)
+
+
+def _answered(turn: Turn, level: str) -> list[tuple[str, Answered]]:
+    """Return a turn's identifier with its answer; nothing where a sentence is undecided."""
+    if isinstance(turn, AutoTurn):
+        return [(turn.turn_id, (turn.source, turn.response, bad)) for _, bad in complete([turn], level)]
+    bad = [sentence.text for sentence in turn.sentences if sentence.hallucinated(level)]
+    return [(turn.turn_id, (turn.source, turn.response, bad))]
+
+
+def _files(
+    out: Path, answered: list[tuple[str, Answered]], sizes: Sequence[str]
+) -> dict[Path, list[tuple[str, Answered]]]:
+    """Return the turns of each file; those of a smaller size are among those of a larger one."""
+    wrong = [size for size in sizes if not size.isdecimal() or not 1 <= int(size) <= len(answered)]
+    if wrong:
+        raise InputError(f"`sizes` must be whole numbers from 1 to {len(answered)}. Got {wrong[0]!r}.")
+    if not sizes:
+        return {out: answered}
+    shuffled = sorted(answered, key=lambda pair: sha256(pair[0].encode()).digest())
+    return {out.with_stem(f"{out.stem}-{size}"): shuffled[: int(size)] for size in sizes}
