@@ -2,8 +2,8 @@
 
 DEEP_DATA_HOME=... python benchmarks/unlabeled.py [--choose]
 
-`--choose` prints which constants of `fit_unlabeled` the other panels choose for each panel, and what they give there:
-the least mean log loss of those by which no other panel's rises by more than `LOST`. Seven panels are sets of WRENCH.
+`--choose` prints which constants of `fit_unlabeled` for dense panels the other panels choose for each panel, and what
+they give there: the least mean log loss of those by which crowds and WRENCH lose no more than `LOST`, a fit a dataset.
 """
 
 import argparse
@@ -35,12 +35,16 @@ PANELS = (
     "llm_aggrefact/votes.parquet",
 )
 WRENCH = tuple(f"wrench/{name}.parquet" for name in ("cdr", "commercial", "imdb", "sms", "tennis", "yelp", "youtube"))
-MORE = ("faithbench", "relevance_methods", "span_mt")
-GRID = tuple(product((0.0, 0.25, 0.5, 0.75, 1.0), (2.25, 2.5, 2.75, 3.0, np.inf), (0.0, 0.4)))
-"""How far the share of class 1 follows the votes of sparse judges, the largest log-odds, and below which coverage
-judges are sparse."""
-BEFORE = (1.0, np.inf, 0.0)
-LOST = 0.01
+MORE = (
+    *("faithbench", "relevance_methods", "span_mt", "relevance_prompts", "ice_code", "hatecheck", "span_d2t"),
+    "llm_rubric",
+)
+CROWDS = ("crowd/votes_ZC_all.parquet", "crowd/votes_ZC_us.parquet", "crowd/votes_ZC_in.parquet")
+SPADE = tuple(f"spade/{name}.parquet" for name in ("codereviews", "lecturesummaries", "sportroutine", "statsbot"))
+GRID = tuple(product((0.4, 0.44, 0.47, 0.5, 0.6, 0.7), (1.2, 1.4, 1.5, 1.6, 1.8, 2.0, 2.5)))
+"""The correlation of errors that is assumed of dense panels, and their largest log-odds; those of sparse ones stay."""
+BEFORE = (0.4, 2.5)
+LOST = {"wrench": 0.005, "crowd": 0.01}
 COPIES = 5
 DRAWS = 500
 
@@ -132,21 +136,20 @@ def fitted(votes: np.ndarray) -> tuple[_consensus.Judges, _consensus.Panel, floa
 
 
 def tried(path: str, folder: Path) -> np.ndarray:
-    """Return accuracy, log loss and Brier score of a panel by constants of the grid, mean of both ways to fit it."""
+    """Return accuracy, log loss and Brier score of a panel by constants of the grid, mean over its datasets."""
     panel, found = read_votes([folder / path]), []
-    for by_dataset in (False, True):
-        for rows in parts(panel, by_dataset):
-            votes, y = panel.votes[rows], panel.labels[rows]
-            known = fitted(votes[(votes >= 0).any(axis=1)])
-            weight = 1.0 if not by_dataset else 1 / len(panel.dataset_names)
-            found.append(weight * np.array([figures(known, votes, y, constants) for constants in (*GRID, BEFORE)]))
-    return np.sum(found, axis=0) / 2
+    for rows in parts(panel, by_dataset=True):
+        votes, y = panel.votes[rows], panel.labels[rows]
+        votes = votes[:, (votes >= 0).any(axis=0)]
+        known = fitted(votes[(votes >= 0).any(axis=1)])
+        found.append([figures(known, votes, y, constants) for constants in (*GRID, BEFORE)])
+    return np.mean(found, axis=0)
 
 
 def figures(known: tuple[_consensus.Judges, _consensus.Panel, float], votes, y, constants) -> list[float]:
     """Return accuracy, log loss and Brier score by constants."""
-    _consensus.FOLLOWED, _unlabeled.LARGEST, _consensus.SPARSE = constants
-    _consensus.BY_SIGHT = np.inf if constants == BEFORE else 10.0
+    for name, dense in zip(("ERROR_CORRELATION", "LARGEST"), constants, strict=True):
+        setattr(_unlabeled, name, (getattr(_unlabeled, name)[0], dense))
     judges, panel, weight = known
     mixed = judges.expand(_unlabeled._average(panel, _consensus.dawid_skene(panel), weight))
     p = np.clip(expit(mixed.log_odds(votes)), 1e-6, 1 - 1e-6)
@@ -155,19 +158,24 @@ def figures(known: tuple[_consensus.Judges, _consensus.Panel, float], votes, y, 
 
 def choose(folder: Path) -> None:
     """Print for each panel the constants that the others choose, and what they change there."""
-    paths = (*WRENCH, *PANELS, *(f"{name}/votes.parquet" for name in MORE))
+    paths = (*WRENCH, *PANELS, *(f"{name}/votes.parquet" for name in MORE), *CROWDS, *SPADE)
     all_figures = np.array([tried(path, folder) for path in paths])
     change = all_figures[:, :-1] - all_figures[:, -1:]
+    kind = np.array([path.partition("/")[0] for path in paths])
+    share = np.where(kind == "wrench", 1 / len(WRENCH), np.where(np.isin(paths, CROWDS), 1 / len(CROWDS), 1.0))
     nested = []
     for i, path in enumerate((*paths, "all")):
         others = np.arange(len(paths)) != i
-        losses = np.where((change[others, :, 1] > LOST).any(axis=0), np.inf, change[others, :, 1].mean(axis=0))
-        best = int(np.argmin(losses))
-        gain = change[:, best].mean(axis=0) if path == "all" else change[i, best]
-        nested += [] if path == "all" else [all_figures[i, best]]
-        sys.stdout.write(f"{path}: {GRID[best]}, accuracy, log loss, Brier score {np.round(gain, 4).tolist()}\n")
-    of_wrench = np.mean(nested[: len(WRENCH)], axis=0)
-    sys.stdout.write(f"WRENCH by what the others choose: {np.round(of_wrench, 4).tolist()}\n")
+        lost = np.array([np.average(change[of, :, 1], axis=0, weights=share[of]) > most
+                         for name, most in LOST.items() for of in [others & (kind == name)]])  # fmt: skip
+        mean = np.average(change[others, :, 1], axis=0, weights=share[others])
+        best = int(np.argmin(np.where(lost.any(axis=0), np.inf, mean)))
+        gain = np.average(change[:, best], axis=0, weights=share) if path == "all" else change[i, best]
+        nested += [] if path == "all" else [change[i, best]]
+        now = "" if path == "all" else f", from {np.round(all_figures[i, -1], 3).tolist()}"
+        sys.stdout.write(f"{path}: {GRID[best]}, accuracy, log loss, Brier score {np.round(gain, 3).tolist()}{now}\n")
+    of_all = np.average(nested, axis=0, weights=share)
+    sys.stdout.write(f"by what the others choose, in the mean: {np.round(of_all, 4).tolist()}\n")
 
 
 def main() -> None:

@@ -325,7 +325,11 @@ class Stack(BaseEstimator):
             adaptation.LeftOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
             for (z, _), prior, one in zip(sums, priors, held, strict=True)
         ]
-        self.thresholds_ = [float(prior.line(-slope * offset)) for (_, offset), prior in zip(sums, priors, strict=True)]
+        in_context = adaptation.context_weight(len(held))
+        self.thresholds_ = [
+            prior.threshold_in_context(in_context, slope * offset)
+            for (_, offset), prior in zip(sums, priors, strict=True)
+        ]
         self.misfit_ = adaptation.learn_misfit(moved)
         self.left_out_ = dict(zip(names, (one.merged() for one in moved), strict=True))
         self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))

@@ -5,10 +5,11 @@ import pytest
 from scipy.special import expit, logit
 
 from deep.exceptions import InputError
-from deep.model import ChainOptions, SharedWork, Stack, fit, fit_asked
+from deep.model import ChainOptions, ScoreOptions, SharedWork, Stack, fit, fit_asked, score_file
 from deep.model.adaptation import LeftOut, learn_line, profile_of
 from deep.model.linear import LabeledRows, fit_average
 from deep.records import VoteMatrix
+from tests.commands.model_case import frame_of
 from tests.model.file.models import soft_scores, with_labels
 from tests.model.fitted import QUICK, small_votes, table_of
 
@@ -279,3 +280,38 @@ def test_groups_are_left_out_together():
     families = fit(linked(ABCD))
     assert list(families.left_out) == ["a", "c", "d"]
     assert np.array_equal(table_of(families), table_of(model))
+
+
+def test_few_datasets_decide_in_context(tmp_path):
+    """One threshold a dataset, near its mean P, in frames, files and the adapted model; a single text has its own.
+
+    Of a dataset that is mostly 0 the threshold is low, where the training datasets are balanced.
+    """
+    of_c = np.flatnonzero(ABC.datasets == "c")
+    rows = ABC.rows(np.sort(np.concatenate([of_c[ABC.labels[of_c] == 0], of_c[ABC.labels[of_c] == 1][:10]])))
+    for votes in (A, AB):
+        model = fit(votes)
+        found = model.scores_of(rows)
+        even, mean = found.prior.threshold, logit(found.p_consistent.mean())
+        assert min(even, mean) < logit(found.threshold) < max(even, mean)
+        assert logit(found.threshold) == pytest.approx(0.25 * even + 0.75 * mean, abs=0.05)
+        frame = model.score_frame(rows)
+        assert (frame["threshold"] == found.threshold).all()
+        voted = frame["n_votes"] > 0
+        assert (frame["decision"][voted] == found.decisions[voted]).all()
+        frame_of(rows).to_parquet(tmp_path / "votes.parquet")
+        result = score_file(model, [str(tmp_path / "votes.parquet")], tmp_path / "scores.parquet", ScoreOptions())
+        assert result.thresholds["c"] == found.threshold
+        assert model.adapted(rows, target="c").threshold() == found.threshold
+        assert model.threshold() != found.threshold
+        assert model.deciding("accuracy").scores_of(rows).threshold == pytest.approx(0.5)
+
+
+def test_scores_of_left_out_datasets_are_of_that_rule():
+    """The report of a fit says what the model would have decided on each training dataset."""
+    model = fit(AB)
+    only_b = fit(AB.rows(AB.datasets == "b"))
+    of_a = AB.rows(AB.datasets == "a")
+    decided, y = only_b.scores_of(of_a).decisions, of_a.labels
+    accuracy = (decided[y == 1].mean() + (~decided[y == 0]).mean()) / 2
+    assert model.report["left_out_scores"]["datasets"]["a"]["balanced_accuracy"] == pytest.approx(accuracy, abs=0.02)

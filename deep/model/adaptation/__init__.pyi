@@ -38,6 +38,7 @@ from ._prior import Intercept as Intercept
 from ._prior import LearnedPrior as LearnedPrior
 from ._prior import PriorEstimate as PriorEstimate
 from ._prior import PriorRule as PriorRule
+from ._prior import context_weight as context_weight
 from ._prior import contexts_of_means as contexts_of_means
 from ._prior import intercept_at as intercept_at
 from ._prior import learn_line as learn_line

@@ -78,6 +78,20 @@ def intercept_at(profile: Floats, share: float) -> float:
     return float(np.interp(held, profile, SHIFTS)) + share - held
 
 
+IN_CONTEXT = 0.75
+"""Where datasets are few the intercept is what is known least, so P of an item is held against the mean P of its
+dataset rather than against even odds. Three quarters of the way gain most of what the whole way gains, and lose less on
+the panels where it loses: docs/decisions/0044 has the figures."""
+
+FEW_FOR_CONTEXT = 3
+"""Training datasets up to which the threshold moves."""
+
+
+def context_weight(n_datasets: int) -> float:
+    """Return how far the balanced threshold of a model of so many training datasets moves to the mean P."""
+    return IN_CONTEXT if n_datasets <= FEW_FOR_CONTEXT else 0.0
+
+
 @dataclass(frozen=True)
 class PriorEstimate:
     """A dataset's share of consistent items with its 90 % interval, and the line that P takes there.
@@ -105,6 +119,21 @@ class PriorEstimate:
     def threshold(self) -> float:
         """Return the log-odds of P from which on an item is called consistent: those at even odds."""
         return float(logit(self.estimate, clip=0.0)) if self.intercept is None else self.intercept
+
+    def threshold_in_context(self, weight: float, offset: float = 0.0) -> float:
+        """Return the threshold moved from even odds (`weight` 0) to the mean P of the dataset (1), in log-odds.
+
+        `offset` is what contexts add to log-odds that the line is not of.
+
+        Examples
+        --------
+        >>> prior = PriorEstimate(0.5, 0.3, 0.7, intercept=-0.8)
+        >>> [round(prior.threshold_in_context(weight), 6) for weight in (0.0, 0.75)]
+        [-0.8, -0.2]
+        """
+        even_odds = float(self.line(-offset))
+        # `slope` draws P to a half where the intercept is not known, and the mean P with it.
+        return even_odds + weight * (self.slope * float(logit(self.estimate)) - even_odds) if weight else even_odds
 
     def line(self, log_odds: npt.ArrayLike) -> Floats:
         """Return the log-odds of P from those at equal class weights."""

@@ -352,6 +352,8 @@ class Field:
         return value[self.key] if self.attribute == "report" else value
 
 
+SHARE = NUMBER.checked(lambda value: 0 <= value <= 1, "{} must lie between 0 and 1")
+
 SCORE_NAMES = list_of(NAME).checked(lambda names: len(set(names)) == len(names), "{} must be named once each")
 
 DATASETS = _kinds.described(dict).checked(
@@ -374,6 +376,7 @@ FIELDS = (
     Field("misfit", MISFIT),
     Field("correction", optional(CORRECTION)),
     Field("decision", DECISION, "rule"),
+    Field("context_weight", SHARE, since=5, default=0.0),
     Field("contexts", numbers()),
     Field("parts", PARTS.made_into(score.Blend, attrgetter("parts")), "blend"),
     Field("left_out", _kinds.by_name(LEFT_OUT)),

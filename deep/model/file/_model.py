@@ -92,6 +92,8 @@ class Model:
         What labels of that dataset say of P there.
     rule : DecisionRule, optional
         From which P on an item is called consistent; :meth:`deciding` sets it.
+    context_weight : float, default=0.0
+        How far the threshold of the rule 'balanced' moves from even odds to the mean P of a dataset.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class Model:
     target: str | None = None
     correction: Correction | None = None
     rule: DecisionRule = BALANCED
+    context_weight: float = 0.0
 
     def __repr__(self) -> str:
         return "\n".join(self._said())
@@ -352,7 +355,8 @@ class Model:
         known = prior is None and contexts is self.contexts
         told = self.prior if known else self.prior_at(contexts, prior)
         log_odds = evidence.log_odds + self.blend.offset(contexts)
-        return Scores(log_odds, told, self.misfit, self.correction, self.rule, evidence.n_votes, evidence.own)
+        n_votes, own = evidence.n_votes, evidence.own
+        return Scores(log_odds, told, self.misfit, self.correction, self.rule, n_votes, own, self.context_weight)
 
     def columns_at(
         self,

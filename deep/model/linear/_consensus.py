@@ -1,6 +1,7 @@
 """Error rates of judges, and of pairs that err together, from votes alone."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -83,7 +84,7 @@ class Panel:
         ones, zeros = ((patterns == vote).astype(np.float64) for vote in (1, 0))
         return cls(ones, zeros, weights, np.ones(patterns.shape[1]))
 
-    @property
+    @cached_property
     def cast(self) -> Floats:
         """Return 1 where a judge voted."""
         return self.ones + self.zeros
@@ -227,7 +228,7 @@ def majority(panel: Panel) -> Linear:
     abstain: items have few votes then. Where they are `SPARSE`, they may be right in one class more often.
     """
     by_sight = _abstention(panel) > BY_SIGHT
-    if by_sight and _coverage(panel) < SPARSE:
+    if by_sight and coverage(panel) < SPARSE:
         return _lopsided(panel)
     # The accuracy by which equal judges that err independently would agree as often as these.
     pairs, accuracy = _equal_pairs(panel), ASSUMED_ACCURACY
@@ -236,7 +237,7 @@ def majority(panel: Panel) -> Linear:
     intercept = 0.0
     if by_sight:
         share = (_ones_share(panel) - 1 + accuracy) / (2 * accuracy - 1)
-        intercept = (1 - _coverage(panel)) * float(logit(np.clip(share, *SHARES)))
+        intercept = (1 - coverage(panel)) * float(logit(np.clip(share, *SHARES)))
     return Linear.signed(intercept, np.log(accuracy / (1 - accuracy)) * panel.shares)
 
 
@@ -253,7 +254,7 @@ def _abstention(panel: Panel) -> float:
     return float((voted[told] * (share_voted - share)[told] ** 2 / variance[told]).sum() / max(told.sum(), 1))
 
 
-def _coverage(panel: Panel) -> float:
+def coverage(panel: Panel) -> float:
     """Return the share of items that an average judge votes on."""
     return panel.mean(panel.cast.mean(axis=1))
 

@@ -13,12 +13,34 @@ from deep._util.checks import Floats, Mask, Positions, RandomState, Weights
 from deep._util.odds import expit, logit
 from deep.model.adaptation import PriorEstimate
 from deep.model.linear._average import Linear
-from deep.model.linear._consensus import MIN_JUDGES, Judges, Panel, Rates, count_copies, dawid_skene, majority, overlap
+from deep.model.linear._consensus import (
+    MIN_JUDGES,
+    SPARSE,
+    Judges,
+    Panel,
+    Rates,
+    count_copies,
+    coverage,
+    dawid_skene,
+    majority,
+    overlap,
+)
 
-ERROR_CORRELATION = 0.4
-"""Correlation of two judges' errors that is assumed, since votes alone cannot show an error that all judges share.
-However many they are, judges are then worth at most 2.5 independent ones; panels of LLM judges have been found to be
-worth about two (see `deep.features.effective_votes`)."""
+ERROR_CORRELATION = (0.4, 0.47)
+"""Correlation of two judges' errors that is assumed of sparse and of dense panels, since votes alone cannot show an
+error that all judges share. However many they are, judges are then worth at most 2.5 or 2.1 independent ones; panels of
+LLM judges have been found to be worth about two (see `deep.features.effective_votes`)."""
+
+LARGEST = (2.5, 1.6)
+"""The root mean square of log-odds, at most, of sparse and of dense panels.
+
+People and rules that meet on an item by chance, or where a rule applies, have not been found to be right more often
+than 2.5 says. LLM judges read every item, and what misleads one misleads the next: agreement beyond 1.6 was their own
+on seven of eight panels. docs/decisions/0044 has the figures, and the panel on which it was the label."""
+
+DENSE = 0.9
+"""The share of items that an average judge votes on, from which on a panel is dense. Below `SPARSE` it is sparse, and
+between the two assumptions pass from the one to the other in a straight line."""
 
 SPLITS = 50
 """Random halves of the judges that are compared."""
@@ -40,9 +62,6 @@ MANY_CARELESS, MANY_AGAINST = 0.3, 0.03
 
 SHOWN = 6
 """Names in a warning."""
-
-LARGEST = 2.5
-"""The root mean square of log-odds, at most: panels have not been found to be right more often than this says."""
 
 MIN_ITEMS = 30
 MIN_VOTES = 3
@@ -115,11 +134,12 @@ def fit_unlabeled(
     Notes
     -----
     Voters that vote alike on every row count as one judge, and judges who agree more than their rates explain count
-    for less. All log-odds are divided by Kish's design effect 1 + (k - 1) 0.4 for k votes an item, and further where
-    their root mean square is above 2.5. Judges that abstain by what they see, as rules do, are told from a crowd,
-    whose items are handed out: whether they vote goes with what others vote, and the majority then minds the share of
-    class 1. The prior is the mean P; its interval allows log-odds to be off by an intercept of variance 1 and a slope
-    of variance 0.15.
+    for less. All log-odds are divided by Kish's design effect 1 + (k - 1) r for k votes an item, and further where
+    their root mean square is above a bound; r is 0.4 and the bound 2.5 where judges vote on few items each, 0.47 and
+    1.6 where each votes on nearly all, as LLM judges do. Judges that abstain by what they see, as rules do, are told
+    from a crowd, whose items are handed out: whether they vote goes with what others vote, and the majority then minds
+    the share of class 1. The prior is the mean P; its interval allows log-odds to be off by an intercept of variance 1
+    and a slope of variance 0.15.
 
     Examples
     --------
@@ -232,7 +252,9 @@ def _average(panel: Panel, rates: Rates, weight: float) -> Linear:
     # Log-odds that are small say that nothing was found, and are not blown up.
     sizes = [max(float(np.sqrt(panel.mean(panel.sum(member) ** 2))), 1.0) for member in members]
     n_votes = max(panel.mean(panel.cast @ panel.shares), 1.0)
-    scale = min(np.dot(shares, sizes) / (1 + (n_votes - 1) * ERROR_CORRELATION), LARGEST)
+    density = (coverage(panel) - SPARSE) / (DENSE - SPARSE)
+    correlation, largest = (np.interp(density, (0, 1), ends) for ends in (ERROR_CORRELATION, LARGEST))
+    scale = min(np.dot(shares, sizes) / (1 + (n_votes - 1) * correlation), largest)
     factors = [scale * share / size for share, size in zip(shares, sizes, strict=True)]
     parts = [
         sum(factor * getattr(member, name) for factor, member in zip(factors, members, strict=True))

@@ -40,17 +40,18 @@ def finish(
     notes: Sequence[str] = (),
     score_names: tuple[str, ...] = (),
     target: str | None = None,
+    context_weight: float = 0.0,
 ) -> Model:
     """Return the model of a fit, with its report.
 
     Parameters
     ----------
-    blend, prior_rule, misfit, contexts, score_names, target
+    blend, prior_rule, misfit, contexts, score_names, target, context_weight
         As in :class:`deep.model.Model`.
     left_out : mapping of str to LeftOut
         By dataset: log-odds of P at the estimated prior by fits without its rows.
     thresholds : sequence of float
-        The log-odds of those priors.
+        The log-odds of P there from which on an item is called consistent.
     cells : Cells
         Training cells, by dataset; their voters are those of the model.
     chosen : mapping
@@ -61,7 +62,7 @@ def finish(
     notes : sequence of str
         Sentences for the reader.
     """
-    # P is scored at the estimated prior, decisions at equal class weights.
+    # P is scored at the estimated prior, decisions by the rule 'balanced'.
     scores = {name: _scores(one, at) for (name, one), at in zip(left_out.items(), thresholds, strict=True)}
     metrics = next(iter(scores.values()), {})
     means = {metric: float(np.mean([row[metric] for row in scores.values()])) for metric in metrics}
@@ -99,6 +100,7 @@ def finish(
         left_out=left_out,
         report=report,
         target=target,
+        context_weight=context_weight,
     )
 
 
@@ -207,6 +209,7 @@ def fit_stack_or_average(
         provenance=provenance,
         notes=[note for note in notes if note],
         score_names=columns,
+        context_weight=adaptation.context_weight(n),
     )
 
 
@@ -241,7 +244,7 @@ def fit_few(
     points = [LeftOutRows(slope * z, *one.of_classes(), distinct_patterns(one.votes)[1]) for one, z in held]
     priors = rule.left_out([profile_of(one.log_odds, one.ones + one.zeros) for one in points])
     moved = [replace(one, log_odds=prior.line(one.log_odds)) for one, prior in zip(points, priors, strict=True)]
-    blend = Blend((Part("average", scorer, slope=slope),))
+    blend, in_context = Blend((Part("average", scorer, slope=slope),)), adaptation.context_weight(len(names))
     what = "one labeled dataset" if len(names) == 1 else f"{len(names)} labeled datasets"
     scored = " Its scores are of rows left out in five folds, not of another dataset." if len(names) == 1 else ""
     note = f"With {what} nothing is chosen: best judge, majority and ridge regression are averaged.{scored}"
@@ -252,12 +255,13 @@ def fit_few(
         learn_misfit(moved if len(names) > 1 else []),
         mean_contexts(blend, datasets),
         {str(name): one.merged() for name, one in zip(names, moved, strict=False)},
-        [prior.threshold for prior in priors],
+        [prior.threshold_in_context(in_context) for prior in priors],
         training_cells(votes),
         {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]},
         method="average",
         provenance=provenance,
         notes=[note, *notes],
+        context_weight=in_context,
     )
 
 

@@ -247,6 +247,8 @@ class Scores:
         How many judges voted; needed for :meth:`columns`.
     own : ndarray of float, shape (n_examples,), optional
         P of a chain before calibration.
+    context_weight : float, default=0.0
+        As in :class:`deep.model.Model`.
     """
 
     log_odds: Floats
@@ -256,6 +258,7 @@ class Scores:
     rule: DecisionRule = BALANCED
     n_votes: npt.NDArray[np.integer] | None = None
     own: Floats | None = None
+    context_weight: float = 0.0
 
     @cached_property
     def p_uniform(self) -> Floats:
@@ -277,8 +280,9 @@ class Scores:
     @property
     def threshold(self) -> float:
         """Return the P(consistent) from which on an item is called consistent."""
-        correction = self.correction
-        return self.rule.at((self.prior if correction is None else correction).threshold)
+        if self.correction is not None:
+            return self.rule.at(self.correction.threshold)
+        return self.rule.at(self.prior.threshold_in_context(self.context_weight))
 
     @property
     def sure(self) -> Mask:

@@ -13,8 +13,10 @@ from deep.model.adaptation import (
     SHIFTS,
     AcrossPanels,
     FixedPrior,
+    Intercept,
     LeftOut,
     PriorEstimate,
+    context_weight,
     contexts_of_means,
     intercept_at,
     learn_line,
@@ -230,3 +232,27 @@ def test_predict_needs_a_fit():
     """As scikit-learn says it."""
     with pytest.raises(NotFittedError, match="LearnedPrior"):
         LearnedPrior().predict(profile())
+
+
+def test_the_threshold_in_context_is_the_mean_p_where_the_intercept_is_known():
+    """The whole way, and nothing shrunk: an item is held against the mean of its dataset; no way is even odds."""
+    prior = PriorEstimate.known(0.3, profile())
+    mean = expit(prior.line(Z)).mean()
+    assert prior.threshold_in_context(0.0) == prior.threshold
+    assert prior.threshold_in_context(1.0) == pytest.approx(logit(mean), abs=0.03)
+    assert prior.threshold_in_context(0.5) == pytest.approx((prior.threshold + logit(0.3)) / 2)
+    fixed = PriorEstimate(0.3, 0.2, 0.4)  # of a model of one dataset both are the same
+    assert fixed.threshold_in_context(0.75) == fixed.threshold
+
+
+def test_the_threshold_in_context_minds_what_contexts_add():
+    """Log-odds that contexts have moved are at even odds elsewhere; the mean P is where it was."""
+    prior = Intercept(0.7, 0.4, 1.0).estimate(profile(), offset=0.5)
+    same = Intercept(0.7, 0.4, 1.0).estimate(profile())
+    for weight in (0.0, 0.75, 1.0):
+        assert prior.threshold_in_context(weight) == pytest.approx(same.threshold_in_context(weight, offset=0.5))
+
+
+def test_few_datasets_alone_move_the_threshold():
+    """One to three."""
+    assert [context_weight(n) for n in (1, 2, 3, 4, 11)] == [0.75, 0.75, 0.75, 0.0, 0.0]
