@@ -21,11 +21,12 @@ For instance:
 import argparse
 from collections.abc import Iterator
 
-from deep import console, evaluate, model
+from deep import console, evaluate, features, model
 from deep._util.files import check_out
 from deep._util.names import listed, short_names
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
+from deep.records import ABSTAIN
 
 VOTERS_LISTED = 6
 """Voters that are named in print; `--json` names all."""
@@ -72,6 +73,9 @@ def run(args: argparse.Namespace) -> int:
             run=console.parallel_map(n_jobs, progress, "fit"),
         )
     results = console.SCHEMA | evaluate.fit_report(fitted, data.score_names) | {"model": str(out)}
+    X, short = data.votes.votes, short_names(data.votes.voter_names)
+    counts = zip(short.values(), (X == 1).sum(axis=0).tolist(), (X != ABSTAIN).sum(axis=0).tolist(), strict=True)
+    results["constant_judges"] = features.constant_words({name: (ones, n) for name, ones, n in counts})
     del data  # the rows take the memory that writing the model needs
     fitted.save(out)
     notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []
@@ -98,6 +102,7 @@ def _lines(found: console.Results) -> Iterator[str]:
     yield from found["said"]
     yield from sorted({f"licence: {row['licence']}" for row in training.values() if row["licence"]})
     yield from found["notes"]
+    yield from found["constant_judges"]
     yield f"model: {found['model']}"
 
 

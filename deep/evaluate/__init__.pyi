@@ -63,6 +63,7 @@ from ._measured import method_rows as method_rows
 from ._measured import records as records
 from ._measured import shown as shown
 from ._measured import write_table as write_table
+from ._panel_measures import constant_judges as constant_judges
 from ._panel_measures import cost_words as cost_words
 from ._panel_measures import effective_words as effective_words
 from ._panel_measures import panel_card as panel_card

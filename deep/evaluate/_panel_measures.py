@@ -22,6 +22,7 @@ from deep.evaluate._measured import Row, shown
 from deep.exceptions import InputError
 from deep.features import (
     cohen_kappa,
+    constant_words,
     effective_number,
     error_correlation,
 )
@@ -401,6 +402,16 @@ def people_words(card: _cards.PanelCard) -> str:
 def effective_words(n_judges: int, effective: float) -> str:
     """Return a sentence on the number of independent judges that a panel is worth."""
     return f"By the correlation of their errors, {n_judges} judges are worth {effective:.1f} independent ones."
+
+
+def constant_judges(card: _cards.PanelCard) -> list[str]:
+    """Return sentences on the judges of a panel that say the same of every item."""
+    short = short_names(each.judge for each in card.judges)
+    counts = {}
+    for each in card.judges:
+        n = round(each.itself.coverage * each.itself.n)
+        counts[short[each.judge]] = (round(each.itself.polarity * n) if n else 0, n)
+    return constant_words(counts)
 
 
 def cost_words(card: _cards.PanelCard) -> Iterator[str]:

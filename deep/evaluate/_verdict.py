@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deep import features
 from deep._util.checks import Floats, Mask, Texts
 from deep._util.names import short_names
 from deep.evaluate._measured import Row, in_percent
@@ -24,6 +25,9 @@ WORSENED = 0.01
 
 FAR_OFF = 0.05
 """ECE beyond what chance explains, from which on P is said not to hold."""
+
+SAME_P = 1e-9
+"""P of two items that differ by less are one P: sums of the same votes may differ in their last digits."""
 
 STATES = ("consistent", "inconsistent", "undecided")
 
@@ -107,6 +111,8 @@ class DecisionCounts:
     lowest : list of LowestItem
     most : int
         Length of `lowest`.
+    highest : float, optional
+        The highest P of an item with a vote.
     """
 
     n: int = 0
@@ -117,6 +123,14 @@ class DecisionCounts:
     leaning: int = 0
     lowest: list[LowestItem] = field(default_factory=list)
     most: int = LOWEST
+    highest: float | None = None
+
+    @property
+    def alike(self) -> bool:
+        """Whether several items have votes, and all of them one P: then no judge tells one from another."""
+        if self.highest is None or self.n - self.unvoted < 2:
+            return False
+        return self.highest - self.lowest[0].p < SAME_P
 
     def add(self, items: DecidedItems) -> None:
         """Count items."""
@@ -128,6 +142,8 @@ class DecisionCounts:
         self.leaning += int((unsure & ~items.decided).sum())
         self.unvoted += int((~items.voted).sum())
         rows = np.flatnonzero(items.voted)
+        if len(rows):
+            self.highest = max(float(items.p[rows].max()), self.highest or 0.0)
         first = rows[np.argsort(items.p[rows], kind="stable")[: self.most]].tolist()
         for row in first:
             p, low, high = (float(values[row]) for values in (items.p, items.low, items.high))
@@ -158,6 +174,8 @@ class DecisionCounts:
 
     def lines(self) -> Iterator[str]:
         """Yield a line for each of the items with the lowest P."""
+        if self.alike:
+            return
         if self.lowest:
             yield "The lowest P, in percent with its 90 % interval:"
         for item in self.lowest:
@@ -377,7 +395,8 @@ def share_words(share: tuple[float, float, float]) -> str:
 def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     """Return a sentence on how many items are suspect, whose counts make up all of them; say what sure is.
 
-    Where nothing is sure it asks for labels, unless the items are `labeled`.
+    Where nothing is sure it asks for labels, unless the items are `labeled`. Where all items have one P it asks for
+    other judges: labels change P for all of them at once.
 
     Examples
     --------
@@ -389,7 +408,9 @@ def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     are = "is" if tally.inconsistent == 1 else "are"
     leaning = f" ({tally.leaning:,} of them leaning inconsistent)" if tally.undecided else ""
     silent = f", {tally.unvoted:,} without a vote" if tally.unvoted else ""
-    if tally.consistent or tally.inconsistent:
+    if tally.alike:
+        why = f" {features.NO_JUDGE_DISTINGUISHES}"
+    elif tally.consistent or tally.inconsistent:
         why = " Surely: the 90 % interval of P lies on one side of the threshold."
     elif tally.undecided:
         why = " Nothing is sure: no 90 % interval of P excludes the threshold."

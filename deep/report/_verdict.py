@@ -152,6 +152,13 @@ def _canaries(model: Model, scored: ScoredVotes) -> Iterator[tuple[str, Canary |
             yield name, str(error)
 
 
+OTHER_JUDGES = (
+    "add judges that differ on these claims: another LLM, other prompts, lexical checks",
+    "deep votes claims.csv --lexical all --out more.parquet",
+)
+"""What to do where all items have one P."""
+
+
 def verdict_of(
     material: ReportMaterial, methods: Sequence[MeasuredMethod], watch: Watch
 ) -> evaluate.DatasetVerdict | None:
@@ -165,7 +172,7 @@ def verdict_of(
     tally.add(evaluate.DecidedItems(*where, scored.p, scored.low, scored.high, scored.decided, scored.sure, voted))
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
     badges = tuple(_badges(material, methods, watch, n_labels))
-    then, command = _next(material, badges, n_labels)
+    then, command = OTHER_JUDGES if tally.alike else _next(material, badges, n_labels)
     learned = bool(scored.labeled.any())  # where no label counts, but there are some, the model has seen them
     elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned))
     n, k, sets = len(scored.p), votes.shape[1], len(votes.dataset_names)

@@ -146,7 +146,7 @@ def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequen
     )
     share = found.prior.estimate, found.prior.low, found.prior.high
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
-    then = "Next: look at the lowest P, and label 30 of these claims."
+    then = "Next: ask other judges." if counts.alike else "Next: look at the lowest P, and label 30 of these claims."
     return {
         "scores": found.records(),
         "verdict": [evaluate.suspect_words(counts), evaluate.share_words(share), trust, then],

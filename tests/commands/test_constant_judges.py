@@ -1,0 +1,93 @@
+"""Judges that say the same of every claim: whatever command meets them says so, and sends nobody to label in vain."""
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deep.cli import main
+from deep.evaluate import DecidedItems, DecisionCounts, suspect_words
+from deep.features import NO_JUDGE_DISTINGUISHES, constant_words
+
+N = 40
+IN_VAIN = re.compile(r"some 30|lowest|label \d+|independent ones|[Kk]eep these|would do")
+
+
+def write(path, *, labels, votes):
+    """Write a table of votes of one dataset; `votes` are functions of the row's number."""
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["dataset", "item_id", "label", *votes])
+        for i in range(N):
+            table.writerow(["d", i, i % 2 if labels else "", *(vote(i) for vote in votes.values())])
+    return str(path)
+
+
+SAME = {"yes-a": lambda i: 1, "yes-b": lambda i: 1, "no-c": lambda i: 0}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Work in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def said(capsys, *words):
+    """Run a command; return what it printed."""
+    assert main(list(words)) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_panel_that_distinguishes_nothing_is_told_everywhere(capsys, labels):
+    """By `fit`, `panel` and `score`, with labels or without; no advice to label, no list of the lowest of equals."""
+    table = write("v.csv", labels=labels, votes=SAME)
+    fitted = said(capsys, "fit", table, "--out", "m.json")
+    assert "yes-a, yes-b say 1 of every claim: they tell nothing about which are consistent." in fitted
+    assert "no-c says 0 of every claim: it tells nothing about which are consistent." in fitted
+    scored = said(capsys, "score", "m.json", table, "--out", "s.csv")
+    panel = said(capsys, "panel", table)
+    for text in (fitted, scored, panel):
+        assert NO_JUDGE_DISTINGUISHES in text
+    assert not IN_VAIN.search(scored + panel.partition("no-c says")[2])
+
+
+def test_a_report_of_such_a_panel_asks_for_other_judges(capsys):
+    """And not for labels, nor to look at the lowest of equals."""
+    table = write("v.csv", labels=False, votes=SAME)
+    said(capsys, "fit", table, "--out", "m.json")
+    said(capsys, "report", "m.json", table, "--out", "r.html")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert NO_JUDGE_DISTINGUISHES in page
+    assert "add judges that differ on these claims" in page
+    assert "lowest below" not in page
+
+
+def test_one_judge_that_differs_is_enough(capsys):
+    """Then only the constant ones are told."""
+    table = write("v.csv", labels=True, votes={**SAME, "good": lambda i: i % 2})
+    fitted = said(capsys, "fit", table, "--out", "m.json")
+    assert "no-c says 0 of every claim" in fitted
+    assert NO_JUDGE_DISTINGUISHES not in fitted
+    assert NO_JUDGE_DISTINGUISHES not in said(capsys, "score", "m.json", table, "--out", "s.csv")
+
+
+def test_few_votes_are_alike_by_chance():
+    """Nine votes are not told; nor is a judge that has none."""
+    assert constant_words({"a": (9, 9), "b": (0, 0)}) == []
+    assert constant_words({"a": (2, 40), "b": (20, 40)}) == []
+    assert constant_words({"a": (2, 100), "b": (50, 100)}) == [
+        "a says 0 of 98 of its 100 claims: it tells little about which are consistent."
+    ]
+
+
+def test_one_item_or_none_is_no_panel_of_equals():
+    """P of a single item is the P of all items, and says nothing of judges."""
+    counts = DecisionCounts()
+    assert not counts.alike
+    counts.add(DecidedItems(["d"], ["1"], *(np.array([0.4]),) * 3, *(np.array([True]),) * 3))
+    assert not counts.alike
+    counts.add(DecidedItems(["d"], ["2"], *(np.array([0.4]),) * 3, *(np.array([True]),) * 3))
+    assert NO_JUDGE_DISTINGUISHES in suspect_words(counts)
