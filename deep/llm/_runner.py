@@ -298,7 +298,7 @@ class Caller(Session):
                 raise EndpointError(
                     f"`base_url` must answer. Got no connection to {request.endpoint}: {error.message}."
                 )
-            raise EndpointError(f"The endpoint refuses every request: {error.message}")
+            raise EndpointError(f"The endpoint refuses every request: {error.message} ({request.endpoint})")
         self._silent += error.kind != "rate_limited"  # of which `heed` tells, where it holds for long
         if self._silent in TOLD_FAILURES and error.kind != "rate_limited":
             self.terms.tell(f"The last {self._silent} attempts got no answer. The last error: {error}.")

@@ -2,20 +2,36 @@
 
 import asyncio
 import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import deep
 from deep.asking import AskOptions, ask
+from deep.asking import _run as asking_run
 from deep.asking._ask import GivenExamples
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import find_judges
 from deep.integrations.serve import LiveAsker
-from deep.llm import CallError, CircuitBreaker, EndpointError
+from deep.llm import CallError, CircuitBreaker, EndpointError, _client, _errors
+from tests.fault_server import FaultServer
 from tests.scripted_llm import ScriptedLLM
 
 EXAMPLES = [deep.Example("It rained.", f"It rained {n} times.", str(n), dataset="d") for n in range(30)]
 UNREACHABLE = CallError("unreachable", "no", reached=False)
+
+
+PATIENCE = 300.0
+"""Seconds that a test waits, on however busy a machine, for what takes a moment."""
+
+
+def wait_for(is_so):
+    """Wait until something is so."""
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -83,3 +99,79 @@ def test_after_an_answer_a_lost_connection_may_come_back():
     breaker = CircuitBreaker()
     breaker._began -= 6
     assert breaker.is_hopeless("m", UNREACHABLE)
+
+
+def test_an_address_that_swallows_all_ends_the_run(options, monkeypatch):
+    """Such as a firewall's. One wait for a connection is enough to know: eight seconds, and ten at the most in all."""
+    assert _errors.UNREACHED_SECONDS < _client.CONNECT_SECONDS < 10
+    monkeypatch.setattr(_client, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(_errors, "UNREACHED_SECONDS", 0.4)
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        waiting = [socket.socket() for _ in range(3)]  # nobody accepts them, and the next one is not answered
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        there = AskOptions(ledger=options.ledger, base_url=url, backoff=0.01)
+        with pytest.raises(EndpointError, match=r"`base_url` must answer. Got no connection to http://127.0.0.1:"):
+            ask(EXAMPLES, "deep-numbers", llm="tiny", options=there)
+        for one in waiting:
+            one.close()
+    assert attempts(options) == [("unreachable", 1)]
+
+
+def test_a_wrong_path_ends_the_run_at_once_and_is_named(options):
+    """As where /v1 was forgotten."""
+    with FaultServer() as server:
+        wrong = AskOptions(ledger=options.ledger, base_url=server.url.removesuffix("/v1"), backoff=0.01)
+        with pytest.raises(EndpointError, match=rf"refuses every request: .* \({wrong.base_url}\)"):
+            ask(EXAMPLES, "deep-numbers", llm="tiny", options=wrong)
+    assert attempts(options) == [("no_model", 1)]
+
+
+@pytest.fixture
+def asking(options, capsys):
+    """Return a function that begins to ask in another thread, and one that waits until that has said something."""
+    told = []
+
+    def has_said(text):
+        told.append(capsys.readouterr().err)
+        return text in "".join(told)
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def begin(url):
+            there = AskOptions(ledger=options.ledger, base_url=url, backoff=0.1, concurrency="2")
+            return pool.submit(ask, EXAMPLES, "deep-numbers", llm="tiny", options=there)
+
+        yield begin, lambda text: wait_for(lambda: has_said(text))
+
+
+def test_a_server_that_dies_in_mid_run_is_told_and_waited_for(asking):
+    """After four attempts, while it is away; once it is back, the run goes on by itself."""
+    begin, wait_until_said = asking
+    with FaultServer(latency=0.02) as first:
+        asked = begin(first.url)
+        wait_for(lambda: first.count >= 5)
+    wait_until_said("attempts got no answer. The last error: unreachable")
+    with FaultServer(port=first.port) as second:
+        assert len(asked.result(PATIENCE).example_ids) == len(EXAMPLES)
+        assert second.count
+
+
+def test_a_server_that_falls_silent_in_mid_run_is_told(asking, monkeypatch):
+    """While the requests still wait, long before their time is over; by default after 20 seconds, within 30."""
+    assert asking_run.FIRST_SILENCE + asking_run.SECONDS_BETWEEN_LOOKS < 30
+    monkeypatch.setattr(asking_run, "FIRST_SILENCE", 1.0)
+    monkeypatch.setattr(asking_run, "QUICK_SECONDS", 0.1)
+    begin, wait_until_said = asking
+    with FaultServer(latency=0.02) as server:
+        asked = begin(server.url)
+        wait_for(lambda: server.count >= 5)
+        server.held = True
+        wait_until_said("No answer for ")
+        assert not asked.done()
+        server.held = False
+        assert len(asked.result(PATIENCE).example_ids) == len(EXAMPLES)
