@@ -26,8 +26,8 @@ from deep import report
 from deep._util.files import check_replaceable, write_results
 from deep._util.names import listed
 from deep.console import (
-    SEVERAL,
     CommandParser,
+    Values,
     add_options,
     check_draws,
     check_jobs,
@@ -56,7 +56,7 @@ def add_arguments(parser: CommandParser) -> None:
     tables = {"votes": "tables of votes (CSV, Parquet), all labeled", "scores": "tables of scores: soft votes"}
     add_options(parser, "votes", "scores", "ignore", **{name: {"help": text} for name, text in tables.items()})
     numbers = "numbers of training datasets, or 'all': every table of --votes is a panel, every rival is compared"
-    parser.add_argument("--training-datasets", **SEVERAL, metavar="K", help=numbers)
+    parser.add_argument("--training-datasets", action=Values, nargs="+", default=[], metavar="K", help=numbers)
     parser.add_argument("--simulated", action="store_true", help="four simulated worlds instead of votes")
     parser.add_argument(
         "--draws", type=int, metavar="N", help="draws: 200 of labels, 20 of training datasets, 8 of simulated worlds"

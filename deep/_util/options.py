@@ -5,10 +5,10 @@ The parser of a command, the file of a run, the values that Python users give an
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,18 @@ class Option:
 
     def changed(self, **settings: Any) -> "Option":
         """Return it as one command has it: rare or not there, with another help, default or settings of the parser."""
-        own = {name: settings.pop(name) for name in ("default", "help", "rare") if name in settings}
+        own = {name: settings.pop(name) for name in ("default", "group", "help", "rare") if name in settings}
         return replace(self, **own, parser={**self.parser, **settings})
 
     @property
     def flags(self) -> list[str]:
         """How it is written on a command line; an argument by place has its name alone."""
         return list(self.parser.get("flags", [f"--{self.name.replace('_', '-')}"]))
+
+    @property
+    def dest(self) -> str:
+        """Its name among the parsed options, and in the file of a run: that of its first flag."""
+        return self.flags[0].removeprefix("--").replace("-", "_")
 
     @property
     def purpose(self) -> str:
@@ -64,7 +69,8 @@ def option(value: object, metavar: str | None = None, *, rare: bool = False, **p
     Parameters
     ----------
     value : object
-        The default of the field; `dataclasses.MISSING` where it has none.
+        The default of the field; `dataclasses.MISSING` where it has none. Commands then demand the option, but for
+        ``required=False``.
     metavar : str, optional
         What stands for its value in the help.
     rare : bool, default=False
@@ -91,7 +97,25 @@ def option(value: object, metavar: str | None = None, *, rare: bool = False, **p
     [(['--rpm'], <class 'float'>, 'requests a minute')]
     """
     settings = parser if metavar is None else {"metavar": metavar, **parser}
-    return field(default=value, metadata={"option": Option("", rare).changed(**settings)})
+    given = Option("", rare).changed(**settings)
+    # One without a default may then stand behind others that have one.
+    return field(default=value, metadata={"option": given}, kw_only=True if value is MISSING else MISSING)
+
+
+def argument(name: str, metavar: str | None, purpose: str, **parser: Any) -> Option:
+    """Return an option of one command, which stands alone: by place, or with `flags`.
+
+    Examples
+    --------
+    >>> argument("names", "NAME", "a benchmark", nargs="+").dest
+    'names'
+    """
+    settings = {"flags": [name], **parser} if metavar is None else {"flags": [name], "metavar": metavar, **parser}
+    return Option(purpose, name=name, default=None, parser=settings)
+
+
+SEVERAL = (tuple, Sequence)
+"""The types of a field of several words."""
 
 
 def options_of(topic: type) -> Iterator[Option]:
@@ -102,15 +126,20 @@ def options_of(topic: type) -> Iterator[Option]:
     purposes = {name: text for cls in reversed(topic.__mro__) for name, text in _purposes(cls.__doc__ or "")}
     for each in fields(topic):
         if declared := each.metadata.get("option"):
-            several = get_origin(each.type) is tuple
-            kind = list if several else next(one for one in (*get_args(each.type), each.type) if one is not NoneType)
-            kind = str if isinstance(kind, str) else kind  # of a class that is not loaded yet, the word it is made of
-            default = declared.default
-            if default is ...:
-                default = [] if several else None if each.default in (MISSING, "") else each.default
-            purpose = declared.help or purposes[each.name]
-            group = getattr(topic, "heading", None)
-            yield replace(declared, help=purpose, name=each.name, type=kind, default=default, group=group)
+            one = replace(declared, help=declared.help or purposes[each.name], name=each.name)
+            parts = [each.type] if get_origin(each.type) in (*SEVERAL, Literal) else [*get_args(each.type), each.type]
+            kind = next(part for part in parts if part is not NoneType)
+            standard: object = None if each.default in (MISSING, "") else each.default
+            if get_origin(kind) in SEVERAL:
+                kind, standard = list, []
+            if get_origin(kind) is Literal:
+                one = one.changed(choices=get_args(kind))
+            if each.default is MISSING and one.flags[0].startswith("--"):
+                one = replace(one, parser={"required": True, **one.parser})
+            # Of a class that is not loaded yet, and of a choice, the word that it is made of.
+            kind = kind if isinstance(kind, type) else str
+            default = standard if one.default is ... else one.default
+            yield replace(one, type=kind, default=default, group=getattr(topic, "heading", None))
 
 
 def _purposes(docstring: str) -> Iterator[tuple[str, str]]:
@@ -123,5 +152,5 @@ def _purposes(docstring: str) -> Iterator[tuple[str, str]]:
 
 def topic_values(topic: type, source: object) -> dict[str, Any]:
     """Return by name what was given for the options of a topic; what was not is left to the topic's own defaults."""
-    given = {one.name: getattr(source, one.name, None) for one in options_of(topic)}
-    return {name: value for name, value in given.items() if value is not None}
+    given = {one.name: getattr(source, one.dest, None) for one in options_of(topic)}
+    return {name: value for name, value in given.items() if value is not None and value != []}

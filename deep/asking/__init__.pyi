@@ -1,3 +1,4 @@
+from ._ask import TextScorer as TextScorer
 from ._ask import ask as ask
 from ._functions import AnyFunction as AnyFunction
 from ._functions import FunctionJudge as FunctionJudge
@@ -45,7 +46,6 @@ from ._summary import ledger_report as ledger_report
 from ._summary import print_estimate as print_estimate
 from ._summary import summary as summary
 from ._summary import summary_text as summary_text
-from ._text_scorer import TextScorer as TextScorer
 from ._vote_files import Places as Places
 from ._vote_files import check_outputs as check_outputs
 from ._vote_files import chunks as chunks

@@ -159,7 +159,7 @@ class AskOptions:
 
     base_url: str = option("", "URL")
     api_key_env: str = option("OPENAI_API_KEY", "VARIABLE", rare=True)
-    ledger: str = option(MISSING, "FILE|URL")
+    ledger: str = option(MISSING, "FILE|URL", required=False)
     concurrency: str = option("auto", "auto|N", rare=True)
     rpm: float | None = option(None, "N", rare=True)
     tpm: float | None = option(None, "N", rare=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from deep import evaluate, model
 from deep._util.options import option
-from deep.console import SCHEMA, CommandParser, Results, add_model, add_options, print_result
+from deep.console import MODEL, SCHEMA, Results, adder, print_result
 from deep.exceptions import ExitStatus, InputError
 from deep.records import ABSTAIN
 
@@ -40,11 +40,9 @@ class _Explain:
     vote: tuple[str, ...] = option((), "NAME=VOTE", action="append", nargs=None)
 
 
-def add_arguments(parser: CommandParser) -> None:
-    """Add the options."""
-    add_model(parser)
-    add_options(parser, "votes", votes={"help": "tables of votes"})
-    add_options(parser, _Explain, "allow-mismatch", "allow-missing", "json")
+add_arguments = adder(
+    MODEL, "votes", _Explain, "allow-mismatch", "allow-missing", "json", votes={"help": "tables of votes"}
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ For instance:
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from deep import console, evaluate, model
@@ -25,12 +26,8 @@ from deep._util.entry_points import load_part
 from deep._util.files import check_out
 from deep.exceptions import ExitStatus, InputError
 
-
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    console.add_model(parser)
-    console.add_target_options(parser, required=False)
-    console.add_options(parser, console.AdaptOptions, "decide", "share", "json")
+TARGET = partial(console.add_target_options, required=False)
+add_arguments = console.adder(console.MODEL, TARGET, console.AdaptOptions, "decide", "share", "json")
 
 
 def run(args: argparse.Namespace) -> int:

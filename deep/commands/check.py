@@ -44,12 +44,12 @@ class _Check:
     gate: Path | None = option(None, "FOLDER")
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    console.add_model(parser)
-    console.add_target_options(parser)
-    hidden = {"help": argparse.SUPPRESS, "default": None, "rare": False}  # of yesterday; refused with the reason
-    console.add_options(parser, _Check, "max-failure-rate", "json", max_failure_rate=hidden)
+HIDDEN = {"help": argparse.SUPPRESS, "default": None, "rare": False}
+"""An option of yesterday, which is refused with the reason."""
+
+add_arguments = console.adder(
+    console.MODEL, console.add_target_options, _Check, "max-failure-rate", "json", max_failure_rate=HIDDEN
+)
 
 
 def run(args: argparse.Namespace) -> int:

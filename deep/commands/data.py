@@ -14,6 +14,7 @@ import sys
 from dataclasses import asdict
 
 from deep import console, datasets
+from deep._util.options import argument
 from deep.datasets import benchmarks
 from deep.exceptions import ExitStatus, InputError
 from deep.records import VoteMatrix
@@ -21,42 +22,37 @@ from deep.records import VoteMatrix
 run = console.run_subcommand
 
 
+NAMES = argument(
+    "names",
+    "NAME",
+    "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the columns source and claim",
+    nargs="+",
+)
+UNVERIFIED = "also files whose checksum is not known; prints the checksum"
+FETCH = console.adder(
+    argument("names", "NAME", "a benchmark that `deep data list` shows", nargs="+"),
+    argument("allow_unverified", None, UNVERIFIED, flags=["--allow-unverified"], action="store_true", default=False),
+)
+PATH = console.adder(argument("name", "NAME", "a benchmark; default: the folders for all of them", nargs="?"))
+TABLES = console.adder(
+    *("votes", "ignore", "dataset", NAMES, console.ExampleColumns),
+    votes={"help": "tables of votes, joined as `fit` does"},
+    names={"nargs": "*"},
+)
+
+
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
+    info, check = console.adder(NAMES, console.ExampleColumns), console.adder(TABLES, console.IncompleteRows)
     parser.add_subcommands(
-        console.Subcommand("list", "list the benchmarks", lambda _: None, _list),
-        console.Subcommand("info", "print the card of a benchmark or a file", _add_names, _info),
-        console.Subcommand("fetch", "download a benchmark", _add_fetch, _fetch),
-        console.Subcommand("path", "print the folders of benchmarks, or the folder of one", _add_path, _path),
-        console.Subcommand("check", "report the faults in files of examples or votes", _add_check, _check),
-        console.Subcommand("leakage", "report documents that are in several places", _add_tables, _leakage),
+        console.Subcommand("list", "list the benchmarks", console.adder(), _list),
+        console.Subcommand("info", "print the card of a benchmark or a file", info, _info),
+        console.Subcommand("fetch", "download a benchmark", FETCH, _fetch),
+        console.Subcommand("path", "print the folders of benchmarks, or the folder of one", PATH, _path),
+        console.Subcommand("check", "report the faults in files of examples or votes", check, _check),
+        console.Subcommand("leakage", "report documents that are in several places", TABLES, _leakage),
         shared=console.adder("json"),
     )
-
-
-def _add_names(parser: console.CommandParser, nargs: str = "+") -> None:
-    parser.add_argument("names", nargs=nargs, metavar="NAME", help=console.HELP)
-    console.add_options(parser, console.ExampleColumns)
-
-
-def _add_fetch(parser: console.CommandParser) -> None:
-    parser.add_argument("names", nargs="+", metavar="NAME", help="a benchmark that `deep data list` shows")
-    unverified = "also files whose checksum is not known; prints the checksum"
-    parser.add_argument("--allow-unverified", action="store_true", help=unverified)
-
-
-def _add_path(parser: console.CommandParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a benchmark; default: the folders for all of them")
-
-
-def _add_tables(parser: console.CommandParser) -> None:
-    console.add_options(parser, "votes", "ignore", "dataset", votes={"help": "tables of votes, joined as `fit` does"})
-    _add_names(parser, "*")
-
-
-def _add_check(parser: console.CommandParser) -> None:
-    _add_tables(parser)
-    console.add_options(parser, console.IncompleteRows)
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -45,11 +45,7 @@ class _Estimate:
     tell: float | None = option(None, "D")
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    console.add_model(parser)
-    console.add_target_options(parser)
-    console.add_options(parser, _Estimate, "compare", "share", "json")
+add_arguments = console.adder(console.MODEL, console.add_target_options, _Estimate, "compare", "share", "json")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 from deep._util.entry_points import load_part
 from deep._util.files import check_out
 from deep._util.options import option
-from deep.console import CommandParser, add_model, add_options, load_model
+from deep.console import MODEL, adder, load_model
 from deep.exceptions import ExitStatus, InputError
 
 TABLES = ("csv", "parquet", "sql")
@@ -44,15 +44,12 @@ class _Export:
         Its name in SQL; default: deep_model.
     """
 
-    to: str = option(MISSING, f"{{{','.join(TABLES)}}}", required=True)
-    out: Path = option(MISSING, "FILE", required=True)
+    to: str = option(MISSING, f"{{{','.join(TABLES)}}}")
+    out: Path = option(MISSING, "FILE")
     table: str | None = option(None, "NAME")
 
 
-def add_arguments(parser: CommandParser) -> None:
-    """Add the options."""
-    add_model(parser)
-    add_options(parser, _Export, "decide")
+add_arguments = adder(MODEL, _Export, "decide")
 
 
 def run(args: argparse.Namespace) -> int:

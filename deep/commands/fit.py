@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from deep import console, evaluate, features, model
 from deep._util.files import check_out
 from deep._util.names import listed, short_names
-from deep.ensembles import ENSEMBLER_NAMES
+from deep._util.options import topic_values
 from deep.exceptions import ExitStatus
 from deep.records import ABSTAIN
 
@@ -35,19 +35,16 @@ MAX_LISTED = 50
 """Training datasets that have a line in print."""
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    changes: dict[str, console.Results] = {
-        "labels": {"help": "labels of a random sample of your own dataset: dataset, item_id, label"},
-        "scores": {"help": "tables of soft scores, in any unit"},
-        "sizes": {"default": [], "help": "numbers of voters of a chain, or 'all'; default: 3 5 9"},
-        "ensembler": {"help": f"{' or '.join(console.OWN_FITS)} alone, or of: {', '.join(ENSEMBLER_NAMES)}"},
-        "recipe": {"default": None, "rare": True},
-        "selector": {"default": None, "rare": True},
-    }
-    what = ("recipe", "sizes", "ensembler", "calibrator", "selector", "ignore", "decide", "share")
-    how = ("max-failure-rate", "strict", "seed", "jobs", "json")
-    console.add_options(parser, console.FitOptions, "labels", "dataset", "scores", *what, *how, **changes)
+add_arguments = console.adder(
+    console.FitOptions,
+    *("labels", "dataset", "scores", "recipe", "sizes", "ensembler", "calibrator", "selector", "ignore", "decide"),
+    *("share", "max-failure-rate", "strict", "seed", "jobs", "json"),
+    labels={"help": "labels of a random sample of your own dataset: dataset, item_id, label"},
+    scores={"help": "tables of soft scores, in any unit"},
+    sizes={"help": "numbers of voters of a chain, or 'all'; default: 3 5 9"},
+    recipe={"rare": True},
+    selector={"rare": True},
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,11 +58,8 @@ def run(args: argparse.Namespace) -> int:
             scores=data.scores,
             score_names=data.score_names,
             target=data.target,
-            recipe=args.recipe,
-            sizes=console.numbers_of_voters(args.sizes, data.votes.shape[1]) or None,
-            ensembler=args.ensembler or None,
-            calibrator=args.calibrator or None,
-            selector=args.selector,
+            **topic_values(model.ChainOptions, args)
+            | {"sizes": console.numbers_of_voters(args.sizes, data.votes.shape[1]) or None},
             share=args.share,
             decide=args.decide,
             random_state=args.seed,

@@ -21,18 +21,21 @@ from deep.exceptions import ExitStatus, InputError
 run = console.run_subcommand
 
 
+CARD = console.adder(
+    console.CardOptions,
+    *("votes", "labels", "people", "consistent-from", "ignore", "dataset", "n-boot", "seed", "json"),
+    console.ExampleColumns,
+    votes={"help": "the same, as an option"},
+    n_boot={"default": 2000},
+)
+
+
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
-        console.Subcommand("card", "the card of each judge", _add_card, _print_card),
+        console.Subcommand("card", "the card of each judge", CARD, _print_card),
         standard="card",
     )
-
-
-def _add_card(parser: console.CommandParser) -> None:
-    votes, n_boot = {"help": "the same, as an option"}, {"default": 2000}
-    names = ("votes", "labels", "people", "consistent-from", "ignore", "dataset", "n-boot", "seed", "json")
-    console.add_options(parser, console.CardOptions, *names, console.ExampleColumns, votes=votes, n_boot=n_boot)
 
 
 def _print_card(args: argparse.Namespace) -> int:

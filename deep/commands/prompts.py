@@ -16,45 +16,54 @@ For instance:
 """
 
 import argparse
+from dataclasses import MISSING, dataclass
 
 from deep import console, prompt_pool
 from deep._util.names import table
+from deep._util.options import argument, option
 from deep.exceptions import ExitStatus, InputError
 
 run = console.run_subcommand
 
 
+PROMPT = argument("prompt", "ID", "an id that `list` shows, or a path to a .toml file")
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The texts that a prompt is shown with.
+
+    Parameters
+    ----------
+    source : str
+        File with the source; - for stdin.
+    claim : str
+        File with the claim; - for stdin.
+    question : str, optional
+        File with the question that the claim answers; a prompt without {{question}} does not show it.
+    """
+
+    source: str = option(MISSING, "FILE")
+    claim: str = option(MISSING, "FILE")
+    question: str | None = option(None, "FILE")
+
+
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
+    pool = argument("pool", None, "only the prompts of this pool or folder", flags=["--pool"])
+    render = console.adder(PROMPT, _Texts, console.FewShotOptions)
+    replies = "JSON lines: a reply each, or an object with `reply`"
+    check = console.adder(
+        argument("folder", "PATH", "a folder of .toml prompts; with --replies one prompt"),
+        argument("replies", "FILE", replies, flags=["--replies"]),
+    )
     parser.add_subcommands(
-        console.Subcommand("list", "list prompts and pools", _add_list, _list),
-        console.Subcommand("show", "print one prompt", _add_prompt, _show),
-        console.Subcommand("render", "print the messages for one source and claim", _add_render, _render),
-        console.Subcommand("check", "report the faults in a folder of prompts", _add_check, _check),
+        console.Subcommand("list", "list prompts and pools", console.adder(pool), _list),
+        console.Subcommand("show", "print one prompt", console.adder(PROMPT), _show),
+        console.Subcommand("render", "print the messages for one source and claim", render, _render),
+        console.Subcommand("check", "report the faults in a folder of prompts", check, _check),
         shared=console.adder("json"),
     )
-
-
-def _add_list(parser: console.CommandParser) -> None:
-    parser.add_argument("--pool", help="only the prompts of this pool or folder")
-
-
-def _add_prompt(parser: console.CommandParser) -> None:
-    parser.add_argument("prompt", metavar="ID", help="an id that `list` shows, or a path to a .toml file")
-
-
-def _add_render(parser: console.CommandParser) -> None:
-    _add_prompt(parser)
-    for name in ("source", "claim"):
-        parser.add_argument(f"--{name}", required=True, metavar="FILE", help=f"file with the {name}; - for stdin")
-    question = "file with the question that the claim answers; a prompt without {{question}} does not show it"
-    parser.add_argument("--question", metavar="FILE", help=question)
-    console.add_options(parser, console.FewShotOptions)
-
-
-def _add_check(parser: console.CommandParser) -> None:
-    parser.add_argument("folder", metavar="PATH", help="a folder of .toml prompts; with --replies one prompt")
-    parser.add_argument("--replies", metavar="FILE", help="JSON lines: a reply each, or an object with `reply`")
 
 
 def _list(args: argparse.Namespace) -> int:

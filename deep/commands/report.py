@@ -20,7 +20,7 @@ from pathlib import Path
 
 import deep.report as report
 from deep._util.options import option
-from deep.console import SCHEMA, CommandParser, ExampleColumns, add_options, column_map, print_result
+from deep.console import SCHEMA, ExampleColumns, adder, column_map, print_result
 from deep.exceptions import ExitStatus, InputError
 
 
@@ -46,10 +46,8 @@ class _Report:
     out: Path | None = option(None, "FILE")
 
 
-def add_arguments(parser: CommandParser) -> None:
-    """Add the options."""
-    names = ("labels", "people", "consistent-from", "prior", "compare", "dataset", "scores", "json")
-    add_options(parser, _Report, *names, ExampleColumns)
+SHARED = ("labels", "people", "consistent-from", "prior", "compare", "dataset", "scores", "json")
+add_arguments = adder(_Report, *SHARED, ExampleColumns)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -40,11 +40,7 @@ class _Select:
     out: Path | None = option(None, "FILE")
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    console.add_model(parser)
-    console.add_target_options(parser)
-    console.add_options(parser, _Select, "decide", "json")
+add_arguments = console.adder(console.MODEL, console.add_target_options, _Select, "decide", "json")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ import argparse
 
 from deep import asking, console
 from deep._util.entry_points import load_part
+from deep._util.options import argument
 from deep.exceptions import ExitStatus, InputError
 
 REPORT = """\
@@ -26,37 +27,32 @@ examples:
 run = console.run_subcommand
 
 
+ASK = console.adder(
+    argument("examples", "EXAMPLES", "a benchmark, or CSV, JSONL or Parquet with the columns source and claim"),
+    *(console.VotesOptions, console.JudgeOptions, console.OfflineJudges, *console.CALL_TOPICS),
+    *(console.FewShotOptions, asking.Sampling, console.ExampleColumns, console.IncompleteRows, console.BatchFiles),
+    *("otel", "max-failure-rate"),
+    max_failure_rate={"help": "call out voters above it: status 1"},
+)
+
+
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
+    failures = {"help": "call out voters that fail more often", "rare": False}
+    ledger = argument("ledger", "LEDGER", "a ledger file or a postgresql+psycopg:// URL")
+    of_ledger = console.adder(ledger, "max-failure-rate", max_failure_rate=failures)
     parser.add_subcommands(
-        console.Subcommand("ask", "judge examples", _add_ask, _ask),
-        console.Subcommand("report", "print the contents of a ledger", _add_report, _report, REPORT),
+        console.Subcommand("ask", "judge examples", ASK, _ask),
+        console.Subcommand("report", "print the contents of a ledger", of_ledger, _report, REPORT),
         standard="ask",
         shared=console.adder("json"),
     )
-
-
-def _add_report(parser: console.CommandParser) -> None:
-    parser.add_argument("ledger", metavar="LEDGER", help="a ledger file or a postgresql+psycopg:// URL")
-    failures = {"help": "call out voters that fail more often", "rare": False}
-    console.add_options(parser, "max-failure-rate", max_failure_rate=failures)
 
 
 def _report(args: argparse.Namespace) -> int:
     results = asking.ledger_report(args.ledger, max_failure_rate=args.max_failure_rate)
     console.print_result(results, asking.ledger_lines(results), as_json=args.json)
     return ExitStatus.DONE
-
-
-def _add_ask(parser: console.CommandParser) -> None:
-    asking_llms = (*console.CALL_TOPICS, console.FewShotOptions, asking.Sampling)
-    topics = (console.JudgeOptions, console.OfflineJudges, *asking_llms, console.ExampleColumns, console.IncompleteRows)
-    failures = {"help": "call out voters above it: status 1"}
-    source = "a benchmark, or CSV, JSONL or Parquet with the columns source and claim"
-    parser.add_argument("examples", metavar="EXAMPLES", help=source)
-    console.add_options(
-        parser, console.VotesOptions, *topics, console.BatchFiles, "otel", "max-failure-rate", max_failure_rate=failures
-    )
 
 
 def _ask(args: argparse.Namespace) -> int:

@@ -31,17 +31,12 @@ from ._arguments import texts_to_score as texts_to_score
 from ._arguments import told_of_texts as told_of_texts
 from ._arguments import workers_of as workers_of
 from ._options import CALL_TOPICS as CALL_TOPICS
-from ._options import HELP as HELP
-from ._options import OWN_FITS as OWN_FITS
+from ._options import MODEL as MODEL
 from ._options import PROMPT_TOPICS as PROMPT_TOPICS
-from ._options import RECIPES as RECIPES
-from ._options import SELECTORS as SELECTORS
-from ._options import SEVERAL as SEVERAL
-from ._options import STRATEGIES as STRATEGIES
-from ._options import UNCALIBRATED as UNCALIBRATED
 from ._options import AdaptOptions as AdaptOptions
 from ._options import BatchFiles as BatchFiles
 from ._options import CardOptions as CardOptions
+from ._options import Computation as Computation
 from ._options import ExampleColumns as ExampleColumns
 from ._options import FewShotOptions as FewShotOptions
 from ._options import FitOptions as FitOptions
@@ -52,7 +47,6 @@ from ._options import OwnJudges as OwnJudges
 from ._options import ScoreInput as ScoreInput
 from ._options import Turns as Turns
 from ._options import VotesOptions as VotesOptions
-from ._options import add_model as add_model
 from ._options import add_options as add_options
 from ._options import add_target_options as add_target_options
 from ._options import adder as adder

@@ -8,25 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from deep._util.entry_points import JUDGE, WRITER, find_entry_points
-from deep._util.options import option, options_of
+from deep._util.options import Option, argument, option, options_of
 from deep.asking import AskOptions, PromptOptions
-from deep.calibration import CALIBRATOR_CLASSES, NETCAL_CLASSES
 from deep.console._parser import Values, add_option
-from deep.ensembles import ENSEMBLER_NAMES
-
-UNCALIBRATED = "none"
-"""In place of a calibrator's name: the ensembler's own probabilities."""
-
-OWN_FITS = ("Average", "Stack")
-"""deep's own ways to add up votes, beside the ensemblers."""
-
-RECIPES = ("deep", "paper")
-SELECTORS = ("auto", "exhaustive", "mrmr", "mrmr-selection", "rfe")
-STRATEGIES = ("design", "random", "spread")
-"""How `deep label list` chooses items."""
-
-SEVERAL: dict[str, Any] = {"action": Values, "nargs": "+", "default": []}
-"""The settings of an option that takes several values."""
+from deep.model import ChainOptions, ScoreOptions
 
 MOST_JOBS = 8
 """The most processes by default: each loads every library, and there are some fifty tasks at a time."""
@@ -75,33 +60,6 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
-class ChainChoice:
-    """The chain that is fitted: its voters, ensembler and calibrator.
-
-    Parameters
-    ----------
-    sizes : tuple of str
-        Numbers of voters, or 'all'.
-    selector : str, default='auto'
-        How the voters are selected.
-    recipe : str, default='deep'
-        How a chain is chosen and fitted.
-    """
-
-    sizes: tuple[str, ...] = option((), "N", default=["3", "5", "9"])
-    selector: str = option("auto", choices=SELECTORS)
-    ensembler: tuple[str, ...] = option(
-        (), "NAME", help=f"of: {', '.join(ENSEMBLER_NAMES)}; default: those of the paper"
-    )
-    calibrator: tuple[str, ...] = option(
-        (),
-        "NAME",
-        help=f"of: {', '.join(CALIBRATOR_CLASSES)}, {UNCALIBRATED} (default: all), {', '.join(NETCAL_CLASSES)}",
-    )
-    recipe: str = option("deep", choices=RECIPES)
-
-
-@dataclass(frozen=True)
 class Computation:
     """Resamples, seed and processes.
 
@@ -109,15 +67,19 @@ class Computation:
     ----------
     n_boot : int, default=10000
         Resamples of every interval.
-    seed : int, default=0
+    random_state : int, default=0
         Seed of every random draw.
+    n_jobs : int, default=1
+        Processes; -1 for one a core. Results do not depend on it. A script that asks for more than one needs its
+        ``if __name__ == "__main__"``.
     """
 
-    n_boot: int = option(10000, "N", type=resamples, rare=True)
-    seed: int = option(0, "N", rare=True)
-    jobs: int | None = option(
-        None,
+    n_boot: int = option(10_000, "N", type=resamples, rare=True)
+    random_state: int = option(0, "N", flags=["--seed"], rare=True)
+    n_jobs: int = option(
+        1,
         "N",
+        flags=["--jobs"],
         rare=True,
         default=lambda: min(os.cpu_count() or 1, MOST_JOBS),
         help="processes, half a gigabyte of memory each; the results do not depend on it (default: one a core, at most "
@@ -137,19 +99,10 @@ class DecideOptions:
     share : str, optional
         What you believe of the share of consistent items, sure to 90 %, as in 60-80%; joined to what the votes
         say, and refused where labels contradict it.
-    prior : float, optional
-        Share of consistent items; default: estimated for each dataset.
-    allow_mismatch : bool, default=False
-        Take votes of another prompt version or model.
-    allow_missing : bool, default=False
-        A voter without a column has no vote.
     """
 
     decide: str | None = option(None, "RULE")
     share: str | None = option(None, "LOW-HIGH")
-    prior: float | None = option(None, "P")
-    allow_mismatch: bool = option(False)
-    allow_missing: bool = option(False)
 
 
 @dataclass(frozen=True)
@@ -498,7 +451,7 @@ class AdaptOptions:
         Counts of `deep data moments`, in place of votes.
     """
 
-    out: Path = option(MISSING, "FILE", required=True)
+    out: Path = option(MISSING, "FILE")
     moments: Path | None = option(None, "FILE")
 
 
@@ -534,39 +487,54 @@ class CardOptions:
 
 
 SHARED = {
-    one.name: one
-    for topic in (TableOptions, ChainChoice, Computation, DecideOptions, LabelOptions, OutputOptions)
+    one.dest: one
+    for topic in (TableOptions, ChainOptions, Computation, DecideOptions, ScoreOptions, LabelOptions, OutputOptions)
     for one in options_of(topic)
 }
 """The options that commands take one by one, by name."""
 
 
+Adder = Callable[[Any], None]
+"""What adds options to a parser."""
+
+
 def add_options(
-    parser: "argparse.ArgumentParser | argparse._ArgumentGroup", *what: type | str, **changes: Mapping[str, Any]
+    parser: "argparse.ArgumentParser | argparse._ArgumentGroup",
+    *what: type | str | Option | Adder,
+    **changes: Mapping[str, Any],
 ) -> None:
     """Add options.
 
     Parameters
     ----------
     parser : ArgumentParser
-    *what : type or str
-        Dataclasses, of which all options are added; names of shared options, with - or _.
+    *what : type, str, Option or callable
+        Dataclasses, of which all options are added; names of shared options, with - or _; one that no other command
+        has; functions that add some.
     **changes : mapping
         By name: settings that differ in this command; `flags` are all the names of the option.
     """
     for each in what:
-        for one in [SHARED[each.replace("-", "_")]] if isinstance(each, str) else options_of(each):
-            add_option(parser, one.changed(**changes.get(one.name, {})))
+        if isinstance(each, type):
+            options = list(options_of(each))
+        elif isinstance(each, str):
+            options = [SHARED[each.replace("-", "_")]]
+        elif isinstance(each, Option):
+            options = [each]
+        else:
+            each(parser)
+            continue
+        for one in options:
+            add_option(parser, one.changed(**changes.get(one.dest, {})))
 
 
-def adder(*what: type | str, **changes: Mapping[str, Any]) -> Callable[[argparse.ArgumentParser], None]:
-    """Return a function that adds options to the parser of a sub-command; see :func:`add_options`."""
+def adder(*what: type | str | Option | Adder, **changes: Mapping[str, Any]) -> Adder:
+    """Return the function `add_arguments` of a command that adds options; see :func:`add_options`."""
     return lambda parser: add_options(parser, *what, **changes)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the model file, the first word of many commands."""
-    parser.add_argument("model", metavar="MODEL", help="a model file that `deep fit` wrote")
+MODEL = argument("model", "MODEL", "a model file that `deep fit` wrote")
+"""The first word of many commands."""
 
 
 def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -578,6 +546,3 @@ def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True
     add_options(either, "votes", votes=votes)
     labels = {"help": "labels of a random sample of it: item_id, label, and dataset where votes are of several"}
     add_options(parser, "dataset", "scores", "labels", labels=labels)
-
-
-HELP = "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the columns source and claim"

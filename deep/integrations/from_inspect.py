@@ -11,19 +11,35 @@ For instance:
 """
 
 import argparse
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 
 from deep import console
 from deep._util.files import check_out
+from deep._util.options import option
 from deep.exceptions import ExitStatus
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    parser.add_argument("logs", nargs="+", metavar="LOG", help="logs of Inspect (.eval, .json), or folders of them")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="votes: .parquet")
-    parser.add_argument("--label", metavar="NAME", help="the grader whose scores are the labels")
+@dataclass(frozen=True)
+class _Logs:
+    """Options of the command.
+
+    Parameters
+    ----------
+    logs : tuple of str
+        Logs of Inspect (.eval, .json), or folders of them.
+    out : Path
+        Votes: .parquet.
+    label : str, optional
+        The grader whose scores are the labels.
+    """
+
+    logs: tuple[str, ...] = option((), "LOG", flags=["logs"], nargs="+")
+    out: Path = option(MISSING, "FILE")
+    label: str | None = option(None, "NAME")
+
+
+add_arguments = console.adder(_Logs)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -31,9 +31,7 @@ from .adaptation import learn_misfit as learn_misfit
 from .adaptation import propose_labels as propose_labels
 from .adaptation import standardised as standardised
 from .chain import RECIPES as RECIPES
-from .chain import SELECTOR_NAMES as SELECTOR_NAMES
 from .chain import STACK_FOLDS as STACK_FOLDS
-from .chain import UNCALIBRATED as UNCALIBRATED
 from .chain import Candidate as Candidate
 from .chain import ChainAttempt as ChainAttempt
 from .chain import ChainTask as ChainTask
@@ -42,7 +40,6 @@ from .chain import MapLike as MapLike
 from .chain import Recipe as Recipe
 from .chain import Subset as Subset
 from .chain import TrainingSet as TrainingSet
-from .chain import Weighting as Weighting
 from .chain import all_candidates as all_candidates
 from .chain import chain_limit as chain_limit
 from .chain import chain_tasks as chain_tasks
@@ -65,7 +62,6 @@ from .file import TRAINING_ROWS as TRAINING_ROWS
 from .file import ChainScorer as ChainScorer
 from .file import Model as Model
 from .file import ScoredFile as ScoredFile
-from .file import ScoreOptions as ScoreOptions
 from .file import Voter as Voter
 from .file import VotesLike as VotesLike
 from .file import check_prior as check_prior
@@ -86,10 +82,15 @@ from .linear import Unlabeled as Unlabeled
 from .linear import fit_best_judge as fit_best_judge
 from .linear import fit_majority as fit_majority
 from .linear import fit_unlabeled as fit_unlabeled
-from .regimes import AVERAGE as AVERAGE
+from .options import AVERAGE as AVERAGE
+from .options import RECIPE_NAMES as RECIPE_NAMES
+from .options import SELECTOR_NAMES as SELECTOR_NAMES
+from .options import STACK as STACK
+from .options import UNCALIBRATED as UNCALIBRATED
+from .options import ChainOptions as ChainOptions
+from .options import ScoreOptions as ScoreOptions
+from .options import Weighting as Weighting
 from .regimes import SIZES as SIZES
-from .regimes import STACK as STACK
-from .regimes import ChainOptions as ChainOptions
 from .regimes import SharedWork as SharedWork
 from .regimes import fit as fit
 from .regimes import fit_asked as fit_asked

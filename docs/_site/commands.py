@@ -59,7 +59,7 @@ def page_of_options() -> str:
         "",
     ]
     for topic in [*vars(_options).values(), Sampling]:
-        if is_dataclass(topic):
+        if isinstance(topic, type) and is_dataclass(topic):
             lines += [f"## {topic.__name__}", "", topic.__doc__.partition("\n")[0], ""]
             lines += ["| option | field | type | default | meaning |", "| --- | --- | --- | --- | --- |"]
             for one in options_of(topic):

@@ -15,7 +15,8 @@ from deep import console
 from deep._util.entry_points import COMMAND, SUBCOMMAND, find_entry_points
 from deep.cli import COMMANDS, GROUPS, RENAMED, main
 from deep.experiments.loo import __all__ as loo_names
-from deep.model import RECIPES, SELECTOR_NAMES, STRATEGIES, UNCALIBRATED
+from deep.features import SELECTORS
+from deep.model import RECIPE_NAMES, RECIPES, SELECTOR_NAMES
 from tests.deep_commands import COMMAND_NAMES
 
 ROOT = Path(deep.__file__).parent
@@ -217,8 +218,6 @@ def test_help_of_a_command_loads_nothing_heavy(name, loaded_by_help):
 
 def test_the_names_that_options_accept_are_those_of_the_registries():
     """They are written down once more, so that help need not load what they name."""
-    assert tuple(RECIPES) == console.RECIPES
-    assert tuple(SELECTOR_NAMES) == console.SELECTORS
-    assert tuple(STRATEGIES) == console.STRATEGIES
-    assert console.UNCALIBRATED == UNCALIBRATED
+    assert tuple(RECIPES) == RECIPE_NAMES
+    assert ("auto", *SELECTORS) == SELECTOR_NAMES
     assert set(loo_names) >= EXPORTS

@@ -16,6 +16,7 @@ from deep import console
 from deep._util.options import option, options_of
 from deep.asking import AskOptions, Sampling
 from deep.cli import command_parser
+from deep.model import ChainOptions
 from deep.prompt_pool import PromptJudge
 from tests.deep_commands import COMMAND_NAMES
 
@@ -138,13 +139,19 @@ def test_python_has_the_options_by_the_same_names_and_defaults():
     ask = {name: each.default for name, each in signature(deep.ask).parameters.items() if name in shared}
     assert ask == shared
     assert {"rpm", "budget", "ledger", "retry_failed"} <= {one.name for one in options_of(AskOptions)}
+    chain = {each.name: each.default for each in fields(ChainOptions)}
+    fit = {name: each.default for name, each in signature(deep.fit).parameters.items() if name in chain}
+    assert fit == chain
 
 
 NEW = {
-    "    budget: float | None = option(": '    patience: int = option(7, "N")\n',
-    "    budget : float, optional\n": "    patience : int, default=7\n        Cups of tea.\n",
+    "asking/_options.py": ("    budget: float | None = option(", "    budget : float, optional\n"),
+    "experiments/loo/_command.py": ("    all_chains: bool = option(", "    all_chains : bool, default=False\n"),
+    "experiments/paper/_command.py": ("    no_netcal: bool = option(", "    no_netcal : bool, default=False\n"),
 }
-"""A line of code and two of a docstring, each before a line of `AskOptions`: one place."""
+"""By file a line of code and one of a docstring: before them `patience` is declared, in `AskOptions` and others."""
+
+FIELD, MEANING = '    patience: int = option(7, "N")\n', "    patience : int, default=7\n        Cups of tea.\n"
 
 SHOW = """
 import sys
@@ -154,6 +161,7 @@ from commands import page, page_of_options
 from deep import console
 from deep.asking import AskOptions
 from deep.cli import command_parser
+from deep.experiments.loo._command import _settings as loo_settings
 
 assert "| `--patience` | `patience` | int | `7` | cups of tea |" in page_of_options()
 assert "--patience N" in page("votes", "ask")
@@ -167,6 +175,18 @@ assert "patience = 3" in Path("votes.run.toml").read_text()
 again = command_parser("votes").asked(["--config", "votes.run.toml"])
 assert again.args.patience == 3
 assert "patience" not in vars(command_parser("panel").asked([]).args)
+
+from deep.experiments.loo import LooOptions
+assert "--patience N" in page("loo", "hold out") and LooOptions().patience == 7
+words = ["--test", "all", "--patience", "4", "--out", "run"]
+asked = command_parser("loo").asked(words)
+assert asked.args.patience == 4 and loo_settings(asked.args).patience == 4
+with console.recorded(asked):
+    Path("run").mkdir()
+    Path("run/results.json").write_text("{}")
+assert "patience = 4" in Path("run/run.toml").read_text()
+assert command_parser("loo").asked(["--config", "run/run.toml", "--out", "again"]).args.patience == 4
+assert "--patience N" in page("paper", "tables")
 """
 
 
@@ -174,12 +194,13 @@ def test_an_option_that_is_declared_in_one_place_is_everywhere(tmp_path):
     """Parser, help, file of a run and back, Python, and both pages of the reference."""
     shutil.copytree(ROOT, tmp_path / "deep", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT.parent / "docs" / "_site", tmp_path / "docs" / "_site")
-    path = tmp_path / "deep" / "asking" / "_options.py"
-    source = path.read_text(encoding="utf-8")
-    for line, more in NEW.items():
-        assert source.count(line) == 1
-        source = source.replace(line, more + line)
-    path.write_text(source, encoding="utf-8")
+    for name, places in NEW.items():
+        path = tmp_path / "deep" / name
+        source = path.read_text(encoding="utf-8")
+        for line, more in zip(places, (FIELD, MEANING), strict=True):
+            assert source.count(line) == 1
+            source = source.replace(line, more + line)
+        path.write_text(source, encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", SHOW], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

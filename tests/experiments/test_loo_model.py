@@ -40,7 +40,7 @@ CASES = {
 @pytest.fixture
 def few_ensemblers(monkeypatch):
     """Let the table hold few ensemblers where none is named: it is not what is looked at."""
-    monkeypatch.setattr("deep.experiments.loo._model.default_ensemblers", lambda: FEW)
+    monkeypatch.setattr("deep.ensembles.default_ensemblers", lambda: FEW)
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_the_commands_fit_and_score_give_the_same(tmp_path, loo, few_ensemblers,
 def test_what_is_shared_changes_nothing(tmp_path, shared, case):
     """Held out all in turn or one by one: the same P, bit for bit, though the pairs are fitted once."""
     votes, scores = read(write(tmp_path, case))
-    settings = LooOptions(ensemblers=["Stack"], n_boot=200)
+    settings = LooOptions(ensembler=["Stack"], n_boot=200)
     found = run_all(settings, votes.dataset_names, votes, scores, ["x"], no_progress)
     assert shared == [votes.dataset_names] * (1 if scores is None else 2)  # the members on the votes alone as well
     for result in found[:3]:
@@ -155,8 +155,7 @@ def test_what_is_shared_changes_nothing(tmp_path, shared, case):
 def test_more_than_twelve_datasets_are_held_out_in_six_groups(asked):
     """Each is scored by the fit on all that are not in its group, and the result says so."""
     votes = small_votes([f"d{i:02}" for i in range(13)], n=24)
-    names = {"sizes": "sizes", "ensembler": "ensemblers", "calibrator": "calibrators"}
-    given = {names[key]: value if key == "sizes" else [value] for key, value in asked.items()}
+    given = {key: value if key == "sizes" else [value] for key, value in asked.items()}
     settings = LooOptions(**given, n_boot=100)
     found = run_all(settings, votes.dataset_names, votes, None, ["x"], no_progress)
     assert [result.results["test"] for result in found] == list(votes.dataset_names)
@@ -181,7 +180,7 @@ def test_where_patterns_are_many_seven_datasets_are_held_out_in_groups(monkeypat
 def test_twelve_datasets_are_held_out_one_by_one():
     """Nothing is said of groups then."""
     votes = small_votes([f"d{i:02}" for i in range(12)], n=24)
-    found = run_all(LooOptions(ensemblers=["Average"], n_boot=100), votes.dataset_names, votes, None, [], no_progress)
+    found = run_all(LooOptions(ensembler=["Average"], n_boot=100), votes.dataset_names, votes, None, [], no_progress)
     assert all(len(result.results["train"]) == 11 for result in found)
     assert not any("together" in note for result in found for note in result.results["notes"])
 
@@ -196,7 +195,7 @@ def test_the_stack_does_not_depend_on_the_number_of_jobs(tmp_path):
     """Members fitted in two processes give the same P bit for bit as those of one."""
     votes, scores = read(write(tmp_path, "stack-with-scores"))
     one, two = (
-        run_all(LooOptions(ensemblers=["Stack"], n_boot=200, n_jobs=n), ("a", "b"), votes, scores, ["x"], no_progress)
+        run_all(LooOptions(ensembler=["Stack"], n_boot=200, n_jobs=n), ("a", "b"), votes, scores, ["x"], no_progress)
         for n in (1, 2)
     )
     for first, second in zip(one, two, strict=True):
@@ -213,7 +212,7 @@ def test_nothing_is_shared_where_rows_are_left_out_together(shared, reason):
     if reason == "document":
         votes = replace(votes, document_ids=np.array(documents, dtype=object))
     unit = "family" if reason == "family" else "dataset"
-    settings = LooOptions(ensemblers=["Stack"], n_boot=200, unit=unit)
+    settings = LooOptions(ensembler=["Stack"], n_boot=200, unit=unit)
     run_all(settings, ("a", "b"), votes, None, ["x"], no_progress)
     assert shared == [None, None]
 
@@ -247,11 +246,11 @@ def test_the_stack_alone_is_the_table(tmp_path, loo):
     assert (folder / "tables" / "table3-methods.csv").exists()
     for more in (["LDA"], ["Average"]):
         with pytest.raises(InputError, match="`ensembler` must be 'Stack' alone"):
-            LooOptions(ensemblers=["Stack", *more])
+            LooOptions(ensembler=["Stack", *more])
     with pytest.raises(InputError, match="its earlier name"):
-        LooOptions(ensemblers=["Pool"])
+        LooOptions(ensembler=["Pool"])
     with pytest.raises(InputError, match="`ensembler` must be 'Average' alone"):
-        LooOptions(ensemblers=["Average"], sizes=[3])
+        LooOptions(ensembler=["Average"], sizes=[3])
 
 
 def test_the_terminal_shows_the_work(tmp_path, loo, capsys):
@@ -278,5 +277,5 @@ def test_an_svm_that_is_fitted_to_draws_is_said(monkeypatch):
     test, note = votes.dataset_names[-1], "SVC is fitted to 20 draws wherever its voters leave more distinct rows"
     for most, name, said in ((20, "SVC", True), (20, "LDA", False), (4_000, "SVC", False)):
         monkeypatch.setattr("deep.ensembles._classifiers.MOST_ROWS", most)
-        found = leave_one_dataset_out(votes, test, settings=LooOptions(sizes=[3], ensemblers=[name]))
+        found = leave_one_dataset_out(votes, test, settings=LooOptions(sizes=[3], ensembler=[name]))
         assert any(line.startswith(note) for line in found.results["notes"]) is said

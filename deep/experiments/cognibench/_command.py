@@ -2,13 +2,13 @@
 
 import argparse
 import json
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from deep import console
-from deep._util.options import option
+from deep._util.options import argument, option
 from deep.exceptions import ExitStatus
-from deep.experiments.cognibench._turns import add_split
+from deep.experiments.cognibench._turns import Split
 from deep.experiments.tiered import CRITERIA
 
 AGREEMENT = "measure the agreement of annotators by protocol, and of protocols with one another"
@@ -59,19 +59,17 @@ examples:
 run = console.run_subcommand
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the sub-commands."""
-    parser.add_subcommands(
-        console.Subcommand("evaluate", "measure who finds hallucinated sentences", _add_evaluate, _evaluate),
-        console.Subcommand("label", "label sentences by a judge, for training", _add_label, _label, LABEL_EXAMPLES),
-        console.Subcommand(
-            "export-sft", "write training data of a detector, as chats", _add_export, _export, EXPORT_EXAMPLES
-        ),
-        console.Subcommand("export-sentences", SENTENCES, _add_sentences, _sentences, SENTENCES_EXAMPLES),
-        console.Subcommand("curve", "draw F1 by training size (Figure 12)", _add_curve, _curve, CURVE_EXAMPLES),
-        console.Subcommand("agreement", AGREEMENT, _add_agreement, _agreement, AGREEMENT_EXAMPLES),
-        standard="evaluate",
-    )
+@dataclass(frozen=True)
+class _Dialogues:
+    """The benchmark.
+
+    Parameters
+    ----------
+    data : str
+        Folder of dialogues.json and labels.json.
+    """
+
+    data: str = option(MISSING, "DIR|cognibench")
 
 
 @dataclass(frozen=True)
@@ -109,21 +107,172 @@ class _Judges:
     ablation: bool = option(False, rare=True)
 
 
-def _add_evaluate(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
-    console.add_options(parser, _Judges)
-    add("--level", choices=CRITERIA, default="grounded", help="below it a cognitive statement is a hallucination")
-    add("--encoder", **console.SEVERAL, metavar="NAME", help="inference models by hub id or folder, as baselines")
-    add("--entailment-label", metavar="LABEL", help="what says consistent, where a model's labels do not tell")
-    neutral = "what their neutral sentences are; both: a row each"
-    add("--neutral", choices=("both", "faithful", "hallucinated"), default="both", help=neutral)
-    add("--spans", **console.SEVERAL, metavar="NAME=FILE", help="spans that other detectors found, mapped to sentences")
-    add_split(parser, "all")
-    add("--out", type=Path, default=Path("runs/cognibench"), metavar="DIR", help="folder for the results")
-    add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
-    console.add_options(parser, "json", json={"help": "print results.json in place of the tables"})
-    console.add_options(parser, *console.CALL_TOPICS)
+@dataclass(frozen=True)
+class _Evaluate:
+    """Options of `deep cognibench evaluate`.
+
+    Parameters
+    ----------
+    level : str, default='grounded'
+        Below it a cognitive statement is a hallucination.
+    encoder : tuple of str
+        Inference models by hub id or folder, as baselines.
+    entailment_label : str, optional
+        What says consistent, where a model's labels do not tell.
+    neutral : str, default='both'
+        What their neutral sentences are; both: a row each.
+    spans : tuple of str
+        Spans that other detectors found, mapped to sentences.
+    """
+
+    level: str = option("grounded", choices=CRITERIA)
+    encoder: tuple[str, ...] = option((), "NAME")
+    entailment_label: str | None = option(None, "LABEL")
+    neutral: str = option("both", choices=("both", "faithful", "hallucinated"))
+    spans: tuple[str, ...] = option((), "NAME=FILE")
+
+
+@dataclass(frozen=True)
+class _Results:
+    """Where the results go.
+
+    Parameters
+    ----------
+    out : Path, default=Path('runs/cognibench')
+        Folder for the results.
+    dry_run : bool, default=False
+        Print the most calls it can take, and send nothing.
+    """
+
+    out: Path = option(Path("runs/cognibench"), "DIR")
+    dry_run: bool = option(False)
+
+
+@dataclass(frozen=True)
+class _Label:
+    """Options of `deep cognibench label`.
+
+    Parameters
+    ----------
+    data : str
+        A folder of the published layout, or a file of examples.
+    judge : str, default='auto'
+        The pipeline, or the annotators' protocol.
+    prompt : str, optional
+        The paper's own prompt in place of a judge, as `deep prompts import` wrote it.
+    samples : int, default=5
+        Replies to each question.
+    threshold : int, optional
+        Samples that must object; default: the majority.
+    level : str, default='grounded'
+        Of the shares that are shown; all tiers are written.
+    classifier : str, optional
+        Labeled turns that auto learns types from, or llm; default: those of --data.
+    examples : str, optional
+        TOML of contrastive examples, in place of those that come with deep.
+    """
+
+    data: str = option(MISSING, "DIR|cognibench|FILE")
+    judge: str = option("auto", choices=("auto", "tiered"))
+    prompt: str | None = option(None, "FILE")
+    samples: int = option(5, "N")
+    threshold: int | None = option(None, "N")
+    level: str = option("grounded", choices=CRITERIA)
+    classifier: str | None = option(None, "DIR|cognibench|llm")
+    examples: str | None = option(None, "FILE")
+
+
+@dataclass(frozen=True)
+class _Detector:
+    """Options of `deep cognibench export-sft`.
+
+    Parameters
+    ----------
+    data : str, optional
+        Published labels; with --votes the examples voted on.
+    labels : Path, optional
+        What `deep cognibench label` wrote.
+    votes : tuple of str
+        Votes of a judge of sentences, in place of published labels.
+    voter : str, optional
+        The judge, where several voted.
+    level : str, default='grounded'
+        Below it a cognitive one is hallucinated.
+    sizes : tuple of str
+        Files of so many chats each, for a learning curve.
+    """
+
+    data: str | None = option(None, "DIR|cognibench|FILE")
+    labels: Path | None = option(None, "DIR|FILE")
+    votes: tuple[str, ...] = option((), "FILE")
+    voter: str | None = option(None, "COLUMN")
+    level: str = option("grounded", choices=CRITERIA)
+    sizes: tuple[str, ...] = option((), "N")
+
+
+@dataclass(frozen=True)
+class _Sentences(_Dialogues):
+    """Options of `deep cognibench export-sentences`.
+
+    Parameters
+    ----------
+    level : str, default='grounded'
+        Below it the label of a cognitive one is 0.
+    """
+
+    level: str = option("grounded", choices=CRITERIA)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Options of `deep cognibench curve`.
+
+    Parameters
+    ----------
+    points : tuple of str
+        The number of training chats, and the evaluation of the model that learned from them.
+    method : str, optional
+        The row of the evaluations, where several ask a list.
+    out : Path
+        A new folder, or an earlier run.
+    """
+
+    points: tuple[str, ...] = option((), "SIZE=RUN", flags=["points"], nargs="+")
+    method: str | None = option(None, "TITLE")
+    out: Path = option(MISSING, "DIR")
+
+
+LINES = argument("out", "FILE", "ends in .jsonl", flags=["--out"], type=Path, required=True)
+ANNOTATIONS = argument("file", "FILE", "CSV of item_id, protocol, annotator and label", type=Path)
+
+EVALUATE = console.adder(
+    *(_Dialogues, _Judges, _Evaluate, Split, _Results, "json", *console.CALL_TOPICS),
+    json={"help": "print results.json in place of the tables"},
+)
+LABEL = console.adder(
+    *(_Label, Split, _Results, "json", *console.CALL_TOPICS),
+    out={"default": None, "help": "a new folder, or an earlier run", "required": True},
+    json={"help": "print results.json and nothing else"},
+)
+EXPORT = console.adder(
+    _Detector, Split, LINES, split={"default": "train", "help": "dialogues to take (default: train)"}
+)
+AGREE = console.adder(ANNOTATIONS, "n-boot", "seed", "json", n_boot={"default": 2000})
+
+
+def add_arguments(parser: console.CommandParser) -> None:
+    """Add the sub-commands."""
+    sentences, curve = console.adder(_Sentences, LINES), console.adder(_Curve, "json")
+    to_train = "write training data of a detector, as chats"
+    parser.add_subcommands(
+        console.Subcommand("evaluate", "measure who finds hallucinated sentences", EVALUATE, _evaluate),
+        console.Subcommand("label", "label sentences by a judge, for training", LABEL, _label, LABEL_EXAMPLES),
+        console.Subcommand("export-sft", to_train, EXPORT, _export, EXPORT_EXAMPLES),
+        console.Subcommand("export-sentences", SENTENCES, sentences, _sentences, SENTENCES_EXAMPLES),
+        console.Subcommand("curve", "draw F1 by training size (Figure 12)", curve, _curve, CURVE_EXAMPLES),
+        console.Subcommand("agreement", AGREEMENT, AGREE, _agreement, AGREEMENT_EXAMPLES),
+        standard="evaluate",
+    )
 
 
 def _evaluate(args: argparse.Namespace) -> int:
@@ -134,58 +283,16 @@ def _evaluate(args: argparse.Namespace) -> int:
     return evaluate(args)
 
 
-def _add_label(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    data = "a folder of the published layout, or a file of examples"
-    add("--data", required=True, metavar="DIR|cognibench|FILE", help=data)
-    add("--judge", choices=("auto", "tiered"), default="auto", help="the pipeline, or the annotators' protocol")
-    printed = "the paper's own prompt in place of a judge, as `deep prompts import` wrote it"
-    add("--prompt", metavar="FILE", help=printed)
-    add("--samples", type=int, default=5, metavar="N", help="replies to each question")
-    add("--threshold", type=int, metavar="N", help="samples that must object; default: the majority")
-    add("--level", choices=CRITERIA, default="grounded", help="of the shares that are shown; all tiers are written")
-    classifier = "labeled turns that auto learns types from, or llm; default: those of --data"
-    add("--classifier", metavar="DIR|cognibench|llm", help=classifier)
-    add("--examples", metavar="FILE", help="TOML of contrastive examples, in place of those that come with deep")
-    add_split(parser, "all")
-    add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier run")
-    add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
-    console.add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    console.add_options(parser, *console.CALL_TOPICS)
-
-
 def _label(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._runs import label
 
     return label(args)
 
 
-def _add_export(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    data = "published labels; with --votes the examples voted on"
-    add("--data", metavar="DIR|cognibench|FILE", help=data)
-    add("--labels", type=Path, metavar="DIR|FILE", help="what `deep cognibench label` wrote")
-    add(
-        "--votes", **console.SEVERAL, metavar="FILE", help="votes of a judge of sentences, in place of published labels"
-    )
-    add("--voter", metavar="COLUMN", help="the judge, where several voted")
-    add("--level", choices=CRITERIA, default="grounded", help="below it a cognitive one is hallucinated")
-    add("--sizes", **console.SEVERAL, metavar="N", help="files of so many chats each, for a learning curve")
-    add_split(parser, "train")
-    add("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl")
-
-
 def _export(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._runs import export
 
     return export(args)
-
-
-def _add_sentences(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    add("--data", required=True, metavar="DIR|cognibench", help="folder of dialogues.json and labels.json")
-    add("--level", choices=CRITERIA, default="grounded", help="below it the label of a cognitive one is 0")
-    add("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl")
 
 
 def _sentences(args: argparse.Namespace) -> int:
@@ -200,28 +307,10 @@ def _sentences(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-def _add_curve(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    add(
-        "points",
-        nargs="+",
-        metavar="SIZE=RUN",
-        help="the number of training chats, and the evaluation of the model that learned from them",
-    )
-    add("--method", metavar="TITLE", help="the row of the evaluations, where several ask a list")
-    add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier run")
-    console.add_options(parser, "json")
-
-
 def _curve(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._runs import curve
 
     return curve(args)
-
-
-def _add_agreement(parser: console.CommandParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="CSV of item_id, protocol, annotator and label")
-    console.add_options(parser, "n-boot", "seed", "json", n_boot={"default": 2000})
 
 
 def _agreement(args: argparse.Namespace) -> int:

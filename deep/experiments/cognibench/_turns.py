@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from deep._util.files import JsonObject
-from deep.console import CommandParser, named
+from deep._util.options import option
+from deep.console import named
 from deep.datasets import read_examples, read_judgments, read_rows
 from deep.datasets.benchmarks import BENCHMARKS, require_folder
 from deep.exceptions import InputError
@@ -260,12 +261,23 @@ class _InDialogue(Protocol):
 T = TypeVar("T", bound=_InDialogue)
 
 
-def add_split(parser: CommandParser, standard: str) -> None:
-    """Add the options of the split."""
-    add = parser.add_argument
-    add("--split", choices=SPLITS, default=standard, help=f"dialogues to take (default: {standard})")
-    add("--test-share", type=float, default=0.2, metavar="SHARE", help="dialogues of the test split (default 0.2)")
-    add("--split-seed", type=int, default=0, metavar="N", help="seed of the split (default 0)")
+@dataclass(frozen=True)
+class Split:
+    """The options of the split.
+
+    Parameters
+    ----------
+    split : str, default='all'
+        Dialogues to take (default: all).
+    test_share : float, default=0.2
+        Dialogues of the test split (default 0.2).
+    split_seed : int, default=0
+        Seed of the split (default 0).
+    """
+
+    split: str = option("all", choices=SPLITS)
+    test_share: float = option(0.2, "SHARE")
+    split_seed: int = option(0, "N")
 
 
 def in_split(dialogue_id: str, split: str, share: float, seed: int) -> bool:
@@ -282,7 +294,7 @@ def in_split(dialogue_id: str, split: str, share: float, seed: int) -> bool:
 
 
 def turns_of_split(turns: Iterable[T], args: argparse.Namespace) -> list[T]:
-    """Return the turns of the split that the options of :func:`add_split` name.
+    """Return the turns of the split that the options of :class:`Split` name.
 
     Raises
     ------

@@ -12,13 +12,14 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from itertools import product
 from pathlib import Path
 
 from deep import console
 from deep._util.checks import check_choice
 from deep._util.files import JsonObject, check_out, packaged, whole_file, write_json_lines
+from deep._util.options import option
 from deep.asking import Entry, ProgramId
 from deep.datasets import read_rows
 from deep.exceptions import ExitStatus, InputError
@@ -28,18 +29,38 @@ from deep.prompt_pool import why_unusable
 from deep.records import Reason
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    add = parser.add_argument
-    add("--texts", required=True, metavar="FILE", help="rows with a source (CSV, JSONL or Parquet), maybe example_id")
-    add("--turns", type=int, default=3, metavar="N", help="messages of the user, and answers")
-    add("--words", type=int, default=200, metavar="N", help="the most words that an answer is asked for")
-    add("--persona", **console.SEVERAL, metavar="NAME", help="who asks, in turn; default: all six")
-    add("--asker", metavar="LLM", help="the LLM that plays the persona; default: the first that answers")
-    add("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl: a turn a line, as `label` reads them")
-    add("--dry-run", action="store_true", help="print the most calls it can take, and send nothing")
-    console.add_options(parser, "json")
-    console.add_options(parser, *console.CALL_TOPICS)
+@dataclass(frozen=True)
+class _Generate:
+    """Options of the command.
+
+    Parameters
+    ----------
+    texts : str
+        Rows with a source (CSV, JSONL or Parquet), maybe example_id.
+    turns : int, default=3
+        Messages of the user, and answers.
+    words : int, default=200
+        The most words that an answer is asked for.
+    persona : tuple of str
+        Who asks, in turn; default: all six.
+    asker : str, optional
+        The LLM that plays the persona; default: the first that answers.
+    out : Path
+        Ends in .jsonl: a turn a line, as `label` reads them.
+    dry_run : bool, default=False
+        Print the most calls it can take, and send nothing.
+    """
+
+    texts: str = option(MISSING, "FILE")
+    turns: int = option(3, "N")
+    words: int = option(200, "N")
+    persona: tuple[str, ...] = option((), "NAME")
+    asker: str | None = option(None, "LLM")
+    out: Path = option(MISSING, "FILE")
+    dry_run: bool = option(False)
+
+
+add_arguments = console.adder(_Generate, "json", *console.CALL_TOPICS)
 
 
 def _dialogues() -> JsonObject:

@@ -11,7 +11,7 @@ Exit status: 0 done, 2 an error, 3 the budget is reached, 130 interrupted.
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,33 +97,52 @@ class _Answers:
     temperature: float | None = option(None, "T")
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    add = parser.add_argument
-    add("--data", required=True, metavar="NAME|FILE", help="fect, or labeled examples of your own")
-    add(
-        "--prompt",
-        **console.SEVERAL,
-        metavar="NAME|FILE",
-        help=f"of: {', '.join(PROMPTS)}; or TOML files; default: all four",
+@dataclass(frozen=True)
+class _Judged:
+    """Claims, and those who judge them.
+
+    Parameters
+    ----------
+    data : str
+    votes : tuple of str
+        Vote files on the same claims; several with one voter are its runs.
+    model_file : tuple of str
+        Models of `deep fit`, on the votes given or made here.
+    """
+
+    data: str = option(MISSING, "NAME|FILE", help="fect, or labeled examples of your own")
+    prompt: tuple[str, ...] = option(
+        (), "NAME|FILE", help=f"of: {', '.join(PROMPTS)}; or TOML files; default: all four"
     )
-    add(
-        "--votes",
-        **console.SEVERAL,
-        metavar="FILE",
-        help="vote files on the same claims; several with one voter are its runs",
-    )
-    add("--model-file", **console.SEVERAL, metavar="FILE", help="models of `deep fit`, on the votes given or made here")
-    console.add_options(parser, _Answers)
-    add("--reasoning", **console.SEVERAL, metavar="MODEL", help="models drawn apart, as the paper does")
-    add("--out", type=Path, default=Path("fect"), metavar="FOLDER", help="a new folder, or an earlier run's")
-    add("--dry-run", action="store_true", help="print calls, tokens and cost, and send nothing")
-    ensembles = "ensembles that learn from no label, of all voters of a vote file: DawidSkene, LabelModel, ..."
-    add("--ensembler", **console.SEVERAL, metavar="NAME", help=ensembles)
-    console.add_options(parser, "json")
-    console.add_options(parser, console.OfflineJudges)
-    console.add_options(parser, *console.CALL_TOPICS)
-    console.add_options(parser, console.ExampleColumns)
+    votes: tuple[str, ...] = option((), "FILE")
+    model_file: tuple[str, ...] = option((), "FILE")
+
+
+@dataclass(frozen=True)
+class _Study:
+    """The report of the study.
+
+    Parameters
+    ----------
+    reasoning : tuple of str
+        Models drawn apart, as the paper does.
+    out : Path, default=Path('fect')
+        A new folder, or an earlier run's.
+    dry_run : bool, default=False
+        Print calls, tokens and cost, and send nothing.
+    ensembler : tuple of str
+        Ensembles that learn from no label, of all voters of a vote file: DawidSkene, LabelModel and others.
+    """
+
+    reasoning: tuple[str, ...] = option((), "MODEL")
+    out: Path = option(Path("fect"), "FOLDER")
+    dry_run: bool = option(False)
+    ensembler: tuple[str, ...] = option((), "NAME")
+
+
+add_arguments = console.adder(
+    _Judged, _Answers, _Study, "json", console.OfflineJudges, *console.CALL_TOPICS, console.ExampleColumns
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
+from ._command import Encoders as Encoders
+from ._command import LooOptions as LooOptions
 from ._command import add_arguments as add_arguments
 from ._command import run as run
-from ._model import LooOptions as LooOptions
 from ._rivals import Baseline as Baseline
 from ._rivals import PublishedBaseline as PublishedBaseline
 from ._rivals import TestCells as TestCells

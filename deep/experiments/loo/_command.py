@@ -3,83 +3,177 @@
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import get_args
 
 import deep.report as report
-from deep import console, datasets, evaluate
+from deep import calibration, console, datasets, ensembles, evaluate, model
+from deep._util.checks import check_choice
 from deep._util.entry_points import load_part
 from deep._util.files import check_replaceable, write_results
 from deep._util.names import file_name, resolve_dataset
-from deep.calibration import CALIBRATOR_NAMES, DEFAULT_BINS
-from deep.ensembles import ENSEMBLER_NAMES
+from deep._util.options import option, topic_values
+from deep.evaluate import HoldOutUnit
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments import loo
-
-if TYPE_CHECKING:
-    from deep.experiments.loo._model import LooOptions
-
-SCORES = f"tables of encoder scores, or '{console.SIMULATED}'"
-TEXTS = "with --scores: the items' texts, for how thresholds move with the length of the source"
-
-ASKED: dict[str, dict[str, object]] = {
-    "sizes": {"default": [], "flags": ["--sizes", "--prompts"], "help": "numbers of voters of a chain, or 'all'"},
-    "selector": {"default": None},
-    "ensembler": {"default": [], "help": f"of: {', '.join((*console.OWN_FITS, *ENSEMBLER_NAMES))}"},
-    "calibrator": {
-        "default": [],
-        "help": f"of: {', '.join((console.UNCALIBRATED, *CALIBRATOR_NAMES))}",
-    },
-    "recipe": {"default": None},
-}
-"""What decides the recommendation where it is given."""
+from deep.model import AVERAGE, RECIPE_NAMES, SELECTOR_NAMES, STACK, UNCALIBRATED, ChainOptions, Weighting
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    add = parser.add_argument
-    add(
-        "--test",
-        required=True,
-        metavar="NAME",
-        help="dataset to hold out, an alias of it, or 'all' (many in groups)",
-    )
-    console.add_options(parser, "votes", "scores", "range", "ignore", scores={"help": SCORES})
-    add("--texts", metavar="FILE", help=TEXTS)
-    asked = parser.add_argument_group("what is recommended; default: what deep chooses")
-    console.add_options(asked, *ASKED, **ASKED)
-    asked.add_argument("--weighting", choices=("dataset-class", "dataset", "uniform"), help="what weighs the same")
-    add("--compare-recipes", action="store_true", help="show the chains of both recipes")
-    add("--all-chains", action="store_true", help="write chains.parquet: P by every chain")
-    add("--hold-out", default="dataset", choices=("dataset", "family"), help="leave out siblings too")
-    add("--bins", type=int, default=DEFAULT_BINS, metavar="N", help="bins of the calibration error")
-    n_boot = {"help": "resamples of every interval and test"}
-    console.add_options(parser, "max-failure-rate", "strict", "n-boot", "seed", "jobs", n_boot=n_boot)
-    add("--out", type=Path, metavar="DIR", help="folder for results; default: runs/loo-<test>")
-    few = "study few training datasets (numbers of them, or 'all'; 1 2 3) and few labels of the one held out"
-    add("--few", nargs="*", metavar="K", help=few)
-    add("--brief", action="store_true", help="print the recommendation and its rivals alone")
-    console.add_options(parser, "json", json={"help": "print results.json to stdout and nothing else"})
+@dataclass(frozen=True)
+class Encoders:
+    """Encoders beside the votes that are held out.
+
+    Parameters
+    ----------
+    texts : str, optional
+        With --scores: the items' texts, for how thresholds move with the length of the source.
+    """
+
+    scores: tuple[str, ...] = option((), "FILE", help=f"tables of encoder scores, or '{console.SIMULATED}'")
+    texts: str | None = option(None, "FILE")
 
 
-def _settings(args: argparse.Namespace) -> "LooOptions":
-    from deep.experiments.loo._model import LooOptions
+@dataclass(frozen=True)
+class LooOptions(ChainOptions, console.Computation):
+    """The options of :func:`leave_one_dataset_out`, beside those of a chain and of computation.
 
-    return LooOptions(
-        sizes=[int(word) if word.isdecimal() else word for word in args.sizes] or None,
-        selector=args.selector,
-        ensemblers=tuple(dict.fromkeys(args.ensembler)) or None,
-        calibrators=tuple(dict.fromkeys(args.calibrator)) or None,
-        weighting=args.weighting,
-        recipe=args.recipe,
-        tables=console.RECIPES if args.compare_recipes else (),
-        all_chains=args.all_chains,
-        unit=args.hold_out,
-        n_bins=args.bins,
-        n_boot=args.n_boot,
-        random_state=args.seed,
-        n_jobs=args.jobs,
-    )
+    What is asked for by one of the options of a chain decides what is recommended, and P. With none of them it is what
+    :func:`deep.model.fit` chooses, and the table shows the default ensemblers and calibrators at 3, 5 and 9 voters
+    beside it.
+
+    Parameters
+    ----------
+    tables : sequence of str, optional
+        The recipes whose chains the table shows; default: the one asked for, else deep's.
+    netcal : bool, default=False
+        netcal's calibrators on the smallest number of voters, and netcal's calibration error of every chain, in the
+        table beside deep's. For recipe 'paper', which does not weigh.
+    all_chains : bool, default=False
+        Write chains.parquet: P by every chain.
+    unit : {'dataset', 'family'}, default='dataset'
+        Leave out siblings too.
+    n_bins : int, default=8
+        Bins of the calibration error.
+
+    Raises
+    ------
+    InputError
+        A name is unknown, a number is out of range, or a list is empty.
+    """
+
+    tables: Sequence[str] = ()
+    netcal: bool = False
+    all_chains: bool = option(False)
+    unit: HoldOutUnit = option("dataset", flags=["--hold-out"])
+    n_bins: int = option(calibration.DEFAULT_BINS, "N", flags=["--bins"])
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("n_bins", 1), ("n_boot", 100), ("random_state", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"`{name}` must be at least {least}. Got {getattr(self, name)!r}.")
+        for name in ("calibrator", "ensembler", "sizes"):
+            if getattr(self, name) is not None and not getattr(self, name):
+                raise InputError(f"`{name}` must name at least one. Got an empty list.")
+        if self.n_jobs == 0 or self.n_jobs < -1:
+            raise InputError(f"`n_jobs` must be at least 1, or -1 for one a core. Got {self.n_jobs!r}.")
+        choices: dict[str, tuple[Sequence[str | None], Sequence[str]]] = {
+            "selector": ([self.selector], SELECTOR_NAMES),
+            "weighting": ([self.weighting], get_args(Weighting)),
+            "recipe": ([*self.tables, self.recipe], RECIPE_NAMES),
+            "hold_out": ([self.unit], get_args(HoldOutUnit)),
+            "ensembler": (self.ensembler or (), (*ensembles.ENSEMBLER_NAMES, AVERAGE, STACK)),
+            "calibrator": (self.calibrator or (), (*calibration.CALIBRATOR_NAMES, UNCALIBRATED)),
+        }
+        for name, (values, allowed) in choices.items():
+            for value in values:
+                if value is not None:
+                    check_choice(value, allowed, name)
+        _ = self.own  # which refuses others beside it
+
+    @property
+    def own_recipe(self) -> str:
+        """Return the recipe of a chain that is asked for."""
+        return self.recipe or "deep"
+
+    @property
+    def rivals_weighting(self) -> Weighting:
+        """Return the weighting under which the best judge and the thresholds of encoders are chosen."""
+        recipe = self.recipe or (self.tables[0] if len(self.tables) == 1 else "deep")
+        return self.weighting or model.RECIPES[recipe].weighting
+
+    @property
+    def shown(self) -> tuple[model.Recipe, ...]:
+        """Return the recipes whose chains are run and tabulated; none where only the stack or the average is wanted."""
+        if self.own is not None:
+            return ()
+        return tuple(model.RECIPES[name] for name in dict.fromkeys(self.tables or (self.own_recipe,)))
+
+    @property
+    def table_ensemblers(self) -> tuple[str, ...]:
+        """Return the ensemblers of the table; none where only the stack or the average is wanted."""
+        if self.own is not None:
+            return ()
+        return ensembles.default_ensemblers() if self.ensembler is None else tuple(dict.fromkeys(self.ensembler))
+
+    @property
+    def table_calibrators(self) -> tuple[str, ...]:
+        """Return the calibrators of the table, first of all none."""
+        names = tuple(calibration.CALIBRATORS) if self.calibrator is None else self.calibrator
+        return tuple(dict.fromkeys((UNCALIBRATED, *names)))
+
+    @property
+    def resampling(self) -> dict[str, int]:
+        """Return how metrics and their intervals are drawn."""
+        return {"n_bins": self.n_bins, "n_boot": self.n_boot, "random_state": self.random_state}
+
+    def sizes_for(self, n_voters: int) -> list[int]:
+        """Return the distinct sizes for a number of voters, in the order given."""
+        return model.distinct_sizes(self.sizes or model.SIZES, n_voters)
+
+
+@dataclass(frozen=True)
+class _Loo:
+    """Options of the command.
+
+    Parameters
+    ----------
+    test : str
+        Dataset to hold out, an alias of it, or 'all' (many in groups).
+    compare_recipes : bool, default=False
+        Show the chains of both recipes.
+    out : Path, optional
+        Folder for results; default: runs/loo-<test>.
+    few : tuple of str, optional
+        Study few training datasets (numbers of them, or 'all'; 1 2 3) and few labels of the one held out.
+    brief : bool, default=False
+        Print the recommendation and its rivals alone.
+    """
+
+    test: str = option(MISSING, "NAME")
+    compare_recipes: bool = option(False)
+    out: Path | None = option(None, "DIR")
+    few: tuple[str, ...] | None = option(None, "K", nargs="*", action="store", default=None)
+    brief: bool = option(False)
+
+
+RECOMMENDED = {"group": "what is recommended; default: what deep chooses"}
+
+add_arguments = console.adder(
+    *("votes", Encoders, "range", "ignore", "max-failure-rate", "strict"),
+    *(_Loo, LooOptions, "json"),
+    **dict.fromkeys(("selector", "ensembler", "calibrator", "recipe", "weighting"), RECOMMENDED),
+    sizes={"flags": ["--sizes", "--prompts"], **RECOMMENDED},
+    json={"help": "print results.json to stdout and nothing else"},
+)
+
+
+def _settings(args: argparse.Namespace) -> LooOptions:
+    given = topic_values(LooOptions, args)
+    given |= {name: tuple(dict.fromkeys(given[name])) for name in ("ensembler", "calibrator") if name in given}
+    sizes = [int(word) if word.isdecimal() else word for word in args.sizes] or None
+    return LooOptions(**given | {"sizes": sizes, "tables": RECIPE_NAMES if args.compare_recipes else ()})
 
 
 def _whole(args: argparse.Namespace, found: "Sequence[loo.LooResult]", seconds: float) -> "evaluate.Run":

@@ -14,157 +14,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from deep import model
-from deep._util.checks import Texts, Votes, check_choice, numbered
+from deep._util.checks import Texts, Votes, numbered
 from deep._util.odds import expit, logit
-from deep.calibration import CALIBRATOR_NAMES, CALIBRATORS, DEFAULT_BINS
 from deep.console import in_processes
 from deep.datasets import ScoreTable
-from deep.ensembles import ENSEMBLER_NAMES, default_ensemblers
-from deep.evaluate import HELD_OUT, HoldOut, HoldOutUnit, Row, decision_metrics, hold_out
-from deep.exceptions import InputError
+from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out
+from deep.experiments.loo._command import LooOptions
 from deep.experiments.loo._rivals import TestCells, context_member
 from deep.features import distinct_patterns
 from deep.records import VoteMatrix
-
-
-@dataclass(frozen=True)
-class LooOptions:
-    """The options of :func:`leave_one_dataset_out`.
-
-    What is asked for by one of the first six decides what is recommended, and P. With none of them it is what
-    :func:`deep.model.fit` chooses, and the table shows the default ensemblers and calibrators at 3, 5 and 9 voters
-    beside it.
-
-    Parameters
-    ----------
-    sizes : sequence of int or 'all', optional
-        Numbers of voters to ensemble; one above the number of voters counts as 'all'.
-    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
-    ensemblers : sequence of str, optional
-        Of `ENSEMBLER_NAMES`, or 'Stack' or 'Average' alone.
-    calibrators : sequence of str, optional
-        Of `CALIBRATOR_NAMES`, or 'none'. The table shows uncalibrated probabilities in any case.
-    weighting : {'dataset', 'dataset-class', 'uniform'}, optional
-        What weighs the same.
-    recipe : {'deep', 'paper'}, optional
-    tables : sequence of str, optional
-        The recipes whose chains the table shows; default: the one asked for, else deep's.
-    all_chains : bool, default=False
-        Keep P of every chain that was run.
-    unit : {'dataset', 'family'}, default='dataset'
-        Whether siblings of the held-out dataset may be trained on.
-    netcal : bool, default=False
-        netcal's calibrators on the smallest number of voters, and netcal's calibration error of every chain, in the
-        table beside deep's. For recipe 'paper', which does not weigh.
-    n_bins : int, default=8
-        Of the calibration error.
-    n_boot : int, default=10_000
-        Resamples of every interval and test.
-    random_state : int, default=0
-    n_jobs : int, default=1
-        Processes; -1 for one a core. Results do not depend on it. A script that asks for more than one needs its
-        ``if __name__ == "__main__"``.
-
-    Raises
-    ------
-    InputError
-        A name is unknown, a number is out of range, or a list is empty.
-    """
-
-    sizes: Sequence[int | str] | None = None
-    selector: str | None = None
-    ensemblers: Sequence[str] | None = None
-    calibrators: Sequence[str] | None = None
-    weighting: model.Weighting | None = None
-    recipe: str | None = None
-    tables: Sequence[str] = ()
-    all_chains: bool = False
-    netcal: bool = False
-    unit: HoldOutUnit = "dataset"
-    n_bins: int = DEFAULT_BINS
-    n_boot: int = 10_000
-    random_state: int = 0
-    n_jobs: int = 1
-
-    def __post_init__(self) -> None:
-        self._check_names()
-        for name, least in (("n_bins", 1), ("n_boot", 100), ("random_state", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"`{name}` must be at least {least}. Got {getattr(self, name)!r}.")
-        for name in ("calibrators", "ensemblers", "sizes"):
-            if getattr(self, name) is not None and not getattr(self, name):
-                raise InputError(f"`{name}` must name at least one. Got an empty list.")
-        if self.n_jobs == 0 or self.n_jobs < -1:
-            raise InputError(f"`n_jobs` must be at least 1, or -1 for one a core. Got {self.n_jobs!r}.")
-
-    def _check_names(self) -> None:
-        """Raise where a name is unknown, or the stack is asked for beside something else."""
-        asked = self.asked
-        if self.selector is not None:
-            check_choice(self.selector, model.SELECTOR_NAMES, "selector")
-        if self.weighting is not None:
-            check_choice(self.weighting, ("dataset", "dataset-class", "uniform"), "weighting")
-        for name in (*self.tables, *([] if self.recipe is None else [self.recipe])):
-            check_choice(name, model.RECIPES, "recipe")
-        check_choice(self.unit, ("dataset", "family"), "hold_out")
-        for name in self.ensemblers or ():
-            check_choice(name, (*ENSEMBLER_NAMES, model.AVERAGE, model.STACK), "ensembler")
-        for name in self.calibrators or ():
-            check_choice(name, (*CALIBRATOR_NAMES, model.UNCALIBRATED), "calibrator")
-        _ = asked.own
-
-    @property
-    def asked(self) -> model.ChainOptions:
-        """Return the options that :func:`deep.model.fit` is given."""
-        return model.ChainOptions(
-            recipe=self.recipe,
-            weighting=self.weighting,
-            sizes=self.sizes,
-            ensembler=None if self.ensemblers is None else tuple(self.ensemblers),
-            calibrator=None if self.calibrators is None else tuple(self.calibrators),
-            selector=self.selector,
-        )
-
-    @property
-    def own_recipe(self) -> str:
-        """Return the recipe of a chain that is asked for."""
-        return self.recipe or "deep"
-
-    @property
-    def rivals_weighting(self) -> model.Weighting:
-        """Return the weighting under which the best judge and the thresholds of encoders are chosen."""
-        recipe = self.recipe or (self.tables[0] if len(self.tables) == 1 else "deep")
-        return self.weighting or model.RECIPES[recipe].weighting
-
-    @property
-    def shown(self) -> tuple[model.Recipe, ...]:
-        """Return the recipes whose chains are run and tabulated; none where only the stack or the average is wanted."""
-        if self.asked.own is not None:
-            return ()
-        return tuple(model.RECIPES[name] for name in dict.fromkeys(self.tables or (self.own_recipe,)))
-
-    @property
-    def table_ensemblers(self) -> tuple[str, ...]:
-        """Return the ensemblers of the table; none where only the stack or the average is wanted."""
-        if self.asked.own is not None:
-            return ()
-        return default_ensemblers() if self.ensemblers is None else tuple(dict.fromkeys(self.ensemblers))
-
-    @property
-    def table_calibrators(self) -> tuple[str, ...]:
-        """Return the calibrators of the table, first of all none."""
-        names = tuple(CALIBRATORS) if self.calibrators is None else self.calibrators
-        return tuple(dict.fromkeys((model.UNCALIBRATED, *names)))
-
-    @property
-    def resampling(self) -> dict[str, int]:
-        """Return how metrics and their intervals are drawn."""
-        return {"n_bins": self.n_bins, "n_boot": self.n_boot, "random_state": self.random_state}
-
-    def sizes_for(self, n_voters: int) -> list[int]:
-        """Return the distinct sizes for a number of voters, in the order given."""
-        return model.distinct_sizes(self.sizes or model.SIZES, n_voters)
-
 
 Step = Callable[[], None]
 
@@ -368,7 +226,7 @@ def fit_model(
     work = model.SharedWork(groups if options.unit == "family" else None, fits, searched, run)
     return model.fit_asked(
         split.train,
-        options.asked,
+        options,
         work,
         scores=_rows(scores, split.train_rows),
         score_names=() if scores is None else scores.score_names,
@@ -454,6 +312,6 @@ def shared_fits(
 
 def _members(scores: ScoreTable | None, options: LooOptions) -> list[str] | None:
     """Return the members to fit: all for a stack or with scores, else those of the best judge with its context."""
-    if scores is not None or not options.asked.asked or options.asked.own == model.STACK:
+    if scores is not None or not options.asked or options.own == model.STACK:
         return None
     return [context_member(0)]

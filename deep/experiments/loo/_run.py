@@ -18,7 +18,8 @@ from deep.datasets import ScoreTable
 from deep.ensembles import draws_note, left_out_note
 from deep.evaluate import HoldOut, Row, hold_out, json_value
 from deep.experiments.loo import _model, _rivals
-from deep.experiments.loo._model import LooOptions, LooOutcome, ScoredChain, Step, chain_table, run_tasks
+from deep.experiments.loo._command import LooOptions
+from deep.experiments.loo._model import LooOutcome, ScoredChain, Step, chain_table, run_tasks
 from deep.experiments.loo._run_tables import LooResult
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model.stack import members_for
@@ -102,7 +103,7 @@ def leave_one_dataset_out(
     --------
     >>> from deep.datasets import simulate_votes
     >>> from deep.experiments.loo import LooOptions, leave_one_dataset_out
-    >>> settings = LooOptions(sizes=[3], ensemblers=["LogisticRegression"], calibrators=["platt"])
+    >>> settings = LooOptions(sizes=[3], ensembler=["LogisticRegression"], calibrator=["platt"])
     >>> found = leave_one_dataset_out(simulate_votes(0), "aggrefact-xsum", settings=settings)
     >>> found.results["n_test"], found.results["recommended"]["ensembler"]
     (558, 'LogisticRegression')
@@ -247,11 +248,11 @@ def _table(scored: dict[str, list[ScoredChain]], recommended: Row, settings: Loo
     oracle = max(known, key=lambda row: row["balanced_accuracy"], default=None)
     picks: Row = dict.fromkeys(("recommended_by_accuracy", "recommended_chain", "recommended_paper"))
     if scored.get("deep"):
-        chains = _calibrated(scored["deep"], settings.calibrators)
+        chains = _calibrated(scored["deep"], settings.calibrator)
         picks["recommended_chain"] = _best(chains, "log_loss", "deep")
         picks["recommended_by_accuracy"] = _best(chains, "balanced_accuracy", "deep")
     if scored.get("paper"):
-        chains = _calibrated(scored["paper"], settings.calibrators or ("platt",))
+        chains = _calibrated(scored["paper"], settings.calibrator or ("platt",))
         picks["recommended_paper"] = _best(chains, "accuracy", "paper")
     return {
         "rows": rows,
@@ -285,7 +286,7 @@ def _header(split: HoldOut, settings: LooOptions) -> Row:
         "schema_version": SCHEMA_VERSION,
         "test": split.name,
         "settings": {
-            **{name: json_value(value) for name, value in vars(settings.asked).items()},
+            **{name: json_value(value) for name, value in settings.of_chain.items()},
             "hold_out": settings.unit,
             "n_bins": settings.n_bins,
             "n_boot": settings.n_boot,
@@ -310,7 +311,7 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
     train, n_train = split.train, len(results["train"])
     together = f"Held out together with {n_besides:,} other datasets: all is learned on the {n_train:,} beside them."
     found = [together if n_besides else None, model.grouped_note(n_train)]
-    if settings.shown and settings.ensemblers is None:
+    if settings.shown and settings.ensembler is None:
         found.append(left_out_note())
     if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
         found.append(model.grouped_note(n_train, model.chain_limit(train), start="While chains were searched for, the"))

@@ -2,31 +2,45 @@
 
 import argparse
 import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import deep.report as report
 from deep import console
 from deep._util.files import check_replaceable, write_results
+from deep._util.options import option, topic_values
+from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
 from deep.experiments import loo
 
 NO_NETCAL = "netcal is not installed: its calibrators and ECE are left out. Run: pip install 'deep-judges[netcal]'."
 
 
-SCORES = f"tables of encoder scores, or '{console.SIMULATED}'"
-TEXTS = "with --scores: the items' texts, for how thresholds move with the length of the source"
+@dataclass(frozen=True)
+class _Paper:
+    """Options of the command.
+
+    Parameters
+    ----------
+    figure_dataset : str, optional
+        Of Figure 4; default: aggrefact-xsum, else the first.
+    no_netcal : bool, default=False
+        Leave out netcal's calibrators and ECE (Tables 4, 5).
+    out : Path, default=Path('runs/paper')
+        Folder for the results.
+    """
+
+    figure_dataset: str | None = option(None, "NAME")
+    no_netcal: bool = option(False)
+    out: Path = option(Path("runs/paper"), "DIR")
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    console.add_options(parser, "votes", "scores", "range", "ignore", "ensembler", scores={"help": SCORES})
-    parser.add_argument("--texts", metavar="FILE", help=TEXTS)
-    dataset = "of Figure 4; default: aggrefact-xsum, else the first"
-    parser.add_argument("--figure-dataset", metavar="NAME", help=dataset)
-    parser.add_argument("--no-netcal", action="store_true", help="leave out netcal's calibrators and ECE (Tables 4, 5)")
-    console.add_options(parser, "max-failure-rate", "strict", "n-boot", "seed", "jobs")
-    parser.add_argument("--out", type=Path, default=Path("runs/paper"), metavar="DIR", help="folder for the results")
+add_arguments = console.adder(
+    *("votes", loo.Encoders, "range", "ignore", "ensembler", _Paper),
+    *("max-failure-rate", "strict", console.Computation),
+    ensembler={"help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: those of the paper"},
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,10 +59,8 @@ def run(args: argparse.Namespace) -> int:
         tables=("paper",),
         all_chains=True,
         netcal=not (args.no_netcal or lacks_netcal),
-        ensemblers=tuple(dict.fromkeys(args.ensembler)) or None,
-        n_boot=args.n_boot,
-        random_state=args.seed,
-        n_jobs=args.jobs,
+        ensembler=tuple(dict.fromkeys(args.ensembler)) or None,
+        **topic_values(console.Computation, args),
     )
     with console.progress_bars() as progress:
         found = run_all(settings, votes.dataset_names, votes, scores, origin, progress)

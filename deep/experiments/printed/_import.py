@@ -10,13 +10,14 @@ import argparse
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from deep import console
 from deep._util.checks import check_choice
 from deep._util.files import JsonObject, packaged, read_bytes, whole_file
 from deep._util.names import table
+from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed._passages import Cut, FoldedText, clean, cut, prints_of, readings
 
@@ -246,11 +247,26 @@ def _says(prompt: ImportedPrompt) -> str:
     return "; ".join(f"not verified: {name} first differs within {words!r}" for name, words in prompt.differs)
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    parser.add_argument("--paper", required=True, choices=PAPERS, help="whose prompts")
-    parser.add_argument("--text", required=True, metavar="FILE", help="plain text of its PDF, as pdftotext writes it")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="a folder for TOML prompts; default: printed-PAPER")
+@dataclass(frozen=True)
+class _Import:
+    """Options of the command.
+
+    Parameters
+    ----------
+    paper : str
+        Whose prompts.
+    text : str
+        Plain text of its PDF, as pdftotext writes it.
+    out : Path, optional
+        A folder for TOML prompts; default: printed-PAPER.
+    """
+
+    paper: str = option(MISSING, choices=PAPERS)
+    text: str = option(MISSING, "FILE")
+    out: Path | None = option(None, "DIR")
+
+
+add_arguments = console.adder(_Import)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ docs/probe.md says what is built and measured, and what it costs.
 """
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from deep import console
@@ -47,64 +47,73 @@ PRINTED = "the paper's own prompts, as `deep prompts import --paper probe` wrote
 run = console.run_subcommand
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the sub-commands."""
-    parser.add_subcommands(
-        console.Subcommand("build", "build the benchmark from articles", _build_options, _build, BUILD),
-        console.Subcommand("eval", "measure models on it, step by step", _eval_options, _eval, EVAL),
-        console.Subcommand("export-sft", "write chats to train a model on", _export_options, _export, EXPORT),
-    )
+@dataclass(frozen=True)
+class _Build:
+    """Options of `deep probe build`.
+
+    Parameters
+    ----------
+    articles : Path
+        With a column text, and as wanted article_id.
+    out : Path
+        A new folder, or an earlier build.
+    articles_by : str, default='task'
+        One task an article as in the paper, unless its column task says which, or all.
+    writer : str, optional
+        LLM that writes, invents and inserts (default: the first of --llm).
+    decomposer : str, optional
+        LLM that takes responses apart (default: the first of --llm).
+    verifier : tuple of str
+        LLMs that find evidence and vote on it (default: all of --llm).
+    consensus : float, default=0.75
+        Share of the verifiers that must pass evidence.
+    attempts : int, default=5
+        Answers asked of a step before its sample is given up.
+    evaluation_size : int, default=100
+        Responses a task kept for evaluation.
+    evaluation_share : float, default=0.2
+        Most articles of a task that are kept for it.
+    seed : int, default=0
+        Orders articles for split and styles.
+    """
+
+    articles: Path = option(MISSING, "FILE")
+    out: Path = option(MISSING, "DIR")
+    tasks: tuple[str, ...] = option((), "TASK", default=list(TASKS), help=f"default: all of {', '.join(TASKS)}")
+    articles_by: str = option("task", choices=ARTICLES_BY)
+    writer: str | None = option(None, "NAME")
+    decomposer: str | None = option(None, "NAME")
+    verifier: tuple[str, ...] = option((), "NAME")
+    consensus: float = option(0.75, "SHARE")
+    prompt: tuple[str, ...] = option((), "FILE", help=PRINTED)
+    attempts: int = option(5, "N")
+    evaluation_size: int = option(100, "N")
+    evaluation_share: float = option(0.2, "SHARE")
+    seed: int = option(0, "N")
 
 
-def _build(args: argparse.Namespace) -> int:
-    from deep.experiments.probe._run_build import build
+@dataclass(frozen=True)
+class _Eval:
+    """Options of `deep probe eval`.
 
-    return build(args)
+    Parameters
+    ----------
+    data : Path
+        A build (its evaluation.jsonl), or one file of it.
+    out : Path
+        A new folder, or an earlier evaluation.
+    votes : str, optional
+        Measure the voters of this vote file instead of asking anything.
+    """
 
-
-def _eval(args: argparse.Namespace) -> int:
-    from deep.experiments.probe._run_eval import evaluate, evaluate_votes
-
-    if args.votes is None:
-        return evaluate(args)
-    console.check_nothing_asked(args, "with votes", _Steps)
-    return evaluate_votes(args)
-
-
-def _export(args: argparse.Namespace) -> int:
-    from deep.experiments.probe._run_eval import export
-
-    return export(args)
-
-
-def _build_options(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    add("--articles", type=Path, required=True, metavar="FILE", help="with a column text, and as wanted article_id")
-    add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier build")
-    tasks = f"default: all of {', '.join(TASKS)}"
-    add("--tasks", action=console.Values, nargs="+", default=list(TASKS), metavar="TASK", help=tasks)
-    by = "one task an article as in the paper, unless its column task says which, or all"
-    add("--articles-by", choices=ARTICLES_BY, default="task", help=by)
-    add("--writer", metavar="NAME", help="LLM that writes, invents and inserts (default: the first of --llm)")
-    add("--decomposer", metavar="NAME", help="LLM that takes responses apart (default: the first of --llm)")
-    verifiers = "LLMs that find evidence and vote on it (default: all of --llm)"
-    add("--verifier", **{**console.SEVERAL, "metavar": "NAME"}, help=verifiers)
-    share = "share of the verifiers that must pass evidence"
-    add("--consensus", type=float, default=0.75, metavar="SHARE", help=share)
-    add("--prompt", **{**console.SEVERAL, "metavar": "FILE"}, help=PRINTED)
-    attempts = "answers asked of a step before its sample is given up"
-    add("--attempts", type=int, default=5, metavar="N", help=attempts)
-    add("--evaluation-size", type=int, default=100, metavar="N", help="responses a task kept for evaluation")
-    most = "most articles of a task that are kept for it"
-    add("--evaluation-share", type=float, default=0.2, metavar="SHARE", help=most)
-    add("--seed", type=int, default=0, metavar="N", help="orders articles for split and styles")
-    console.add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    console.add_options(parser, *console.CALL_TOPICS)
+    data: Path = option(MISSING, "DIR|FILE")
+    out: Path = option(MISSING, "DIR")
+    votes: str | None = option(None, "FILE")
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """Options of the command.
+    """How models are asked and claims compared.
 
     Parameters
     ----------
@@ -128,18 +137,50 @@ class _Steps:
     match_llm: str | None = option(None, "NAME")
 
 
-def _eval_options(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    data = "a build (its evaluation.jsonl), or one file of it"
-    add("--data", type=Path, required=True, metavar="DIR|FILE", help=data)
-    add("--out", type=Path, required=True, metavar="DIR", help="a new folder, or an earlier evaluation")
-    add("--votes", metavar="FILE", help="measure the voters of this vote file instead of asking anything")
-    console.add_options(parser, _Steps)
-    console.add_options(parser, "json", json={"help": "print results.json and nothing else"})
-    console.add_options(parser, *console.CALL_TOPICS)
+@dataclass(frozen=True)
+class _Chats:
+    """Options of `deep probe export-sft`.
+
+    Parameters
+    ----------
+    data : Path
+        A build (its train.jsonl), or one file of it.
+    out : Path
+        The chats, JSONL.
+    """
+
+    data: Path = option(MISSING, "DIR|FILE")
+    out: Path = option(MISSING, "FILE")
 
 
-def _export_options(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    add("--data", type=Path, required=True, metavar="DIR|FILE", help="a build (its train.jsonl), or one file of it")
-    add("--out", type=Path, required=True, metavar="FILE", help="the chats, JSONL")
+def add_arguments(parser: console.CommandParser) -> None:
+    """Add the sub-commands."""
+    json = {"help": "print results.json and nothing else"}
+    of_build = console.adder(_Build, "json", *console.CALL_TOPICS, json=json)
+    of_eval = console.adder(_Eval, _Steps, "json", *console.CALL_TOPICS, json=json)
+    parser.add_subcommands(
+        console.Subcommand("build", "build the benchmark from articles", of_build, _build, BUILD),
+        console.Subcommand("eval", "measure models on it, step by step", of_eval, _eval, EVAL),
+        console.Subcommand("export-sft", "write chats to train a model on", console.adder(_Chats), _export, EXPORT),
+    )
+
+
+def _build(args: argparse.Namespace) -> int:
+    from deep.experiments.probe._run_build import build
+
+    return build(args)
+
+
+def _eval(args: argparse.Namespace) -> int:
+    from deep.experiments.probe._run_eval import evaluate, evaluate_votes
+
+    if args.votes is None:
+        return evaluate(args)
+    console.check_nothing_asked(args, "with votes", _Steps)
+    return evaluate_votes(args)
+
+
+def _export(args: argparse.Namespace) -> int:
+    from deep.experiments.probe._run_eval import export
+
+    return export(args)

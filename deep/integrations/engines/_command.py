@@ -15,25 +15,46 @@ For instance:
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from deep import model
 from deep._util.files import check_out, whole_file
-from deep.console import SCHEMA, SEVERAL, CommandParser, add_model, add_options, print_result
+from deep._util.options import option
+from deep.console import MODEL, SCHEMA, adder, print_result
 from deep.exceptions import ExitStatus, InputError
 from deep.integrations import engines
 
 
-def add_arguments(parser: CommandParser) -> None:
-    """Add the options."""
-    add_model(parser)
-    add_options(parser, "votes", "scores", votes={"help": "tables of votes, parts of datasets or whole ones"})
-    parser.add_argument("--cells", metavar="FILE", **SEVERAL, help="tables of patterns with their counts, as by SQL")
-    parser.add_argument("--moments", metavar="FILE", **SEVERAL, help="moments counted before")
-    parser.add_argument("--to", choices=("sql",), help="print SQL that counts, and count nothing")
-    parser.add_argument("--table", default="votes", metavar="NAME", help="the table of votes in SQL (default votes)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="all together, .json; with --to the SQL, .sql")
-    add_options(parser, "allow-mismatch", "allow-missing")
+@dataclass(frozen=True)
+class _Moments:
+    """Options of the command.
+
+    Parameters
+    ----------
+    cells : tuple of str
+        Tables of patterns with their counts, as by SQL.
+    moments : tuple of str
+        Moments counted before.
+    to : str, optional
+        Print SQL that counts, and count nothing.
+    table : str, default='votes'
+        The table of votes in SQL (default votes).
+    out : Path, optional
+        All together, .json; with --to the SQL, .sql.
+    """
+
+    cells: tuple[str, ...] = option((), "FILE")
+    moments: tuple[str, ...] = option((), "FILE")
+    to: str | None = option(None, choices=("sql",))
+    table: str = option("votes", "NAME")
+    out: Path | None = option(None, "FILE")
+
+
+add_arguments = adder(
+    *(MODEL, "votes", "scores", _Moments, "allow-mismatch", "allow-missing"),
+    votes={"help": "tables of votes, parts of datasets or whole ones"},
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,21 +10,37 @@ For instance:
 
 import argparse
 from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from deep import console
 from deep._util.columns import write_rows
 from deep._util.files import check_out, whole_files
+from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError
 from deep.integrations import labeling
 
 
-def add_arguments(p: console.CommandParser) -> None:
-    """Add the options."""
-    p.add_argument("file", type=Path, metavar="FILE", help="CSV: item_id, annotator, label, and as wanted the steps")
-    p.add_argument("--filter-ambiguous", type=Path, metavar="OUT", help="write the ambiguous items to this CSV file")
-    p.add_argument("--min-marks", type=int, default=1, metavar="N", help="annotators who must call an item ambiguous")
-    console.add_options(p, "n-boot", "seed", "json", n_boot={"default": 2000})
+@dataclass(frozen=True)
+class _Agreement:
+    """Options of the command.
+
+    Parameters
+    ----------
+    file : Path
+        CSV: item_id, annotator, label, and as wanted the steps.
+    filter_ambiguous : Path, optional
+        Write the ambiguous items to this CSV file.
+    min_marks : int, default=1
+        Annotators who must call an item ambiguous.
+    """
+
+    file: Path = option(MISSING, "FILE", flags=["file"])
+    filter_ambiguous: Path | None = option(None, "OUT")
+    min_marks: int = option(1, "N")
+
+
+add_arguments = console.adder(_Agreement, "n-boot", "seed", "json", n_boot={"default": 2000})
 
 
 def run(args: argparse.Namespace) -> int:

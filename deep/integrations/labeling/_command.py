@@ -2,10 +2,12 @@
 
 import argparse
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-from deep import console
+from deep import console, model
 from deep._util.names import check_name, plain_form
+from deep._util.options import argument, option
 from deep.exceptions import ExitStatus
 from deep.integrations import labeling, serve
 from deep.integrations.labeling import _agreement, _list
@@ -13,40 +15,67 @@ from deep.integrations.labeling import _agreement, _list
 run = console.run_subcommand
 
 
+@dataclass(frozen=True)
+class _Page:
+    """Options of the page.
+
+    Parameters
+    ----------
+    votes : tuple of str
+        Tables of votes (CSV, Parquet).
+    examples : str, optional
+        Texts of the items, if not as the votes remember them.
+    n : int, default=30
+        Items to label; more than before adds some.
+    double : int, default=0
+        How many of them two people are to label.
+    person : str, optional
+        Who labels; default: the page asks.
+    model : str, optional
+        A model file that `deep fit` wrote; default: what the votes alone tell.
+    labels : tuple of str
+        Labels given elsewhere: dataset, item_id, label; these items are passed over.
+    dataset : str, optional
+        Which one, where the votes are of several; or that of tables without such a column.
+    strategy : str, default='random'
+        How the items are chosen.
+    out : Path, default=Path('labels.csv')
+        The labels, with each person's and the log beside them.
+    port : int, default=8001
+        Of the page; 0: any that is free.
+    """
+
+    votes: tuple[str, ...] = option((), "VOTES", flags=["votes"], nargs="+")
+    examples: str | None = option(None, "EXAMPLES")
+    n: int = option(30, "N")
+    double: int = option(0, "N")
+    person: str | None = option(None, "NAME")
+    model: str | None = option(None, "MODEL")
+    labels: tuple[str, ...] = option((), "FILE")
+    dataset: str | None = option(None, "NAME")
+    strategy: str = option("random", choices=lambda: model.STRATEGIES)
+    out: Path = option(Path("labels.csv"), "LABELS.csv")
+    port: int = option(8001, "N")
+
+
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
+    of_page = console.adder(_Page, "scores", "seed", console.ExampleColumns)
+    export = console.adder(
+        argument(
+            "log", "LOG", "the log of `deep label`: LABELS.log.sqlite, or LABELS.jsonl of an earlier deep", type=Path
+        ),
+        argument("out", "LABELS.csv", "the labels; default: beside the log", flags=["--out"], type=Path),
+    )
+    worksheet = "print a worksheet for people who judge claims"
     parser.add_subcommands(
-        console.Subcommand("page", "label on a page of this machine", _add_page, _page),
+        console.Subcommand("page", "label on a page of this machine", of_page, _page),
         console.Subcommand.of("list", _list),
         console.Subcommand.of("agreement", _agreement),
-        console.Subcommand("export", "write the tables of a log again", _add_export, _export),
-        console.Subcommand("guideline", "print a worksheet for people who judge claims", lambda _: None, _guideline),
+        console.Subcommand("export", "write the tables of a log again", export, _export),
+        console.Subcommand("guideline", worksheet, console.adder(), _guideline),
         standard="page",
     )
-
-
-def _add_page(parser: console.CommandParser) -> None:
-    add = parser.add_argument
-    add("votes", nargs="+", metavar="VOTES", help="tables of votes (CSV, Parquet)")
-    add("--examples", metavar="EXAMPLES", help="texts of the items, if not as the votes remember them")
-    add("--n", type=int, default=30, metavar="N", help="items to label; more than before adds some")
-    add("--double", type=int, default=0, metavar="N", help="how many of them two people are to label")
-    add("--person", metavar="NAME", help="who labels; default: the page asks")
-    add("--model", metavar="MODEL", help="a model file that `deep fit` wrote; default: what the votes alone tell")
-    labels = "labels given elsewhere: dataset, item_id, label; these items are passed over"
-    add("--labels", **console.SEVERAL, metavar="FILE", help=labels)
-    add(
-        "--dataset",
-        metavar="NAME",
-        help="which one, where the votes are of several; or that of tables without such a column",
-    )
-    add("--strategy", default="random", choices=console.STRATEGIES, help="how the items are chosen")
-    out = "the labels, with each person's and the log beside them"
-    add("--out", type=Path, default=Path("labels.csv"), metavar="LABELS.csv", help=out)
-    add("--port", type=int, default=8001, metavar="N", help="of the page; 0: any that is free")
-    scores = {"help": "tables of soft scores, where the model was fitted on some"}
-    console.add_options(parser, "scores", "seed", scores=scores)
-    console.add_options(parser, console.ExampleColumns)
 
 
 def _page(args: argparse.Namespace) -> int:
@@ -72,16 +101,6 @@ def _page(args: argparse.Namespace) -> int:
         serve.run_server(app, options, say=lambda _: None)
         console.print_result({}, labeling.labeled_lines(desk.summary()), as_json=False)
     return ExitStatus.DONE
-
-
-def _add_export(parser: console.CommandParser) -> None:
-    parser.add_argument(
-        "log",
-        type=Path,
-        metavar="LOG",
-        help="the log of `deep label`: LABELS.log.sqlite, or LABELS.jsonl of an earlier deep",
-    )
-    parser.add_argument("--out", type=Path, metavar="LABELS.csv", help="the labels; default: beside the log")
 
 
 def _export(args: argparse.Namespace) -> int:

@@ -10,24 +10,40 @@ For instance:
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from deep import console, evaluate, model
 from deep._util.columns import write_rows
 from deep._util.files import check_out, whole_file
+from deep._util.options import option
 from deep.exceptions import ExitStatus
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    console.add_model(parser)
-    votes = {"required": True, "help": "votes of one dataset"}
-    dataset = {"help": "the dataset of tables that have no column dataset"}
-    console.add_options(parser, "votes", "dataset", "scores", votes=votes, dataset=dataset)
-    parser.add_argument("--n", type=int, default=20, metavar="N", help="items to propose")
-    parser.add_argument("--strategy", default="random", choices=console.STRATEGIES, help="how they are chosen")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write them to a .csv with an empty column `label`")
-    console.add_options(parser, "seed", "json")
+@dataclass(frozen=True)
+class _Proposal:
+    """Options of the command.
+
+    Parameters
+    ----------
+    n : int, default=20
+        Items to propose.
+    strategy : str, default='random'
+        How they are chosen.
+    out : Path, optional
+        Write them to a .csv with an empty column `label`.
+    """
+
+    n: int = option(20, "N")
+    strategy: str = option("random", choices=lambda: model.STRATEGIES)
+    out: Path | None = option(None, "FILE")
+
+
+add_arguments = console.adder(
+    *(console.MODEL, "votes", "dataset", "scores", _Proposal, "seed", "json"),
+    votes={"required": True, "help": "votes of one dataset"},
+    dataset={"help": "the dataset of tables that have no column dataset"},
+)
 
 
 def run(args: argparse.Namespace) -> int:

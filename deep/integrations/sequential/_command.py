@@ -11,23 +11,33 @@ For instance:
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from deep import asking, console, evaluate, model
+from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.integrations import sequential
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    changes: dict[str, dict[str, object]] = {
-        "votes": {"help": "labeled tables of votes; default: simulated"},
-        "sizes": {"help": "numbers of judges"},
-        "ensembler": {"default": ["LogisticRegression"], "help": "the chain is the best of these on training data"},
-    }
-    console.add_options(parser, "votes", "ignore", "sizes", "ensembler", **changes)
-    price = "price of a wrong decision, in questions; default: lossless"
-    parser.add_argument("--error-cost", type=float, metavar="N", help=price)
-    console.add_options(parser, "seed", "json")
+@dataclass(frozen=True)
+class _Sequential:
+    """Options of the command.
+
+    Parameters
+    ----------
+    error_cost : float, optional
+        Price of a wrong decision, in questions; default: lossless.
+    """
+
+    error_cost: float | None = option(None, "N")
+
+
+add_arguments = console.adder(
+    *("votes", "ignore", "sizes", "ensembler", _Sequential, "seed", "json"),
+    votes={"help": "labeled tables of votes; default: simulated"},
+    sizes={"default": ["3", "5", "9"], "help": "numbers of judges"},
+    ensembler={"default": ["LogisticRegression"], "help": "the chain is the best of these on training data"},
+)
 
 
 def run(args: argparse.Namespace) -> int:

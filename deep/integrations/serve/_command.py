@@ -6,9 +6,36 @@ from pathlib import Path
 from typing import ClassVar
 
 from deep import console, model
-from deep._util.options import option
+from deep._util.options import argument, option
 from deep.exceptions import InputError
 from deep.integrations.serve import CheckOptions, ServerOptions, create_app, find_token, run_server
+
+
+@dataclass(frozen=True)
+class _Where:
+    """Where it is served, and for whom.
+
+    Parameters
+    ----------
+    host : str, default='127.0.0.1'
+        The address to listen at; any but loopback needs a token.
+    port : int, default=8000
+        0: any that is free.
+    token_file : Path, optional
+        What clients must send; default: DEEP_TOKEN, or where others can reach the server a new one, printed once.
+    allow_name : tuple of str
+        Further names by which the server may be called, behind a proxy say.
+    mcp : bool, default=False
+        Tools for agents at /mcp (Model Context Protocol).
+    """
+
+    heading: ClassVar[str] = "where, and for whom"
+
+    host: str = option("127.0.0.1")
+    port: int = option(8000, "N")
+    token_file: Path | None = option(None, "FILE")
+    allow_name: tuple[str, ...] = option((), "NAME")
+    mcp: bool = option(False)
 
 
 @dataclass(frozen=True)
@@ -44,22 +71,12 @@ class _Limits:
     no_text: bool = option(False)
 
 
-def add_arguments(parser: console.CommandParser) -> None:
-    """Add the options."""
-    parser.add_argument("model_file", metavar="MODEL.json", help="a model file")
-    where = parser.add_argument_group("where, and for whom")
-    where.add_argument("--host", default="127.0.0.1", help="the address to listen at; any but loopback needs a token")
-    where.add_argument("--port", type=int, default=8000, metavar="N", help="0: any that is free")
-    token = "what clients must send; default: DEEP_TOKEN, or where others can reach the server a new one, printed once"
-    where.add_argument("--token-file", type=Path, metavar="FILE", help=token)
-    names = "further names by which the server may be called, behind a proxy say"
-    where.add_argument("--allow-name", **console.SEVERAL, metavar="NAME", help=names)
-    where.add_argument("--mcp", action="store_true", help="tools for agents at /mcp (Model Context Protocol)")
-    parser.add_argument(
-        "--prior", type=float, metavar="P", help="share of consistent texts; default: the training mean"
-    )
-    shared = ("decide", "share", "allow-mismatch", "otel")
-    console.add_options(parser, _Limits, console.OwnJudges, *shared, *console.PROMPT_TOPICS)
+add_arguments = console.adder(
+    argument("model_file", "MODEL.json", "a model file"),
+    "prior",
+    *(_Where, _Limits, console.OwnJudges, "decide", "share", "allow-mismatch", "otel", *console.PROMPT_TOPICS),
+    prior={"help": "share of consistent texts; default: the training mean"},
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,10 +1,8 @@
-from ._grid import SELECTOR_NAMES as SELECTOR_NAMES
 from ._grid import GridResult as GridResult
 from ._grid import Subset as Subset
 from ._grid import choose_subsets as choose_subsets
 from ._grid import grid_search as grid_search
 from ._grid import out_of_fold as out_of_fold
-from ._search import UNCALIBRATED as UNCALIBRATED
 from ._search import Candidate as Candidate
 from ._search import Chain as Chain
 from ._search import ChainAttempt as ChainAttempt
@@ -28,7 +26,6 @@ from ._training import KeptCells as KeptCells
 from ._training import MapLike as MapLike
 from ._training import Recipe as Recipe
 from ._training import TrainingSet as TrainingSet
-from ._training import Weighting as Weighting
 from ._training import chain_limit as chain_limit
 from ._training import collapse_folds as collapse_folds
 from ._training import enough_for_folds as enough_for_folds

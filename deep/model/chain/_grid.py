@@ -17,6 +17,7 @@ from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.features import SELECTORS, Exhaustive
 from deep.model.chain._training import Criterion, Recipe, TrainingSet
+from deep.model.options import SELECTOR_NAMES
 
 ParamValues = Mapping[str, Sequence[object]]
 
@@ -157,9 +158,6 @@ def _left_out_fits(
     """Yield the fit without each inner fold."""
     for fold in range(training.n_folds):
         yield make_ensembler(name, params, random_state).fit(*training.without_fold(fold))
-
-
-SELECTOR_NAMES = ("auto", *SELECTORS)
 
 
 @dataclass(frozen=True)

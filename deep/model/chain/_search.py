@@ -18,6 +18,7 @@ from deep.exceptions import InputError
 from deep.features import distinct_patterns
 from deep.model.chain import _grid
 from deep.model.chain._training import RECIPES, ChainSpec, KeptCells, MapLike, Recipe, TrainingSet
+from deep.model.options import UNCALIBRATED
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +135,6 @@ def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
     check_choice(by, ("accuracy", "balanced_accuracy", "log_loss"), "by")
     return min(candidates, key=worse)
 
-
-UNCALIBRATED = "none"
-"""In place of a calibrator's name: the ensembler's own probabilities."""
 
 ALL = "all"
 

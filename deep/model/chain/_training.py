@@ -11,9 +11,8 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Labels, Votes, check_choice, numbered
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
+from deep.model.options import Weighting
 from deep.records import VoteMatrix
-
-Weighting = Literal["dataset", "dataset-class", "uniform"]
 
 Criterion = Literal["accuracy", "balanced_accuracy", "log_loss"]
 

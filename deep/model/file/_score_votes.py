@@ -20,6 +20,7 @@ from deep.model import score
 from deep.model.adaptation import PriorEstimate, contexts_of_means
 from deep.model.file._model import Model
 from deep.model.file._table import dataset_codes, in_order, match_columns, other_columns, rows_by_dataset
+from deep.model.options import ScoreOptions
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -60,15 +61,6 @@ def check_scores_given(model: Model, paths: Sequence[str]) -> None:
     missing = [name for name in model.score_names if name not in columns]
     if missing:
         raise InputError(f"`scores` must have the columns {names}. Got none named {missing[0]!r}.")
-
-
-@dataclass(frozen=True)
-class ScoreOptions:
-    """How votes are matched to a model's voters, and at which class prior they are scored; None: the estimated one."""
-
-    allow_mismatch: bool = False
-    allow_missing: bool = False
-    prior: float | None = None
 
 
 def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions) -> Iterator[VoteRows]:

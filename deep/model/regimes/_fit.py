@@ -15,8 +15,9 @@ from deep.features import distinct_patterns
 from deep.model import chain
 from deep.model.adaptation import Belief
 from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
+from deep.model.options import ChainOptions, Weighting
 from deep.model.regimes import _regimes
-from deep.model.regimes._regimes import ChainOptions, SharedWork
+from deep.model.regimes._regimes import SharedWork
 from deep.model.score import BALANCED, TIE
 from deep.records import VoteMatrix
 
@@ -29,7 +30,7 @@ def fit(
     score_names: Sequence[str] = (),
     target: str | None = None,
     recipe: str | None = None,
-    weighting: chain.Weighting | None = None,
+    weighting: Weighting | None = None,
     sizes: Sequence[int | str] | None = None,
     ensembler: str | Sequence[str] | None = None,
     calibrator: str | Sequence[str] | None = None,

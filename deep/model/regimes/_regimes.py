@@ -18,6 +18,7 @@ from deep.model import adaptation, chain, file, linear
 from deep.model.adaptation import FixedPrior, LeftOut, LeftOutRows, Misfit, learn_line, learn_misfit, profile_of
 from deep.model.file import Model
 from deep.model.linear import LabeledRows, Linear, Rows
+from deep.model.options import AVERAGE, STACK, UNCALIBRATED, ChainOptions
 from deep.model.score import Blend, Part, VoteSum
 from deep.records import VoteMatrix
 
@@ -502,58 +503,7 @@ def _chosen(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, object]
     }
 
 
-STACK = "Stack"
-AVERAGE = "Average"
-"""Names of deep's own fits, beside those of ensemblers."""
-
 SIZES: tuple[int | str, ...] = (3, 5, 9)
-
-
-@dataclass(frozen=True)
-class ChainOptions:
-    """Which chains to look among; None: deep's own choice.
-
-    Parameters
-    ----------
-    recipe : {'deep', 'paper'}, optional
-    weighting : {'dataset', 'dataset-class', 'uniform'}, optional
-    sizes : sequence of int or 'all', optional
-    ensembler, calibrator : sequence of str, optional
-    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
-    """
-
-    recipe: str | None = None
-    weighting: chain.Weighting | None = None
-    sizes: Sequence[int | str] | None = None
-    ensembler: Sequence[str] | None = None
-    calibrator: Sequence[str] | None = None
-    selector: str | None = None
-
-    def __post_init__(self) -> None:
-        if "Pool" in (self.ensembler or ()):
-            raise InputError(f"`ensembler` must be {STACK!r}. Got 'Pool', its earlier name. A pool is of prompts.")
-
-    @property
-    def asked(self) -> bool:
-        """Return whether any was given."""
-        return any(value is not None for value in vars(self).values())
-
-    @property
-    def own(self) -> str | None:
-        """Return 'Stack' or 'Average' where one of them was asked for.
-
-        Raises
-        ------
-        InputError
-            Something else was asked for as well.
-        """
-        own = [name for name in self.ensembler or () if name in (STACK, AVERAGE)]
-        if not own:
-            return None
-        others = [name for name, value in vars(self).items() if value is not None and name != "ensembler"]
-        if len(self.ensembler or ()) > 1 or others:
-            raise InputError(f"`ensembler` must be {own[0]!r} alone: it has neither voters nor a calibrator to choose.")
-        return own[0]
 
 
 def fit_chosen_chain(
@@ -567,8 +517,8 @@ def fit_chosen_chain(
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
     name = check_choice(options.recipe or "deep", chain.RECIPES, "recipe")
     recipe = chain.RECIPES[name]
-    tried = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, chain.UNCALIBRATED)
-    calibrators = _named(options.calibrator or tried, (*calibration.CALIBRATOR_NAMES, chain.UNCALIBRATED), "calibrator")
+    tried = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, UNCALIBRATED)
+    calibrators = _named(options.calibrator or tried, (*calibration.CALIBRATOR_NAMES, UNCALIBRATED), "calibrator")
     ensemblers = _named(options.ensembler or ensembles.default_ensemblers(), ensembles.ENSEMBLER_NAMES, "ensembler")
     folds = chain.inner_folds(votes, recipe, random_state=random_state)
     if groups is not None and folds.group_by == "dataset":
@@ -587,9 +537,7 @@ def fit_chosen_chain(
         )
         searched = chain.search(tasks, training.cells.patterns, work.run)
     else:
-        searched = [
-            c for c in searched if c.ensembler in ensemblers and (c.calibrator or chain.UNCALIBRATED) in calibrators
-        ]
+        searched = [c for c in searched if c.ensembler in ensemblers and (c.calibrator or UNCALIBRATED) in calibrators]
     best = chain.recommend(searched, recipe.criterion)
     kept = chain.KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
     in_groups = (
