@@ -207,7 +207,8 @@ def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
     """
     if options.prior is not None:
         return {"estimate": options.prior, "of": "the texts, as given"}
-    of = "the mean of the training datasets" if model.target is None else f"the dataset {model.target}"
+    whose = "the mean of the training datasets" if model.target is None else f"the dataset {model.target}"
+    of = f"{whose}, carried over and not measured on these texts"
     return {**asdict(model.prior), "of": of}
 
 

@@ -80,7 +80,7 @@ def select_decisions(
     confidence = report["confidence"]
     level = confidence if isinstance(confidence, float) else np.inf
     decided = (np.where(p >= threshold, p, 1 - p) >= level) & (model.select(votes) != ABSTAIN).any(axis=1)
-    report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(found.prior)}
+    report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(found.share)}
     report |= {"threshold": threshold, "rule": model.rule.sentence(threshold)}
     if known.any():
         curve = calibration.risk_coverage(votes.labels[known], p[known], threshold=threshold)

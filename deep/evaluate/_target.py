@@ -153,7 +153,7 @@ def label_proposal(
     return {
         "dataset": target.name,
         "strategy": strategy,
-        "prior": asdict(found.prior),
+        "prior": asdict(found.share),
         "expected_error_before": chosen.error_before,
         "expected_error_after": chosen.error_after,
         "labels_needed": {str(power): size for power, size in needed.items()},
@@ -243,6 +243,8 @@ def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, objec
 
 
 TOLD = "what the labels told that the model has learned from"
+POWERED = "the mean of cross-fitted P, moved by its mean error on the labels that the model has learned from"
+MOVED = "the share at the fit, moved by how far the mean P of these items lies from that of the fit"
 TWICE = (
     "The model has learned from labels of this dataset: none is used twice, and the share is the model's own. With "
     "new labels, fit it again with all of them, or take the model that it was made of."
@@ -287,14 +289,13 @@ def share_report(
     shares = adaptation.estimate_share(
         found.p_consistent,
         None if twice else votes.labels,
-        prior=found.prior,
+        prior=found.share if twice or not target.n_labels else found.prior,
         documents=votes.document_ids,
         misfit=model.misfit,
         of=of,
         level=level,
     )
-    labeled = model.correction is not None or model.method == "own-labels"
-    how = adaptation.SHARE_METHODS | ({"model": TOLD} if labeled else {})
+    how = adaptation.SHARE_METHODS | {"model": _share_words(model, found)}
     return {
         "dataset": target.name,
         "n": len(votes.labels),
@@ -302,9 +303,18 @@ def share_report(
         "of": of,
         "level": level,
         "note": TWICE if twice else None,
-        "prior": asdict(found.prior),
+        "prior": asdict(found.share),
         "shares": [{**asdict(share), "how": how[share.method]} for share in shares],
     }
+
+
+def _share_words(model: Model, scores: Scores) -> str:
+    """Return where the share of a model without labels of these items comes from."""
+    if scores.share != scores.prior:
+        return MOVED if scores.share.high - scores.share.low < 1 else str(scores.share.warning)
+    if model.method == "own-labels":
+        return POWERED
+    return adaptation.SHARE_METHODS["model"] if model.correction is None else TOLD
 
 
 ENOUGH = 50
@@ -359,7 +369,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
         "flagged": test.p_value < alpha,
         **asdict(test),
         "documents": documents,
-        "prior": asdict(found.prior),
+        "prior": asdict(found.share),
         "labels_needed": {str(power): size for power, size in needed.items()},
         "enough": test.n_labels >= ENOUGH,
         "advice": list(_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),

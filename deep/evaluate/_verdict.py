@@ -389,6 +389,8 @@ def share_words(share: tuple[float, float, float]) -> str:
     estimate, low, high = map(in_percent, share)
     if low == high:
         return f"Consistent, as given: {estimate} % of them."
+    if share[1:] == (0, 1):  # as share_of tells of few items
+        return f"Consistent at the fit of the model: {estimate} %; not measured on these few items."
     return f"Consistent by estimate: {estimate} % of them (90 % interval {low} to {high})."
 
 

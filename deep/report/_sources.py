@@ -193,7 +193,7 @@ def score_by(model: Model, votes: VoteMatrix, prior: float | None = None, soft: 
         sure[rows] = found.sure & (part.votes != ABSTAIN).any(axis=1)
         columns["low"][rows], columns["high"][rows] = found.bounds
         columns["before"][rows] = found.p_uncalibrated
-        priors[name] = found.prior
+        priors[name] = found.share
     how = BY_MODEL if known is None else BY_GIVEN
     return ScoredVotes(votes, **columns, decided=decided, sure=sure, how=how, priors=priors)
 

@@ -1,11 +1,14 @@
 """Labels of the user's own dataset alone: scores of rows that nothing saw, over seeds, and odd samples."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.special import logit
+from scipy.special import expit, logit
 
+from deep.evaluate import Target, share_report
 from deep.exceptions import InputError
-from deep.model import fit
+from deep.model import fit, prior_lines
 from deep.model.regimes._regimes import CANDIDATES, _choose
 from deep.records import VoteMatrix
 
@@ -101,9 +104,55 @@ def test_order_of_rows_and_rows_without_a_label_change_nothing_but_the_prior():
     uniform = (one.scores_of(votes).p_uniform for one in (labeled, model))
     assert next(uniform) == pytest.approx(next(uniform), abs=1e-9)
     share = (votes.labels == 1).sum() / 50
-    assert model.prior.estimate == pytest.approx(share)
-    assert model.prior.low < share < model.prior.high
-    assert logit(model.prior.high) - logit(model.prior.low) > 0.8
+    assert expit(model.prior.threshold) == pytest.approx(share)
+    assert model.prior.low < model.prior.estimate < model.prior.high
+    assert logit(model.prior.high) - logit(model.prior.low) > 0.5
+
+
+def test_the_share_that_is_told_uses_all_votes_and_sees_no_label_twice():
+    """Cross-fitted and prediction-powered: nearer to the truth than the mean of the labels, and as honest as 90 %."""
+    off, plain, covered = [], [], 0
+    for seed in range(20):
+        votes, y = dataset(seed, 0, n=400, n_voters=9)
+        drawn = np.random.default_rng(seed).permutation(400) < 40
+        votes = replace(votes, labels=np.where(drawn, y, -1))
+        share = fit(votes).prior
+        off.append(share.estimate - y.mean())
+        plain.append(votes.labels[votes.labels >= 0].mean() - y.mean())
+        covered += share.low <= y.mean() <= share.high
+    assert np.sqrt(np.mean(np.square(off))) < 0.8 * np.sqrt(np.mean(np.square(plain)))
+    assert covered >= 15
+
+
+@pytest.mark.parametrize("n_labels", [0, 60])
+def test_the_share_of_a_batch_is_measured_on_it(n_labels):
+    """All wrong and all right items of one fit: far apart, each within its interval; P of an item stays as it is."""
+    votes, y = dataset(1, n_labels, n=400)
+    bare = replace(votes, labels=np.full(400, -1))
+    model = fit(votes)
+    assert model.estimate_prior(bare) == model.prior
+    p = model.score(bare)
+    for label in (0, 1):
+        half = bare.rows(y == label)
+        share = model.scores_of(half).share
+        assert share.low <= label <= share.high
+        assert abs(share.estimate - label) < 0.15
+        assert share.high - share.low < 0.7
+        assert np.array_equal(model.score(half), p[y == label])
+        (told,) = share_report(model, Target(half), of="items")["shares"]
+        assert (told["estimate"], told["low"], told["high"]) == pytest.approx((share.estimate, share.low, share.high))
+
+
+@pytest.mark.parametrize("n_labels", [0, 60])
+def test_the_share_of_a_few_items_is_carried_over(n_labels):
+    """And the output says so, with every share left possible."""
+    votes, y = dataset(1, n_labels, n=400)
+    model = fit(votes)
+    few = model.scores_of(votes.rows(np.flatnonzero(y == 0)[:29])).share
+    assert (few.estimate, few.low, few.high) == (model.prior.estimate, 0.0, 1.0)
+    assert few.warning == "carried over from mine, not measured here"
+    assert "90 %" not in next(prior_lines({"mine": few}))
+    assert model.scores_of(votes.rows(np.flatnonzero(y == 0)[:30])).share.high < 1
 
 
 def test_rows_of_one_document_count_less():

@@ -144,7 +144,7 @@ def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequen
             found.voted,
         )
     )
-    share = found.prior.estimate, found.prior.low, found.prior.high
+    share = found.share.estimate, found.share.low, found.share.high
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
     then = "Next: ask other judges." if counts.alike else "Next: look at the lowest P, and label 30 of these claims."
     return {

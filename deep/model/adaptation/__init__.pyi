@@ -31,6 +31,7 @@ from ._misfit import balanced_log_loss as balanced_log_loss
 from ._misfit import context_of as context_of
 from ._misfit import fit_alignment as fit_alignment
 from ._misfit import learn_misfit as learn_misfit
+from ._prior import MIN_BATCH as MIN_BATCH
 from ._prior import SHIFTS as SHIFTS
 from ._prior import AcrossPanels as AcrossPanels
 from ._prior import FixedPrior as FixedPrior
@@ -44,8 +45,10 @@ from ._prior import intercept_at as intercept_at
 from ._prior import learn_line as learn_line
 from ._prior import profile_of as profile_of
 from ._prior import share_at as share_at
+from ._prior import share_of_batch as share_of_batch
 from ._prior import views as views
 from ._share import PLAIN as PLAIN
+from ._share import POWERED as POWERED
 from ._share import SHARE_METHODS as SHARE_METHODS
 from ._share import SHARES_OF as SHARES_OF
 from ._share import JointShares as JointShares

@@ -190,6 +190,10 @@ class PriorRule(Protocol):
         """Return the estimate for a dataset; `offset` as in :meth:`Intercept.estimate`."""
 
 
+REACH = NormalDist().inv_cdf(0.95)
+"""Of 90 % intervals, in standard deviations."""
+
+
 @dataclass(frozen=True)
 class FixedPrior:
     """A prior that is known, whatever the profile of a dataset says.
@@ -204,6 +208,73 @@ class FixedPrior:
     def predict(self, profile: Floats, offset: float = 0.0) -> PriorEstimate:  # noqa: ARG002 - a rule like the others
         """Return the estimate."""
         return self.estimate
+
+
+MIN_BATCH = 30
+"""Items from which on the share of a batch is measured: fewer leave nearly every share possible."""
+
+BATCH_SPREAD = 12**-0.5
+"""The standard deviation of the share of a batch about that of the fit, before its votes are seen: a uniform one's."""
+
+GAP_ERROR = 0.3
+"""The relative error of a gap between the classes that the spread of P implies, as on 53 datasets of 14 panels."""
+
+HALF_STEP = 0.25
+"""Of intercepts between which the slope of a profile is taken: half of the distance of its knots."""
+
+
+def share_of_batch(
+    anchor: PriorEstimate, fitted: Floats, batch: Floats, n: int, *, intercept: float, slope: float = 1.0
+) -> PriorEstimate:
+    """Measure the share of consistent items in a batch that a model of one dataset has scored.
+
+    The share at the fit, moved by the change of the mean P over the gap between the mean P of the two classes, as
+    "adjusted classify and count" does with probabilities [1]_. Where P is calibrated the gap is var(P) / (m (1 - m)),
+    so that the two profiles hold all that is needed. P itself stays as it is: an item's judges do not know its batch.
+
+    Parameters
+    ----------
+    anchor : PriorEstimate
+        The share at the fit.
+    fitted, batch : ndarray of shape (n_shifts,)
+        The profiles of the dataset of the fit and of the batch.
+    n : int
+        Items of the batch.
+    intercept : float
+        Of the profiles, at which their mean is that of P where P has their slope.
+    slope : float, default=1.0
+        Of the log-odds of P on theirs: the gap shrinks with it.
+
+    References
+    ----------
+    .. [1] A. Bella et al., "Quantification via probability estimators", ICDM 2010. https://doi.org/10.1109/ICDM.2010.75
+
+    Examples
+    --------
+    >>> z = np.array([-2.0] * 60 + [2.0] * 40)
+    >>> profiles = [profile_of(z, weights) for weights in (np.ones(100), (z > 0) * 1.0)]
+    >>> share = share_of_batch(PriorEstimate(0.4, 0.3, 0.5), *profiles, 40, intercept=0.0)
+    >>> round(share.estimate, 2), round(share.low, 2), round(share.high, 2)
+    (1.0, 0.8, 1.0)
+    """
+    mean, _, gap = _moments(fitted, intercept)
+    batch_mean, batch_spread, _ = _moments(batch, intercept)
+    gap, noise = slope * gap, max(batch_spread / n, PROFILE_CLIP)
+    precision = BATCH_SPREAD**2 * gap**2 + noise
+    change = BATCH_SPREAD**2 * gap / precision * (batch_mean - mean)
+    at_fit = (anchor.high - anchor.low) / 2 / REACH
+    reach = REACH * np.sqrt(at_fit**2 + BATCH_SPREAD**2 * noise / precision + (GAP_ERROR * change) ** 2)
+    centre = anchor.estimate + change
+    estimate, low, high = (min(max(float(share), 0.0), 1.0) for share in (centre, centre - reach, centre + reach))
+    return PriorEstimate(estimate, low, high, anchor.warning)
+
+
+def _moments(profile: Floats, intercept: float) -> tuple[float, float, float]:
+    """Return the mean and the variance of P at an intercept, and the variance over that of a label of that mean."""
+    mean = float(expit(share_at(profile, intercept)))
+    steep = share_at(profile, intercept + HALF_STEP) - share_at(profile, intercept - HALF_STEP)
+    gap = min(max(1 - float(steep) / (2 * HALF_STEP), 0.0), 1.0)
+    return mean, gap * mean * (1 - mean), gap
 
 
 USUAL_SLOPE = 1.0
@@ -248,9 +319,6 @@ class AcrossPanels:
 INTERVALS = AcrossPanels(spread=0.4, degrees=10.0)
 """What 90 % intervals go by. The best P is found by trusting that datasets are alike, as on most panels they are; an
 interval has to hold on the panels where they are not."""
-
-REACH = NormalDist().inv_cdf(0.95)
-"""Of 90 % intervals, in standard deviations."""
 
 
 def usual_slope(seen: Sequence[LeftOut]) -> float:

@@ -425,7 +425,11 @@ def _quantile(level: float) -> float:
 def _weighted(prior: PriorEstimate, quantile: float) -> Share:
     """Return the model's own share without labels, at another level than its own."""
     centre, ratio = logit(prior.estimate), quantile / _quantile(LEVEL)
-    low, high = (float(expit(centre + ratio * (logit(bound) - centre))) for bound in (prior.low, prior.high))
+    # A bound of 0 or 1 is one at every level.
+    low, high = (
+        float(expit(centre + ratio * (logit(bound) - centre))) if 0 < bound < 1 else bound
+        for bound in (prior.low, prior.high)
+    )
     return Share(WEIGHTED, prior.estimate, low, high)
 
 

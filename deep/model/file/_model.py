@@ -16,6 +16,7 @@ from deep._util.odds import P_MIN, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.adaptation import (
+    MIN_BATCH,
     Belief,
     Correction,
     FixedPrior,
@@ -24,6 +25,7 @@ from deep.model.adaptation import (
     PriorEstimate,
     PriorRule,
     contexts_of_means,
+    share_of_batch,
 )
 from deep.model.file._document import check_prior, model_values, write_document
 from deep.model.file._table import (
@@ -56,6 +58,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+
+SAME_CONTEXTS = 1e-9
+"""Contexts, in log-odds, that differ by less are of the rows that the model was fitted on."""
 
 NOTHING = Evidence(np.empty(0), np.empty(0, dtype=np.intp))
 """The evidence on no rows: what is left are the prior and the threshold."""
@@ -313,8 +318,11 @@ class Model:
         """Return all that is said of the rows of one dataset; parameters as in `score`."""
         rows = self.rows(self.select(votes, **matching), scores)
         evidence, where = self.evidence(rows.votes, rows.scores)
-        contexts = self.contexts if streamed else self._contexts(evidence, where)
-        return self.scores_at(contexts, prior, evidence.of_rows(where))
+        if streamed or not len(where):
+            return self.scores_at(self.contexts, prior, evidence.of_rows(where))
+        batch = contexts_of_means(evidence.sums(where) / len(where))
+        found = self.scores_at(batch if self.target is None else self.contexts, prior, evidence.of_rows(where))
+        return replace(found, batch_share=self.share_of(batch, len(where)) if prior is None else None)
 
     def evidence(self, votes: Votes, scores: Floats | None = None) -> tuple[Evidence, Positions]:
         """Return the evidence on distinct rows of votes and scores, and which of these each row is.
@@ -349,6 +357,33 @@ class Model:
         """Return the contexts of a dataset of these rows; those of the target where the model was adapted to one."""
         known = self.target is not None or not len(where)
         return self.contexts if known else contexts_of_means(evidence.sums(where) / len(where))
+
+    def share_of(self, contexts: Floats, n: int) -> PriorEstimate:
+        """Return the share of consistent items in a batch of n items with these contexts.
+
+        Where the prior follows the votes it is the share. A model of one dataset has one prior, that of its fit: then
+        the share is measured by what moved (:func:`deep.model.adaptation.share_of_batch`), or carried over where items
+        are few.
+        """
+        prior, correction = self.prior, self.correction
+        # A chain of the paper's recipe estimates no prior, and a belief is joined to the votes of every batch.
+        if not isinstance(self.prior_rule, FixedPrior) or (self.chain is not None and self.target is None):
+            return self.prior_at(contexts)
+        if np.allclose(contexts, self.contexts, rtol=0, atol=SAME_CONTEXTS):
+            return prior
+        if n < MIN_BATCH:
+            names = cast("Mapping[str, object]", self.report["training_datasets"])
+            of = listed(list(names) if self.target is None else [self.target], rest="more")
+            return PriorEstimate(prior.estimate, 0.0, 1.0, f"carried over from {of}, not measured here")
+        line = prior if correction is None else correction.prior
+        return share_of_batch(
+            prior,
+            self.blend.profile(self.contexts),
+            self.blend.profile(contexts),
+            n,
+            intercept=line.threshold / line.slope + self.blend.offset(self.contexts),
+            slope=line.slope * (1.0 if correction is None else correction.slope),
+        )
 
     def scores_at(self, contexts: Floats, prior: float | None = None, evidence: Evidence = NOTHING) -> Scores:
         """Return the scores of evidence on rows of a dataset with these contexts: here P is made, and nowhere else."""
@@ -404,7 +439,7 @@ class Model:
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
             Of one dataset, the more rows the better; the rest as in `score`.
         """
-        return self.scores_of(votes, scores=scores, **matching).prior
+        return self.scores_of(votes, scores=scores, **matching).share
 
     def adapted(
         self,

@@ -17,7 +17,7 @@ from deep._util.files import JsonObject, whole_file
 from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, read_texts, table_columns
 from deep.exceptions import InputError
 from deep.model import score
-from deep.model.adaptation import PriorEstimate, contexts_of_means
+from deep.model.adaptation import MIN_BATCH, PriorEstimate, contexts_of_means
 from deep.model.file._model import Model
 from deep.model.file._table import dataset_codes, in_order, match_columns, other_columns, rows_by_dataset
 from deep.model.options import ScoreOptions
@@ -139,17 +139,16 @@ def score_file(
         A table cannot be read, a voter of the model is missing or of another version or model, or an item comes
         twice. Nothing is written then.
     """
-    sums: dict[str, Floats | float] = {}
+    sums: dict[str, Floats] = {}
     counts: Counter[str] = Counter()
     with whole_file(out) as scratch:
         rows = scratch.with_name("rows")
         looked_at = ahead(partial(_look, model), iter_pieces(model, paths, scores, options))
         for name, n, total in _keep(rows, looked_at):
             counts[name] += n
-            sums[name] = sums.get(name, 0.0) + total
-        contexts = dict.fromkeys(sums, model.contexts)
-        if model.target is None:
-            contexts = {name: contexts_of_means(total / counts[name]) for name, total in sums.items()}
+            sums[name] = sums[name] + total if name in sums else total
+        batches = {name: contexts_of_means(total / counts[name]) for name, total in sums.items()}
+        contexts = batches if model.target is None else dict.fromkeys(sums, model.contexts)
         schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS, score.TEXT_COLUMNS if with_texts else {})
         with writer(scratch, out.suffix.lower(), schema, to, dense=not model.has_table) as file:
             for table in ahead(partial(_scored, model, contexts, options.prior), _kept(rows)):
@@ -158,10 +157,13 @@ def score_file(
                 file.write_table(whole)
     found = {name: model.scores_at(at, options.prior) for name, at in contexts.items()}
     priors = {name: one.prior for name, one in found.items()}
-    for name in priors if model.target is not None else ():
-        if name != model.target:
-            warning = f"The model is that of {model.target}, whose prior and context stand in."
-            priors[name] = replace(priors[name], warning=warning)
+    if options.prior is None:
+        priors = {name: model.share_of(at, counts[name]) for name, at in batches.items()}
+    for name, share in priors.items() if model.target is not None else ():
+        # What is carried over names the dataset already.
+        if name != model.target and counts[name] >= MIN_BATCH:
+            warning = f"The model is that of {model.target}, whose prior and context stand in for P."
+            priors[name] = replace(share, warning=warning)
     return ScoredFile(counts.total(), priors, {name: one.threshold for name, one in found.items()}, model.rule)
 
 
@@ -190,12 +192,12 @@ def ahead(make: Callable[[Piece], Made], pieces: Iterable[Piece]) -> Iterator[Ma
             yield waiting.popleft().result()
 
 
-Sums = tuple[str, int, Floats | float]
+Sums = tuple[str, int, Floats]
 """A dataset, how many of its rows a piece holds, and their sums of P by part."""
 
 
 def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
-    """Return the rows of a piece as they are kept, and its sums by dataset; none of a model that knows its dataset.
+    """Return the rows of a piece as they are kept, and its sums by dataset.
 
     Where rows are looked up, the code of their pattern is kept, else what the judges say of each.
     """
@@ -206,7 +208,7 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     sums: list[Sums] = []
     for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
         own = where[at]
-        sums.append((name, len(own), evidence.sums(own) if model.target is None else 0.0))
+        sums.append((name, len(own), evidence.sums(own)))
     items = [rows.datasets, rows.example_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
     looked_up = model.looks_up(len(where))
     said = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))
@@ -294,8 +296,7 @@ def writer(
 def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
     """Yield a line a dataset, with the warning about its prior."""
     for name, prior in found.items():
+        is_measured = prior.high - prior.low < 1
+        interval = f", 90 % interval {100 * prior.low:.1f} to {100 * prior.high:.1f}" if is_measured else ""
         warning = f" ({prior.warning})" if prior.warning else ""
-        yield (
-            f"{name}: {100 * prior.estimate:.1f} % consistent, 90 % interval {100 * prior.low:.1f} to "
-            f"{100 * prior.high:.1f}{warning}"
-        )
+        yield f"{name}: {100 * prior.estimate:.1f} % consistent{interval}{warning}"

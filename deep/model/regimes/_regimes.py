@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from deep import calibration, ensembles
 from deep._util.checks import Floats, Texts, check_choice, numbered
-from deep._util.odds import expit, logit
+from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model import adaptation, chain, file, linear
@@ -333,11 +333,14 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     losses = {key: _losses(rows, folds, fit) for key, fit in CANDIDATES.items()}
     best = _choose(losses, folds)
     honest, spread = _nested(rows, folds)
-    # The share of the whole dataset, with an interval that knows of documents.
-    shares = adaptation.estimate_share(np.full(len(votes.labels), 0.5), votes.labels, documents=votes.document_ids)
-    plain = next(share for share in shares if share.method == adaptation.PLAIN)
-    prior = adaptation.PriorEstimate(plain.estimate, plain.low, plain.high)
-    shift = float(logit(prior.estimate))
+
+    # Intervals of the share of the whole dataset know of documents.
+    def share(p: Floats, method: str) -> adaptation.Share:
+        shares = adaptation.estimate_share(p, votes.labels, documents=votes.document_ids)
+        return next(share for share in shares if share.method == method)
+
+    plain = share(np.full(len(votes.labels), 0.5), adaptation.PLAIN)
+    shift = float(logit(plain.estimate))
     # Log-odds of rows that neither a fit nor the choice of it saw tell how steep P may be.
     few = adaptation.FewLabels(adaptation.learn_misfit([])).fit(
         expit(honest + shift), labeled.labels, documents=labeled.document_ids
@@ -346,6 +349,13 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     part = Part(best, VoteSum(CANDIDATES[best](linear.in_order(rows))), intercept + (slope - 1) * shift, slope)
     blend = Blend((part,))
     moved = intercept + slope * (honest + shift)
+    # The share that is told: P of all rows, by fits that saw no label of theirs, moved by its mean error on the labels.
+    # P itself and its threshold stay at the mean of the labels, by which its slope was learned.
+    p = expit(shift + blend.log_odds(blend.raw(Rows.from_arrays(votes.votes)), np.zeros(1)))
+    p[votes.labels >= 0] = expit(moved)
+    powered = share(p, adaptation.POWERED)
+    estimate, low, high = (min(max(one, P_MIN), 1 - P_MIN) for one in (powered.estimate, powered.low, powered.high))
+    prior = adaptation.PriorEstimate(estimate, low, high, None, shift)
     note = f"Scores are of rows that neither the fit nor the choice saw: five folds of {len(folds)} labeled rows."
     return finish(
         blend,

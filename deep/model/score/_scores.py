@@ -249,6 +249,8 @@ class Scores:
         P of a chain before calibration.
     context_weight : float, default=0.0
         As in :class:`deep.model.Model`.
+    batch_share : PriorEstimate, optional
+        The share of consistent items as measured on these rows, where the prior is that of another batch.
     """
 
     log_odds: Floats
@@ -259,6 +261,7 @@ class Scores:
     n_votes: npt.NDArray[np.integer] | None = None
     own: Floats | None = None
     context_weight: float = 0.0
+    batch_share: PriorEstimate | None = None
 
     @cached_property
     def p_uniform(self) -> Floats:
@@ -271,6 +274,11 @@ class Scores:
         if self.correction is not None:
             return self.correction.apply(self.p_uniform)
         return np.clip(expit(self.prior.line(self.log_odds)), P_MIN, 1 - P_MIN)
+
+    @property
+    def share(self) -> PriorEstimate:
+        """Return the share of consistent items that people are told of: as measured on these rows, else the prior."""
+        return self.prior if self.batch_share is None else self.batch_share
 
     @property
     def decisions(self) -> Mask:
