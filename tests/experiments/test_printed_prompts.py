@@ -8,7 +8,7 @@ import pytest
 
 from deep.experiments.printed import load_steps, load_tag_judge, reworded
 from deep.experiments.probe._records import read_samples, write_samples
-from deep.experiments.probe._run_build import BUILDER_STEPS, JUDGE_STEPS
+from deep.experiments.probe._runs import BUILDER_STEPS, JUDGE_STEPS
 from deep.experiments.stepwise import StepwiseJudge, check_claims, decompose
 from deep.judges import run_program
 from deep.records import Example

@@ -22,8 +22,7 @@ from deep.experiments.probe._content import (
     split_articles,
 )
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
-from deep.experiments.probe._run_build import plan_programs
-from deep.experiments.probe._run_eval import voter_table
+from deep.experiments.probe._runs import plan_programs, voter_table
 from deep.experiments.stepwise import fenced_messages, read_list, read_verdict
 from deep.records import VoteMatrix
 from tests.deep_commands import probe as main

@@ -25,11 +25,11 @@ from deep.experiments.probe._records import (
     GoldClaim,
     Insertion,
     Sample,
+    chats,
     read_samples,
     statistics,
     write_samples,
 )
-from deep.experiments.probe._run_eval import chats
 from deep.experiments.stepwise import CheckedClaim, Claim, Excerpt
 from tests.deep_commands import probe as main
 from tests.experiments.probe_world import parts, step_of

@@ -11,7 +11,7 @@ import deep
 from deep.asking import AskOptions, Scored
 from deep.exceptions import InputError
 from deep.integrations.serve import Checker, CheckOptions, create_app, serving
-from deep.integrations.serve._answers import Answers
+from deep.integrations.serve._checker import Answers
 from deep.model import SCORE_COLUMNS
 from tests.deep_commands import score, serve
 from tests.serve.serving_case import PAIR, ROOT, ask, code_of

@@ -166,13 +166,13 @@ def add_arguments(parser: console.CommandParser) -> None:
 
 
 def _build(args: argparse.Namespace) -> int:
-    from deep.experiments.probe._run_build import build
+    from deep.experiments.probe._runs import build
 
     return build(args)
 
 
 def _eval(args: argparse.Namespace) -> int:
-    from deep.experiments.probe._run_eval import evaluate, evaluate_votes
+    from deep.experiments.probe._runs import evaluate, evaluate_votes
 
     if args.votes is None:
         return evaluate(args)
@@ -181,6 +181,6 @@ def _eval(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    from deep.experiments.probe._run_eval import export
+    from deep.experiments.probe._runs import export
 
     return export(args)

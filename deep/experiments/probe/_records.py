@@ -1,5 +1,6 @@
-"""The benchmark on disk: one JSON object a line, which `deep votes` reads as an example too."""
+"""The benchmark on disk: one JSON object a line, which `deep votes` reads as an example too; and chats of it."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,8 @@ from deep._util.names import is_storable
 from deep.datasets import read_rows
 from deep.evaluate import Row, framed
 from deep.exceptions import InputError
-from deep.experiments.stepwise import Excerpt
+from deep.experiments.stepwise import Excerpt, evaluation_question, finding_question
+from deep.judges import Question
 from deep.prompt_pool import Span
 
 TASKS = ("summarization", "question_answering", "style_transfer")
@@ -239,6 +241,50 @@ def read_articles(path: Path) -> list[Article]:
     if not articles:
         raise InputError(f"`articles` must hold at least one row. Got none in {str(path)!r}.")
     return articles
+
+
+def chats(samples: Iterable[Sample]) -> Iterator[JsonObject]:
+    """Yield evidence-finding and evidence-evaluation examples, each distinct one once.
+
+    Finding: the accepted excerpts of each truth claim. Evaluation: PASS for those; FAIL for excerpts of truth claims
+    that no model let pass, and for every excerpt found for hallucinated claims. The user's turn is the question of the
+    stepwise judge, so that a tuned model can be asked the same way.
+    """
+    seen: set[str] = set()
+    for sample in samples:
+        for claim in sample.labeled("truth", "hallucinated"):
+            for chat in _of_claim(sample.source, claim):
+                key = json.dumps(chat, sort_keys=True)
+                if key not in seen:
+                    seen.add(key)
+                    yield chat
+
+
+def _of_claim(source: str, claim: GoldClaim) -> Iterator[JsonObject]:
+    if claim.label == "truth":
+        quoted = [excerpt.text for excerpt in claim.evidence]
+        reasoning = f"{len(quoted)} passage{'' if len(quoted) == 1 else 's'} of the source speak to the claim."
+        yield _chat("find", finding_question(source, claim.text), {"reasoning": reasoning, "evidence": quoted})
+    for candidate in claim.candidates:
+        verdict = _verdict(claim, candidate)
+        if verdict is not None:
+            reasoning = f"The excerpt {'establishes' if verdict == 'PASS' else 'does not establish'} the whole claim."
+            question = evaluation_question(source, claim.text, candidate.excerpt)
+            yield _chat("evaluate", question, {"reasoning": reasoning, "verdict": verdict})
+
+
+def _verdict(claim: GoldClaim, candidate: FoundExcerpt) -> str | None:
+    """Return the right answer; None where the models disagreed too much to know it."""
+    if claim.label == "hallucinated":
+        return "FAIL"
+    if candidate.accepted:
+        return "PASS"
+    return "FAIL" if candidate.passes == 0 else None
+
+
+def _chat(step: str, question: Question, answer: JsonObject) -> JsonObject:
+    reply = {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)}
+    return {"messages": [*question.messages, reply], "step": step}
 
 
 @framed

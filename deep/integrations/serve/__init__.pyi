@@ -1,6 +1,6 @@
-from ._answers import CheckOptions as CheckOptions
 from ._app import create_app as create_app
 from ._checker import Checker as Checker
+from ._checker import CheckOptions as CheckOptions
 from ._command import add_arguments as add_arguments
 from ._command import run as run
 from ._exchange import WebError as WebError

@@ -9,15 +9,28 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deep import __version__, datasets, evaluate, model
-from deep.exceptions import DeepError, needs_extra
-from deep.integrations.serve import _answers
-from deep.integrations.serve._answers import PAIR, JsonReply, JsonSchema
-from deep.integrations.serve._checker import LONGEST_ID, Checker, PairText, is_vote, read_pairs, refused
+from deep._util.files import LARGEST_MODEL, read_bytes
+from deep.exceptions import DeepError, InputError, needs_extra
+from deep.integrations.serve._checker import (
+    LONGEST_ID,
+    PAIR,
+    Checker,
+    CheckOptions,
+    JsonReply,
+    JsonSchema,
+    PairText,
+    contract,
+    is_vote,
+    model_answer,
+    read_pairs,
+    refused,
+)
 from deep.integrations.serve._exchange import (
     Message,
     Receive,
@@ -41,7 +54,7 @@ def _page(name: str) -> str:
     return (files("deep.integrations.serve") / "templates" / name).read_text(encoding="utf-8")
 
 
-def pairs_of_file(body: object) -> _answers.JsonReply:
+def pairs_of_file(body: object) -> JsonReply:
     r"""Return the pairs of a file that was sent, as ``/v1/check`` takes them.
 
     Parameters
@@ -99,7 +112,7 @@ def _plain_csv(name: str, text: str) -> tuple[str, str]:
     return f"{name}.csv", out.getvalue()
 
 
-def watch(model: Model, body: object, prior: float | None = None) -> _answers.JsonReply:
+def watch(model: Model, body: object, prior: float | None = None) -> JsonReply:
     """Compare the votes on one item, or on several, with those of the training data, in figures and sentences.
 
     Several are scored as one dataset, as `deep score` does it, at the share of consistent items that their votes tell.
@@ -128,7 +141,7 @@ def watch(model: Model, body: object, prior: float | None = None) -> _answers.Js
     return told | _scored(model, matrix, prior, drift.moved)
 
 
-def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequence[str]) -> _answers.JsonReply:
+def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequence[str]) -> JsonReply:
     """Return the scores of the items of one dataset, and the verdict on them in the words of all pages."""
     found = model.scores_of(matrix, prior=prior)
     columns = found.columns()
@@ -162,6 +175,39 @@ def _rows(body: object, n_voters: int) -> list[list[int]]:
     return [[ABSTAIN if vote is None else vote for vote in row] for row in rows]
 
 
+class ServedFile:
+    """The file of a model that is served, known again by its checksum.
+
+    Parameters
+    ----------
+    model : Model
+    path : Path
+    """
+
+    def __init__(self, model: Model, path: Path) -> None:
+        self._path, self._checksum = path, model.document()["checksum"]
+        self._marks: object = ()
+        self._same = True
+
+    def changed(self) -> bool:
+        """Return whether the file holds another model by now, or none; it is read again only where it looks changed."""
+        try:
+            status = self._path.stat()
+            marks = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        except OSError:
+            return True
+        if marks != self._marks:
+            self._marks, self._same = marks, self._holds()
+        return not self._same
+
+    def _holds(self) -> bool:
+        try:
+            found = json.loads(read_bytes(self._path, "model", LARGEST_MODEL))
+        except (InputError, OSError, RecursionError, ValueError):
+            return False
+        return isinstance(found, dict) and found.get("checksum") == self._checksum
+
+
 JSON = "application/json"
 
 STALE = {"Deep-Model-File": "changed"}
@@ -170,7 +216,7 @@ STALE = {"Deep-Model-File": "changed"}
 OTHER_FILE = "The model file was changed or removed since it was read: start again to serve what it holds now."
 
 
-def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "Starlette":
+def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette":
     """Return the application that serves a model: ``POST /v1/check``, ``GET /v1/model``, ``/healthz``, OpenAPI.
 
     At ``/`` is a page for people. The application is to be run behind a :class:`deep.integrations.serve.Guard`, as
@@ -201,11 +247,11 @@ def create_app(model: Model, options: _answers.CheckOptions | None = None) -> "S
             yield
         checker.close()
 
-    about = _answers.model_answer(model, checker.plan, checker.options.score)
+    about = model_answer(model, checker.plan, checker.options.score)
     notes = model.report["notes"]
     assert isinstance(notes, list)  # as every fit writes them
-    file = None if checker.options.model_file is None else _answers.ServedFile(model, checker.options.model_file)
-    described = json_bytes(_answers.contract())
+    file = None if checker.options.model_file is None else ServedFile(model, checker.options.model_file)
+    described = json_bytes(contract())
 
     async def check(request: Request) -> Response:
         pairs, several = read_pairs(read_json(await request.body()), checker.options.most_pairs)
