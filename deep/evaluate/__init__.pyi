@@ -76,7 +76,6 @@ from ._selective import check as check
 from ._selective import drift_lines as drift_lines
 from ._selective import estimate as estimate
 from ._selective import fit_report as fit_report
-from ._selective import guaranteed_confidence as guaranteed_confidence
 from ._selective import select_decisions as select_decisions
 from ._selective import transferred_confidence as transferred_confidence
 from ._target import Target as Target
@@ -96,7 +95,6 @@ from ._verdict import SIMULATED_BADGE as SIMULATED_BADGE
 from ._verdict import STATES as STATES
 from ._verdict import Badge as Badge
 from ._verdict import DatasetVerdict as DatasetVerdict
-from ._verdict import DecidedItems as DecidedItems
 from ._verdict import DecisionCounts as DecisionCounts
 from ._verdict import MeasuredMethod as MeasuredMethod
 from ._verdict import badges_of as badges_of

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from deep import calibration
-from deep._util.checks import Floats
+from deep import calibration, features
 from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, kappa_of_counts, krippendorff_alpha
 from deep.model import Clusters, standardised
 
@@ -175,7 +174,7 @@ def clustered_kappa(
     (1.0, 1.0)
     """
     tables = _drawn_tables(a, b, documents, n_boot, random_state)
-    return _percentiles(kappa_of_counts(tables), level)
+    return features.percentile_interval(kappa_of_counts(tables), level)
 
 
 def clustered_balanced_accuracy(
@@ -213,7 +212,7 @@ def clustered_balanced_accuracy(
     right = np.divide(
         np.diagonal(tables, axis1=1, axis2=2), of_class, out=np.full_like(of_class, np.nan), where=of_class > 0
     )
-    return _percentiles(right.mean(axis=1), level)
+    return features.percentile_interval(right.mean(axis=1), level)
 
 
 def _drawn_tables(
@@ -228,11 +227,3 @@ def _drawn_tables(
     distinct, times = np.unique(counts, axis=0, return_counts=True)
     drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot)
     return np.asarray(drawn @ distinct).reshape(-1, 2, 2)
-
-
-def _percentiles(values: Floats, level: float) -> tuple[float, float]:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return float("nan"), float("nan")
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)

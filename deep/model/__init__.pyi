@@ -110,6 +110,5 @@ from .score import schema_of as schema_of
 from .stack import Fits as Fits
 from .stack import SharedFits as SharedFits
 from .stack import Stack as Stack
-from .stack import fit_members as fit_members
 from .stack import fit_shared as fit_shared
 from .stack import labeled_rows as labeled_rows

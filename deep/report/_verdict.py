@@ -160,9 +160,7 @@ def verdict_of(
     if scored is None:
         return None
     tally, votes = evaluate.DecisionCounts(), scored.votes
-    voted = (votes.votes != ABSTAIN).any(axis=1)
-    where = votes.datasets, votes.example_ids
-    tally.add(evaluate.DecidedItems(*where, scored.p, scored.low, scored.high, scored.decided, scored.sure, voted))
+    tally.add(votes.datasets, votes.example_ids, scored.columns())
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
     badges = tuple(_badges(material, methods, watch, n_labels))
     then, command = _next(material, badges, n_labels)
@@ -188,9 +186,10 @@ SPREAD = "How the P of these claims lie, by what they are called"
 
 def spread_picture(scored: ScoredVotes) -> Picture:
     """Return a histogram of P by state, without the items that no judge voted on."""
-    voted = (scored.votes.votes != ABSTAIN).any(axis=1)
     state = np.where(scored.sure, np.where(scored.decided, evaluate.STATES[0], evaluate.STATES[1]), evaluate.STATES[2])
-    counts = {name: np.histogram(scored.p[voted & (state == name)], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES}
+    counts = {
+        name: np.histogram(scored.p[scored.voted & (state == name)], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES
+    }
     rows = [
         {"P from": f"{at / N_BARS:.2f} to {(at + 1) / N_BARS:.2f}"}
         | {name: f"{counts[name][at]:,}" for name in evaluate.STATES}

@@ -140,19 +140,8 @@ def watch(model: Model, body: object, prior: float | None = None) -> _answers.Js
 def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequence[str]) -> _answers.JsonReply:
     """Return the scores of the items of one dataset, and the verdict on them in the words of all pages."""
     found = model.scores_of(matrix, prior=prior)
-    columns = found.columns()
     counts = evaluate.DecisionCounts()
-    counts.add(
-        evaluate.DecidedItems(
-            matrix.datasets,
-            matrix.example_ids,
-            found.p_consistent,
-            *found.bounds,
-            columns["decision"] == 1,
-            columns["sure"] == 1,
-            found.voted,
-        )
-    )
+    counts.add(matrix.datasets, matrix.example_ids, found.columns())
     share = found.prior.estimate, found.prior.low, found.prior.high
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
     then = "Next: look at the lowest P, and label 30 of these claims."
