@@ -48,7 +48,6 @@ from .chain import chain_limit as chain_limit
 from .chain import chain_tasks as chain_tasks
 from .chain import choose_subsets as choose_subsets
 from .chain import distinct_sizes as distinct_sizes
-from .chain import fit_candidates as fit_candidates
 from .chain import grid_search as grid_search
 from .chain import group_weights as group_weights
 from .chain import grouped as grouped
