@@ -11,7 +11,7 @@ import pytest
 
 import deep
 from deep.asking import TextScorer
-from deep.evaluate import DecidedItems, DecisionCounts, Target, select_decisions, state_words, suspect_words
+from deep.evaluate import DecisionCounts, Target, select_decisions, state_words, suspect_words
 from deep.exceptions import InputError
 from deep.integrations._item_verdict import Verdict
 from deep.integrations.serve import CheckOptions, create_app, serving
@@ -369,13 +369,14 @@ def test_three_states_make_up_all_items(capsys, here):
     decided, sure, voted = (np.array(row, dtype=bool) for row in votes)
     names, p = np.arange(5).astype(str), np.linspace(0.1, 0.9, 5)
     counts = DecisionCounts()
-    counts.add(DecidedItems(names, names, p, p, p, decided, sure, voted))
+    columns = {"p_consistent": p, "p_low": p, "p_high": p, "decision": decided, "sure": sure, "n_votes": voted}
+    counts.add(names, names, columns)
     assert suspect_words(counts) == (
         "1 of 5 claims is surely inconsistent, 1 surely consistent, 2 undecided (1 of them leaning inconsistent), "
         "1 without a vote. Surely: the 90 % interval of P lies on one side of the threshold."
     )
     none = DecisionCounts()
-    none.add(DecidedItems(names, names, p, p, p, decided, ~voted, voted))
+    none.add(names, names, columns | {"sure": ~voted})
     assert suspect_words(none).endswith("excludes the threshold. Labels of these claims, some 30, narrow it.")
     assert suspect_words(none, labeled=True).endswith("excludes the threshold.")
     assert score([str(here / "model.json"), str(here / "votes.parquet"), "--out", str(here / "all.csv"), "--json"]) == 0

@@ -62,7 +62,7 @@ def test_a_lexical_check(tree):
     code = 'from deep.features.lexical._facts import Quotes\n\n\nclass Cited(Quotes):\n    name = "cited"\n'
     add(tree, "deep/features/lexical/_cited.py", code)
     registry = "deep/features/lexical/__init__.py"
-    base = "from deep.features.lexical._base import LexicalCheck\n"
+    base = "from deep.features.lexical._base import WORD_LISTS, LexicalCheck\n"
     change(tree, registry, base, base + "from deep.features.lexical._cited import Cited\n")
     change(tree, registry, "        Dates,\n", "        Cited,\n        Dates,\n")
     passes(tree, "tests/contract/test_judges.py", "lexical-cited")

@@ -9,9 +9,10 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from deep._util.checks import Floats, Labels, RandomState, Weights, check_labels, check_sample_weight, weigh
+from deep._util import checks
+from deep._util.checks import Floats, Labels, RandomState, Weights
 from deep._util.odds import DECISION
-from deep.calibration._metrics import check_counts, check_inside, check_whole, checked_scores
+from deep.calibration._metrics import check_counts, check_whole, checked_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,13 +176,13 @@ def paired_bootstrap(
 
 
 def _labels(y_true: ArrayLike, **decisions: ArrayLike) -> list[Labels]:
-    y = check_labels(y_true, len(np.atleast_1d(np.asarray(y_true))), name="y_true")
-    return [y, *(check_labels(values, len(y), name=name) for name, values in decisions.items())]
+    y = checks.check_labels(y_true, len(np.atleast_1d(np.asarray(y_true))), name="y_true")
+    return [y, *(checks.check_labels(values, len(y), name=name) for name, values in decisions.items())]
 
 
 def _cells(codes: Labels, n_cells: int, sample_weight: Weights) -> Floats:
-    weights = check_sample_weight(sample_weight, len(codes))
-    return check_counts(weigh(codes, weights, n_cells))
+    weights = checks.check_sample_weight(sample_weight, len(codes))
+    return check_counts(checks.weigh(codes, weights, n_cells))
 
 
 def _resample(cells: Floats, n_boot: int, random_state: RandomState) -> npt.NDArray[np.int64]:
@@ -202,7 +203,7 @@ def _differences(cells: npt.NDArray[np.int64] | Floats) -> Floats:
 
 
 def _interval(values: Floats, confidence: float) -> tuple[float, float]:
-    check_inside(confidence, "confidence")
+    checks.check_share(confidence, "confidence")
     if not len(values):
         return float("nan"), float("nan")
     low, high = np.quantile(values, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])
@@ -248,7 +249,7 @@ def _by_confidence(
     confidence = np.where(positive, scores.p, 1.0 - scores.p)
     right = np.where(positive, scores.n1, scores.n - scores.n1)
     distinct, where = np.unique(-confidence, return_inverse=True)
-    return -distinct, weigh(where, scores.n, len(distinct)), weigh(where, right, len(distinct))
+    return -distinct, checks.weigh(where, scores.n, len(distinct)), checks.weigh(where, right, len(distinct))
 
 
 def risk_coverage(
@@ -343,7 +344,7 @@ def selective_threshold(
     (0.95, 0.65, 1.0)
     """
     for name, value in (("target", target), ("delta", delta)):
-        check_inside(value, name)
+        checks.check_share(value, name)
     confidence, n, right = _by_confidence(y_true, y_prob, sample_weight, threshold)
     decided, hits = np.cumsum(check_counts(n)), np.cumsum(right)
     last = _last_that_passes(decided, hits, target, delta)

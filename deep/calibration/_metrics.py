@@ -74,13 +74,6 @@ def check_bins(n_bins: object) -> int:
     return check_whole(n_bins, least=1, name="n_bins")
 
 
-def check_inside(value: float, name: str) -> float:
-    """Return `value` if it lies strictly between 0 and 1."""
-    if not 0.0 < value < 1.0:
-        raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
-    return value
-
-
 def check_counts(n: Floats) -> Floats:
     """Return the weights if all are whole numbers, for estimators that draw rows at random."""
     if not np.array_equal(n, np.rint(n)):

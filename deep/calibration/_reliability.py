@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deep._util.checks import Floats, Weights
+from deep._util.checks import Floats, Weights, check_share
 from deep._util.figures import BLUE, GRAY, LIGHT, RED, new_figure, plain_grid
 from deep._util.figures import save_figure as save_figure
 from deep.calibration import _metrics
@@ -253,7 +253,7 @@ class CorpDisplay:
         InputError
             A value is out of range, or a weight is no whole number.
         """
-        _metrics.check_inside(level, "level")
+        check_share(level, "level")
         _metrics.check_whole(n_resamples, least=1, name="n_resamples")
         scores = _metrics.checked_scores(y_true, y_prob, sample_weight)
         n = _metrics.check_counts(scores.n).astype(np.int64)

@@ -1,6 +1,6 @@
 from ._annotators import agreement_measures as agreement_measures
-from ._annotators import clustered_balanced_accuracy as clustered_balanced_accuracy
-from ._annotators import clustered_kappa as clustered_kappa
+from ._annotators import balanced_accuracy_of_counts as balanced_accuracy_of_counts
+from ._annotators import clustered_interval as clustered_interval
 from ._annotators import clustered_share as clustered_share
 from ._annotators import mean_interval as mean_interval
 from ._annotators import t_reach as t_reach
@@ -77,7 +77,6 @@ from ._selective import check as check
 from ._selective import drift_lines as drift_lines
 from ._selective import estimate as estimate
 from ._selective import fit_report as fit_report
-from ._selective import guaranteed_confidence as guaranteed_confidence
 from ._selective import select_decisions as select_decisions
 from ._selective import transferred_confidence as transferred_confidence
 from ._target import Target as Target
@@ -97,7 +96,6 @@ from ._verdict import SIMULATED_BADGE as SIMULATED_BADGE
 from ._verdict import STATES as STATES
 from ._verdict import Badge as Badge
 from ._verdict import DatasetVerdict as DatasetVerdict
-from ._verdict import DecidedItems as DecidedItems
 from ._verdict import DecisionCounts as DecisionCounts
 from ._verdict import MeasuredMethod as MeasuredMethod
 from ._verdict import badges_of as badges_of

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from deep import calibration, evaluate  # by the room, since a fit's report needs nothing of what they hold
-from deep._util.checks import Floats, Labels
-from deep._util.odds import DECISION, expit
+from deep._util.checks import Floats, check_share
+from deep._util.odds import expit
 from deep.datasets import LabelsGiven, as_labels
 from deep.exceptions import InputError
 from deep.model import LEVEL, LeftOut, Model, VotesLike, adaptation, votes_of
@@ -68,36 +68,26 @@ def select_decisions(
         `accuracy` or `delta` is out of range, or the confidence cannot be learned.
     """
     for name, value in (("accuracy", accuracy), ("delta", delta)):
-        if not 0 < value < 1:
-            raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
+        check_share(value, name)
     votes = target.votes
     found = model.scores_of(votes, scores=target.scores)
     p, known, threshold = found.p_consistent, votes.labels >= 0, found.threshold
     if known.any():
-        report = guaranteed_confidence(votes.labels[known], p[known], accuracy, delta, threshold)
+        level = calibration.selective_threshold(
+            votes.labels[known], p[known], accuracy, delta=delta, threshold=threshold
+        )
+        counts = {"guaranteed": level.confidence is not None, "labels": int(known.sum())}
+        report = counts | {name: evaluate.json_value(value) for name, value in vars(level).items()}
     else:
         report = transferred_confidence(model, accuracy)
-    confidence = report["confidence"]
-    level = confidence if isinstance(confidence, float) else np.inf
-    decided = (np.where(p >= threshold, p, 1 - p) >= level) & (model.select(votes) != ABSTAIN).any(axis=1)
+    confidence = report["confidence"] if isinstance(report["confidence"], float) else np.inf
+    decided = (np.where(p >= threshold, p, 1 - p) >= confidence) & (model.select(votes) != ABSTAIN).any(axis=1)
     report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(found.share)}
     report |= {"threshold": threshold, "rule": model.rule.sentence(threshold)}
     if known.any():
         curve = calibration.risk_coverage(votes.labels[known], p[known], threshold=threshold)
         report["risk_coverage"] = curve.to_dict("list")
     return Selection(votes, p, decided, threshold, report)
-
-
-def guaranteed_confidence(
-    labels: Labels, p: Floats, accuracy: float, delta: float, threshold: float = DECISION
-) -> dict[str, object]:
-    """Return the least confidence at which a labeled random sample guarantees the accuracy, None where none does.
-
-    See :func:`deep.calibration.selective_threshold`.
-    """
-    found = calibration.selective_threshold(labels, p, accuracy, delta=delta, threshold=threshold)
-    values = {name: evaluate.json_value(value) for name, value in vars(found).items()}
-    return {"guaranteed": found.confidence is not None, "labels": len(labels), **values}
 
 
 def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from deep import calibration
-from deep._util.checks import Floats
+from deep._util.checks import Floats, check_share
 from deep.datasets import (
     join_labels,
     read_labels,
@@ -356,8 +356,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     >>> found["n_labels"], found["flagged"] == (found["p_value"] < 0.05), found["enough"]
     (558, True, True)
     """
-    if not 0 < alpha < 1:
-        raise InputError(f"`alpha` must lie strictly between 0 and 1. Got {alpha!r}.")
+    check_share(alpha, "alpha")
     votes = target.votes
     found, test = dataset_canary(model, target)
     needed = adaptation.labels_needed(found.p_consistent, model.misfit)

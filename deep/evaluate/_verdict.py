@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deep import features
-from deep._util.checks import Floats, Mask, Texts
+from deep._util.checks import Texts
 from deep._util.names import short_names
 from deep.evaluate._measured import Row, in_percent
 
@@ -33,33 +34,6 @@ STATES = ("consistent", "inconsistent", "undecided")
 
 SENTENCES = ("judged", "suspect", "trust", "then", "command", "picture")
 """Of a verdict, those that a study keeps."""
-
-
-@dataclass(frozen=True, eq=False)
-class DecidedItems:
-    """Items with P and the decision on each.
-
-    Parameters
-    ----------
-    datasets, ids : ndarray or Arrow array of str, shape (n_items,)
-    p, low, high : ndarray of float, shape (n_items,)
-        P(consistent) and its 90 % interval; nan bounds where there is none.
-    decided : ndarray of bool, shape (n_items,)
-        Called consistent.
-    sure : ndarray of bool, shape (n_items,)
-        The interval of P excludes the threshold.
-    voted : ndarray of bool, shape (n_items,)
-        Any judge voted; the others are decided by nobody.
-    """
-
-    datasets: "Texts | pa.ChunkedArray"
-    ids: "Texts | pa.ChunkedArray"
-    p: Floats
-    low: Floats
-    high: Floats
-    decided: Mask
-    sure: Mask
-    voted: Mask
 
 
 @dataclass(frozen=True)
@@ -132,41 +106,36 @@ class DecisionCounts:
             return False
         return self.highest - self.lowest[0].p < SAME_P
 
-    def add(self, items: DecidedItems) -> None:
-        """Count items."""
-        self.n += len(items.p)
-        sure, unsure = items.voted & items.sure, items.voted & ~items.sure
-        self.consistent += int((sure & items.decided).sum())
-        self.inconsistent += int((sure & ~items.decided).sum())
-        self.undecided += int(unsure.sum())
-        self.leaning += int((unsure & ~items.decided).sum())
-        self.unvoted += int((~items.voted).sum())
-        rows = np.flatnonzero(items.voted)
+    def add(
+        self,
+        datasets: "Texts | pa.ChunkedArray",
+        ids: "Texts | pa.ChunkedArray",
+        columns: Mapping[str, npt.NDArray[Any]],
+    ) -> None:
+        """Count items, by columns of :data:`deep.model.SCORE_COLUMNS`; those without a vote are decided by nobody."""
+        p, called, voted = columns["p_consistent"], columns["decision"] == 1, columns["n_votes"] > 0
+        is_sure = columns["sure"] == 1
+        self.n += len(p)
+        self.consistent += int((voted & is_sure & called).sum())
+        self.inconsistent += int((voted & is_sure & ~called).sum())
+        self.undecided += int((voted & ~is_sure).sum())
+        self.leaning += int((voted & ~is_sure & ~called).sum())
+        self.unvoted += int((~voted).sum())
+        rows = np.flatnonzero(voted)
         if len(rows):
-            self.highest = max(float(items.p[rows].max()), self.highest or 0.0)
-        first = rows[np.argsort(items.p[rows], kind="stable")[: self.most]].tolist()
-        for row in first:
-            p, low, high = (float(values[row]) for values in (items.p, items.low, items.high))
-            state = STATES[not items.decided[row]] if items.sure[row] else STATES[2]
-            self.lowest.append(LowestItem(str(items.datasets[row]), str(items.ids[row]), p, low, high, state))
+            self.highest = max(float(p[rows].max()), self.highest or 0.0)
+        for row in rows[np.argsort(p[rows], kind="stable")[: self.most]].tolist():
+            at, low, high = (float(columns[name][row]) for name in ("p_consistent", "p_low", "p_high"))
+            state = STATES[not called[row]] if is_sure[row] else STATES[2]
+            self.lowest.append(LowestItem(str(datasets[row]), str(ids[row]), at, low, high, state))
         self.lowest = sorted(self.lowest, key=lambda item: item.p)[: self.most]
 
     def add_table(self, scores: "pa.Table") -> None:
-        """Count the rows of a table of scores with the columns :data:`deep.model.SCORE_COLUMNS`."""
-        column = {name: scores[name].to_numpy() for name in ("p_consistent", "p_low", "p_high", "sure", "n_votes")}
-        called = scores["decision"].fill_null(0).to_numpy()
-        self.add(
-            DecidedItems(
-                scores["dataset"],
-                scores["item_id"],
-                column["p_consistent"],
-                column["p_low"],
-                column["p_high"],
-                called == 1,
-                column["sure"] == 1,
-                column["n_votes"] > 0,
-            )
-        )
+        """Count the rows of a table of scores."""
+        names = ("p_consistent", "p_low", "p_high", "sure", "n_votes")
+        columns = {name: scores[name].to_numpy() for name in names}
+        columns["decision"] = scores["decision"].fill_null(0).to_numpy()
+        self.add(scores["dataset"], scores["item_id"], columns)
 
     def as_dict(self) -> dict[str, object]:
         """Return JSON values."""

@@ -486,11 +486,23 @@ def agreement_interval(
     parts, value = _BY_SUMS[measure]
     of_documents = np.stack([np.bincount(document, part, minlength=n) for part in parts(codes).T])
     drawn = (np.bincount(draw.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(n_boot))
-    found = np.array([value(of_documents @ times) for times in drawn])
-    found = found[~np.isnan(found)]
-    if not len(found):
+    return percentile_interval(np.array([value(of_documents @ times) for times in drawn]))
+
+
+def percentile_interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
+    """Return the bounds that hold a share of the values in the middle; NaN, which does not count, where none does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deep.features import percentile_interval
+    >>> percentile_interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
+    (1.5, 2.5)
+    """
+    known = values[~np.isnan(values)]
+    if not len(known):
         return float("nan"), float("nan")
-    low, high = np.quantile(found, [0.025, 0.975])
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 

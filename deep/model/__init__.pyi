@@ -45,7 +45,6 @@ from .chain import chain_limit as chain_limit
 from .chain import chain_tasks as chain_tasks
 from .chain import choose_subsets as choose_subsets
 from .chain import distinct_sizes as distinct_sizes
-from .chain import fit_candidates as fit_candidates
 from .chain import grid_search as grid_search
 from .chain import group_weights as group_weights
 from .chain import grouped as grouped
@@ -111,6 +110,5 @@ from .score import schema_of as schema_of
 from .stack import Fits as Fits
 from .stack import SharedFits as SharedFits
 from .stack import Stack as Stack
-from .stack import fit_members as fit_members
 from .stack import fit_shared as fit_shared
 from .stack import labeled_rows as labeled_rows

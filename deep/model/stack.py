@@ -213,7 +213,7 @@ class Stack(BaseEstimator):
         scores : array-like of shape (n_examples, n_scorers), optional
             Soft votes beside the hard ones, in any unit; NaN where there is none.
         fits : mapping, optional
-            The members by the dataset left out, where :func:`fit_members` has fitted them already: several stacks
+            The members by the dataset left out, where :func:`fit_shared` has fitted them already: several stacks
             that leave the same two datasets out need the same fits.
 
         Raises
@@ -228,8 +228,7 @@ class Stack(BaseEstimator):
         """Learn from rows that :func:`labeled_rows` has checked, with the names of their datasets; `fits` as above."""
         members = self._chosen(train)
         if fits is None:
-            fits = {name: fit_members(train, code, members, self.random_state) for code, name in names.items()}
-            fits[None] = fit_members(train, None, members, self.random_state)
+            fits = share_fits(train, names, members=members, random_state=self.random_state).without()
         held = [_held(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
         forms = {(m, use): _fit_form(m, held, use_context=use) for m in members for use in (False, True)}
         self._weigh(forms, members)
@@ -333,12 +332,6 @@ class Stack(BaseEstimator):
         self.misfit_ = adaptation.learn_misfit(moved)
         self.left_out_ = dict(zip(names, (one.merged() for one in moved), strict=True))
         self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
-
-
-def fit_members(train: LabeledRows, without: int | None, names: Sequence[str], seed: int) -> dict[str, Scorer]:
-    """Fit members on all datasets, or on all but one."""
-    kept = train if without is None else train.without(without)
-    return {name: MEMBERS[name](kept, seed) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -520,4 +513,4 @@ def _fit_without(
 ) -> dict[str, Scorer]:
     for code in codes:
         rows = rows.without(code)
-    return fit_members(rows, None, members, random_state)
+    return {name: MEMBERS[name](rows, random_state) for name in members}

@@ -10,7 +10,7 @@ import numpy as np
 from deep._util.checks import Floats, Positions
 from deep._util.files import JsonObject
 from deep.datasets import FoundTexts, Item, Passage, read_item_reasons, read_judgments, read_texts
-from deep.records import ABSTAIN, Example
+from deep.records import Example
 from deep.report._sources import ReportMaterial, ScoredVotes, vote_share
 
 MOST_ITEMS = 12_000
@@ -38,8 +38,7 @@ def sample_sentence(shown: int, n: int) -> str:
 def disagreement(scored: ScoredVotes) -> Floats:
     """Return the share of the smaller side among the votes on each item, between 0 and a half."""
     share = vote_share(scored.votes.votes)
-    cast = (scored.votes.votes != ABSTAIN).sum(axis=1)
-    return np.where(cast > 0, np.minimum(share, 1 - share), 0.0)
+    return np.where(scored.voted, np.minimum(share, 1 - share), 0.0)
 
 
 def contradiction(scored: ScoredVotes) -> Floats:
@@ -75,7 +74,6 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
     votes = scored.votes.rows(rows)
     names = list(votes.dataset_names)
     at = {name: i for i, name in enumerate(names)}
-    voted = (votes.votes != ABSTAIN).any(axis=1)
     marks = np.array(["-", "0", "1"])[votes.votes + 1]  # a character a judge, - where there is no vote
     return {
         "voters": list(votes.voter_names),
@@ -86,7 +84,9 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
         "p": _chances(scored.p[rows]),
         "low": _chances(scored.low[rows]),
         "high": _chances(scored.high[rows]),
-        "decided": [int(yes) if cast else None for yes, cast in zip(scored.decided[rows], voted, strict=True)],
+        "decided": [
+            int(yes) if cast else None for yes, cast in zip(scored.decided[rows], scored.voted[rows], strict=True)
+        ],
         "sure": scored.sure[rows].astype(int).tolist(),
         "limit": _rounded(scored.threshold[rows]),
         "split": _rounded(disagreement(scored)[rows]),

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,16 @@ class ScoredVotes:
     def labeled(self) -> Mask:
         """Return which items have a label."""
         return np.asarray(self.votes.labels >= 0)
+
+    @property
+    def voted(self) -> Mask:
+        """Return which items any judge voted on."""
+        return np.asarray((self.votes.votes != ABSTAIN).any(axis=1))
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of scores that a verdict counts, by their names in files."""
+        bounds = {"p_consistent": self.p, "p_low": self.low, "p_high": self.high}
+        return bounds | {"decision": self.decided, "sure": self.sure, "n_votes": self.voted}
 
     def rows(self, chosen: Mask) -> "ScoredVotes":
         """Return some items."""
@@ -185,11 +195,8 @@ def score_by(model: Model, votes: VoteMatrix, prior: float | None = None, soft: 
         part = votes.rows(rows)
         own = None if soft is None else soft[rows]
         found = model.scores_of(part, scores=own, prior=known, allow_mismatch=True, allow_missing=True)
-        columns["p"][rows], decided[rows], columns["threshold"][rows] = (
-            found.p_consistent,
-            found.decisions,
-            found.threshold,
-        )
+        columns["p"][rows], columns["threshold"][rows] = found.p_consistent, found.threshold
+        decided[rows] = found.decisions
         sure[rows] = found.sure & (part.votes != ABSTAIN).any(axis=1)
         columns["low"][rows], columns["high"][rows] = found.bounds
         columns["before"][rows] = found.p_uncalibrated

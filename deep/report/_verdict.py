@@ -81,7 +81,8 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
             row = evaluate.decision_metrics(labels, own, called, n_bins=n_bins, n_boot=N_BOOT, random_state=0)
             if votes.document_ids is not None:
                 of = labels[known], called[known], votes.document_ids[at][known]
-                row["balanced_accuracy_ci"] = list(evaluate.clustered_balanced_accuracy(*of, n_boot=N_BOOT))
+                measure = evaluate.balanced_accuracy_of_counts
+                row["balanced_accuracy_ci"] = list(evaluate.clustered_interval(measure, *of, n_boot=N_BOOT))
             found[name][dataset] = row
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
 
@@ -167,9 +168,7 @@ def verdict_of(
     if scored is None:
         return None
     tally, votes = evaluate.DecisionCounts(), scored.votes
-    voted = (votes.votes != ABSTAIN).any(axis=1)
-    where = votes.datasets, votes.example_ids
-    tally.add(evaluate.DecidedItems(*where, scored.p, scored.low, scored.high, scored.decided, scored.sure, voted))
+    tally.add(votes.datasets, votes.example_ids, scored.columns())
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
     badges = tuple(_badges(material, methods, watch, n_labels))
     then, command = OTHER_JUDGES if tally.alike else _next(material, badges, n_labels)
@@ -195,9 +194,10 @@ SPREAD = "How the P of these claims lie, by what they are called"
 
 def spread_picture(scored: ScoredVotes) -> Picture:
     """Return a histogram of P by state, without the items that no judge voted on."""
-    voted = (scored.votes.votes != ABSTAIN).any(axis=1)
     state = np.where(scored.sure, np.where(scored.decided, evaluate.STATES[0], evaluate.STATES[1]), evaluate.STATES[2])
-    counts = {name: np.histogram(scored.p[voted & (state == name)], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES}
+    counts = {
+        name: np.histogram(scored.p[scored.voted & (state == name)], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES
+    }
     rows = [
         {"P from": f"{at / N_BARS:.2f} to {(at + 1) / N_BARS:.2f}"}
         | {name: f"{counts[name][at]:,}" for name in evaluate.STATES}

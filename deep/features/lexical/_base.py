@@ -449,7 +449,7 @@ EVIDENCE_SHOWN = 10
 class LexicalCheck(OfflineJudge):
     """A judge that compares words of the claim with those of the source.
 
-    A subclass says in `look` what it looks at and in `silent` when it abstains, and implements ``_judge(pair)``.
+    A subclass implements ``_judge(pair)``, and says in its docstring what it looks at and when it abstains.
 
     Attributes
     ----------
@@ -459,8 +459,6 @@ class LexicalCheck(OfflineJudge):
     """
 
     name: ClassVar[str]
-    look: ClassVar[str]
-    silent: ClassVar[str]
     revision: ClassVar[int] = 1
 
     @property

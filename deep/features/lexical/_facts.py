@@ -188,11 +188,12 @@ class Numbers(LexicalCheck):
     1,000, 1000, 1k and one thousand are one number, and 1.8 billion is also 1,823 million: a number with decimals or
     a magnitude, or behind a word like *about*, stands for all that round to it. Units are left to :class:`Units`,
     times of day to ``Dates``. "One", "two" and "second" in words are not looked for, nor is the number of a list item.
+
+    It looks at numbers in digits or words that the source lacks, after rounding to the claim's precision. It
+    abstains where the claim has no number but one, two and second in words.
     """
 
     name: ClassVar[str] = "numbers"
-    look: ClassVar[str] = "numbers in digits or words that the source lacks, after rounding to the claim's precision"
-    silent: ClassVar[str] = "the claim has no number but one, two and second in words"
 
     def _judge(self, pair: Pair) -> Judgment:
         sought = list(_sought(pair.claim))
@@ -201,11 +202,13 @@ class Numbers(LexicalCheck):
 
 
 class Units(LexicalCheck):
-    """Votes 0 where the source has a number of the claim, but with other units or currencies only; 1 where with its."""
+    """Votes 0 where the source has a number of the claim, but with other units or currencies only; 1 where with its.
+
+    It looks at numbers that the source has with another unit, currency or per cent only. It abstains where the
+    claim has no number with a unit, or the source has its numbers without any.
+    """
 
     name: ClassVar[str] = "units"
-    look: ClassVar[str] = "numbers that the source has with another unit, currency or per cent only"
-    silent: ClassVar[str] = "the claim has no number with a unit, or the source has its numbers without any"
 
     def _judge(self, pair: Pair) -> Judgment:
         sought = []
@@ -281,11 +284,13 @@ AFTER_HOURS = frozenset(("am", "pm", "a", "p", "o'clock"))
 
 
 class Dates(LexicalCheck):
-    """Votes 0 where a year, month, weekday, season, quarter or time of day of the claim is not in the source."""
+    """Votes 0 where a year, month, weekday, season, quarter or time of day of the claim is not in the source.
+
+    It looks at years, quarters, months, weekdays, seasons and times of day that the source lacks. It abstains where
+    the claim names none.
+    """
 
     name: ClassVar[str] = "dates"
-    look: ClassVar[str] = "years, quarters, months, weekdays, seasons and times of day that the source lacks"
-    silent: ClassVar[str] = "the claim names none"
 
     def _judge(self, pair: Pair) -> Judgment:
         sought = [
@@ -338,11 +343,13 @@ HEADLINE = 0.75
 
 
 class Entities(LexicalCheck):
-    """Votes 0 where a capitalised word or an acronym inside a sentence of the claim is not in the source."""
+    """Votes 0 where a capitalised word or an acronym inside a sentence of the claim is not in the source.
+
+    It looks at capitalised words and acronyms that the source lacks. It abstains where the claim has no capitals
+    inside a sentence, or is a headline.
+    """
 
     name: ClassVar[str] = "entities"
-    look: ClassVar[str] = "capitalised words and acronyms that the source lacks"
-    silent: ClassVar[str] = "the claim has no capitals inside a sentence, or is a headline"
 
     def _judge(self, pair: Pair) -> Judgment:
         names = _names(pair.claim).items()
@@ -417,11 +424,13 @@ MOST_QUOTED = 200
 
 
 class Quotes(LexicalCheck):
-    """Votes 0 where words in quotation marks do not stand in the source in that order."""
+    """Votes 0 where words in quotation marks do not stand in the source in that order.
+
+    It looks at quoted spans of two words or more that the source does not hold word for word. It abstains where the
+    claim quotes nothing.
+    """
 
     name: ClassVar[str] = "quotes"
-    look: ClassVar[str] = "quoted spans of two words or more that the source does not hold word for word"
-    silent: ClassVar[str] = "the claim quotes nothing"
 
     def _judge(self, pair: Pair) -> Judgment:
         spans = list(QUOTED.finditer(pair.claim.text))

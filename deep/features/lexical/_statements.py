@@ -11,11 +11,14 @@ from deep.records import Judgment
 
 
 class _Cue(LexicalCheck):
-    """Votes on whether a sentence with a cue has a cue of the same kind among its best matches in the source."""
+    """Votes on whether a sentence with a cue has a cue of the same kind among its best matches in the source.
+
+    It abstains where no sentence of the claim has such a word, and where the sentence shares no word with the
+    source.
+    """
 
     cues: ClassVar[frozenset[str]]
     says: ClassVar[str]
-    silent: ClassVar[str] = "no sentence of the claim has such a word; the sentence shares no word with the source"
 
     def _judge(self, pair: Pair) -> Judgment:
         matched: list[str] = []
@@ -34,22 +37,23 @@ class Negation(_Cue):
     """Votes 0 where the claim negates and the matching sentences of the source do not, 1 where both do.
 
     A negation that the claim has dropped is not looked for: on real text it told nothing.
+
+    It looks at not, never, without, instead, fail, lack and the like, missing from the 3 best source sentences.
     """
 
     name: ClassVar[str] = "negation"
     says: ClassVar[str] = "negates"
-    look: ClassVar[str] = (
-        "not, never, without, instead, fail, lack and the like, missing from the 3 best source sentences"
-    )
     cues: ClassVar[frozenset[str]] = bag(WORD_LISTS["negations"])
 
 
 class Restriction(_Cue):
-    """Votes 0 where the claim restricts and the matching sentences of the source do not, 1 where both do."""
+    """Votes 0 where the claim restricts and the matching sentences of the source do not, 1 where both do.
+
+    It looks at only, merely, solely and the like, missing from the 3 best source sentences.
+    """
 
     name: ClassVar[str] = "restriction"
     says: ClassVar[str] = "restricts"
-    look: ClassVar[str] = "only, merely, solely and the like, missing from the 3 best source sentences"
     cues: ClassVar[frozenset[str]] = bag(WORD_LISTS["restrictions"])
 
 
@@ -59,13 +63,13 @@ REACH = 3
 
 
 class Modality(LexicalCheck):
-    """Votes 0 where the claim says of a word that it may (or will) be, and the source has the word but never so."""
+    """Votes 0 where the claim says of a word that it may (or will) be, and the source has the word but never so.
+
+    It looks at the word behind may, might, could (or will, must) that the source has, but never behind such a word.
+    It abstains where the claim has no such words, and where the source lacks the word behind.
+    """
 
     name: ClassVar[str] = "modality"
-    look: ClassVar[str] = (
-        "the word behind may, might, could (or will, must) that the source has, but never behind such a word"
-    )
-    silent: ClassVar[str] = "the claim has no such words; the source lacks the word behind"
 
     def _judge(self, pair: Pair) -> Judgment:
         matched: list[str] = []
@@ -113,11 +117,12 @@ class Opposites(LexicalCheck):
     """Votes 0 where a word of the claim has its opposite, and not itself, in the best matching sentences, 1 where not.
 
     Only words of :data:`AXES` count, and a sentence of the claim with both sides of an axis says nothing of it.
+
+    It looks at words of which the 3 best source sentences have only the opposite: rise, fall; more, less. It
+    abstains where the claim has no such word, and where the source's sentences have neither it nor its opposite.
     """
 
     name: ClassVar[str] = "opposites"
-    look: ClassVar[str] = "words of which the 3 best source sentences have only the opposite: rise, fall; more, less"
-    silent: ClassVar[str] = "the claim has no such word; the source's sentences have neither it nor its opposite"
 
     def _judge(self, pair: Pair) -> Judgment:
         same, opposite = [], []
@@ -148,11 +153,13 @@ def _poles_in(text: TokenizedText, sentences: Iterable[int]) -> dict[int, str]:
 
 
 class Coverage(LexicalCheck):
-    """Votes 1 where every content word of the claim is in the source, 0 where most are not."""
+    """Votes 1 where every content word of the claim is in the source, 0 where most are not.
+
+    It looks at content words that the source and the question lack in every form. It abstains where half or more of
+    them are there, but not all, and where the claim has none.
+    """
 
     name: ClassVar[str] = "coverage"
-    look: ClassVar[str] = "content words that the source and the question lack in every form"
-    silent: ClassVar[str] = "half or more of them are there, but not all; the claim has none"
 
     def _judge(self, pair: Pair) -> Judgment:
         words = dict.fromkeys(pair.claim.content)
@@ -167,11 +174,13 @@ class Coverage(LexicalCheck):
 
 
 class SentenceOverlap(LexicalCheck):
-    """Votes on how much of a claim's sentences the best sentence of the source for each holds, on average."""
+    """Votes on how much of a claim's sentences the best sentence of the source for each holds, on average.
+
+    It looks at the share of each sentence's content, rare words weighing more, in its best source sentence. It
+    abstains where the mean share is from a fifth to four fifths, and where the claim has no sentence.
+    """
 
     name: ClassVar[str] = "sentence-overlap"
-    look: ClassVar[str] = "the share of each sentence's content, rare words weighing more, in its best source sentence"
-    silent: ClassVar[str] = "the mean share is from a fifth to four fifths; the claim has no sentence"
 
     def _judge(self, pair: Pair) -> Judgment:
         shares = [share for share, _ in pair.aligned]
@@ -183,11 +192,13 @@ class SentenceOverlap(LexicalCheck):
 
 
 class NovelRun(LexicalCheck):
-    """Votes on the longest run of the claim's words of which no two neighbours are neighbours in the source."""
+    """Votes on the longest run of the claim's words of which no two neighbours are neighbours in the source.
+
+    It looks at the longest n-gram of the claim without a pair of neighbours that the source has. It abstains where
+    it is 4 to 9 words long, and where the claim has fewer than 4 words.
+    """
 
     name: ClassVar[str] = "novel-run"
-    look: ClassVar[str] = "the longest n-gram of the claim without a pair of neighbours that the source has"
-    silent: ClassVar[str] = "it is 4 to 9 words long; the claim has fewer than 4 words"
 
     def _judge(self, pair: Pair) -> Judgment:
         if len(pair.claim.stems) < 4:

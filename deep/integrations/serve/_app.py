@@ -144,19 +144,8 @@ def watch(model: Model, body: object, prior: float | None = None) -> JsonReply:
 def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequence[str]) -> JsonReply:
     """Return the scores of the items of one dataset, and the verdict on them in the words of all pages."""
     found = model.scores_of(matrix, prior=prior)
-    columns = found.columns()
     counts = evaluate.DecisionCounts()
-    counts.add(
-        evaluate.DecidedItems(
-            matrix.datasets,
-            matrix.example_ids,
-            found.p_consistent,
-            *found.bounds,
-            columns["decision"] == 1,
-            columns["sure"] == 1,
-            found.voted,
-        )
-    )
+    counts.add(matrix.datasets, matrix.example_ids, found.columns())
     share = found.share.estimate, found.share.low, found.share.high
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
     then = "Next: ask other judges." if counts.alike else "Next: look at the lowest P, and label 30 of these claims."

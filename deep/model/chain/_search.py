@@ -1,24 +1,313 @@
-"""The search for a chain: every ensembler on every chosen subset of the voters, on training data alone."""
+"""The search for a chain, on training data alone: voters, parameters by inner folds, every ensembler and calibrator."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, combinations, product
 from operator import methodcaller
+from typing import cast
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
-from deep._util.checks import Floats, Votes, check_choice, check_kind
-from deep._util.odds import P_MIN
-from deep.base import BaseCalibrator, BaseEnsembler
-from deep.calibration import NETCAL_CLASSES
+from deep._util.checks import Floats, Labels, Votes, check_choice, check_kind
+from deep._util.odds import DECISION, P_MIN
+from deep.base import BaseCalibrator, BaseEnsembler, StagedEnsembler
+from deep.calibration import ALL_CALIBRATORS, NETCAL_CLASSES, Platt
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.features import distinct_patterns
-from deep.model.chain import _grid
-from deep.model.chain._training import RECIPES, ChainSpec, KeptCells, MapLike, Recipe, TrainingSet
-from deep.model.options import UNCALIBRATED
+from deep.features import SELECTORS, Exhaustive, distinct_patterns
+from deep.model.chain._training import RECIPES, ChainSpec, Criterion, KeptCells, MapLike, Recipe, TrainingSet
+from deep.model.options import SELECTOR_NAMES, UNCALIBRATED
+
+ParamValues = Mapping[str, Sequence[object]]
+
+
+@dataclass(frozen=True, eq=False)
+class GridResult:
+    """The winner of one grid search.
+
+    Parameters
+    ----------
+    name : str
+        The ensembler's, a key of `ENSEMBLERS`.
+    ensembler : BaseEnsembler
+        Fitted on the whole training set with the winning parameters.
+    params : dict
+    oof : ndarray of float, shape (n_patterns, n_folds)
+        P(consistent) of each training pattern by the fit that left the fold out.
+    score : float
+        Inner score of the winner; higher is better (log loss is negated).
+    """
+
+    name: str
+    ensembler: BaseEnsembler
+    params: dict[str, object]
+    oof: Floats
+    score: float
+
+
+def make_ensembler(name: str, params: Mapping[str, object], random_state: int) -> BaseEnsembler:
+    """Return an unfitted ensembler by its name, seeded where it draws."""
+    ensembler = ENSEMBLERS[name](**params)
+    if "random_state" in ensembler.get_params():
+        ensembler.set_params(random_state=random_state)
+    return ensembler
+
+
+def inner_score(p: Floats, training: TrainingSet, criterion: Criterion, weights: Floats) -> float:
+    """Return how well out-of-fold probabilities do on the rows that their fits left out.
+
+    Parameters
+    ----------
+    p : ndarray of float, shape (n_patterns, n_folds)
+        P(consistent) by pattern and left-out fold.
+    training : TrainingSet
+    criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}
+        Accuracy counts rows; the other two use `weights`, under which balanced accuracy is the mean over
+        datasets. Log loss is negated, so that higher is better.
+    weights : ndarray of float, shape (n_patterns, n_groups, 2)
+        ``training.weights()``.
+    """
+    by_group = p[:, training.fold_of]
+    if criterion == "log_loss":
+        clipped = np.clip(by_group, P_MIN, 1 - P_MIN)
+        loss = np.stack([-np.log1p(-clipped), -np.log(clipped)], axis=2)
+        return -float((weights * loss).sum() / weights.sum())
+    w = training.cells.counts if criterion == "accuracy" else weights
+    positive = by_group >= DECISION
+    hits = w[:, :, 0][~positive].sum(), w[:, :, 1][positive].sum()
+    if criterion == "accuracy":
+        return float(sum(hits) / w.sum())
+    totals = w.sum(axis=(0, 1))
+    return float(sum(hit / total for hit, total in zip(hits, totals, strict=True)) / 2)
+
+
+def grid_search(
+    name: str,
+    training: TrainingSet,
+    *,
+    criterion: Criterion = "log_loss",
+    grid: ParamValues | None = None,
+    random_state: int = 0,
+) -> GridResult:
+    """Choose an ensembler's parameters by leaving out one inner fold at a time, then fit it on everything.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ENSEMBLERS`.
+    training : TrainingSet
+    criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='log_loss'
+    grid : mapping of str to sequence, optional
+        Default: the ensembler's `param_grid`.
+    random_state : int, default=0
+
+    Returns
+    -------
+    GridResult
+        Of equally good points the first of the grid wins.
+    """
+    weights = training.weights()
+    best: GridResult | None = None
+    for params, oof in _grid_scores(
+        name, training, ENSEMBLERS[name].param_grid if grid is None else grid, random_state
+    ):
+        score = inner_score(oof, training, criterion, weights)
+        if best is None or score > best.score:
+            best = GridResult(name, make_ensembler(name, params, random_state), params, oof, score)
+    assert best is not None  # a product over no parameters still has one point
+    X, y, w = training.table()
+    best.ensembler.fit(X, y, w)
+    return best
+
+
+def out_of_fold(
+    name: str, training: TrainingSet, params: Mapping[str, object] | None = None, random_state: int = 0
+) -> Floats:
+    """Return P(consistent) of each pattern by the fit that left a fold out, shape (n_patterns, n_folds)."""
+    fits = _left_out_fits(name, params or {}, training, random_state)
+    return np.column_stack([one.predict_proba(training.cells.patterns)[:, 1] for one in fits])
+
+
+def _grid_scores(
+    name: str, training: TrainingSet, grid: ParamValues, random_state: int
+) -> Iterator[tuple[dict[str, object], Floats]]:
+    """Yield each grid point with its out-of-fold probabilities; stages of one fit share it."""
+    stage_param = getattr(ENSEMBLERS[name], "stage_param", None)
+    stages = cast("Sequence[int]", grid.get(stage_param, ()) if stage_param else ())
+    names, patterns = [key for key in grid if not (stages and key == stage_param)], training.cells.patterns
+    for values in product(*(grid[key] for key in names)):
+        params = dict(zip(names, values, strict=True))
+        if stages:
+            fits = _left_out_fits(name, params | {str(stage_param): max(stages)}, training, random_state)
+            staged = [cast("StagedEnsembler", one).staged_predict_proba(patterns, stages) for one in fits]
+            for stage, oof in zip(stages, np.stack(staged, axis=2), strict=True):
+                yield params | {str(stage_param): stage}, oof
+        else:
+            yield params, out_of_fold(name, training, params, random_state)
+
+
+def _left_out_fits(
+    name: str, params: Mapping[str, object], training: TrainingSet, random_state: int
+) -> Iterator[BaseEnsembler]:
+    """Yield the fit without each inner fold."""
+    for fold in range(training.n_folds):
+        yield make_ensembler(name, params, random_state).fit(*training.without_fold(fold))
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Some columns of a vote matrix and the selector that chose them ('all' where there was no choice)."""
+
+    columns: tuple[int, ...]
+    selector: str
+
+
+def choose_subsets(
+    training: TrainingSet, sizes: Sequence[int], *, selector: str = "auto", criterion: Criterion = "balanced_accuracy"
+) -> list[Subset]:
+    """Choose one subset of the voters for each size.
+
+    Parameters
+    ----------
+    training : TrainingSet
+    sizes : sequence of int
+        Numbers of voters; a size of at least the number of voters takes them all.
+    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
+        'auto' takes the better of mRMR and RFE for each size, by the inner `criterion` of logistic
+        regression; 'exhaustive' tries every subset by inner log loss.
+    criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='balanced_accuracy'
+
+    Returns
+    -------
+    list of Subset
+        In the order of `sizes`; columns in ascending order.
+
+    Raises
+    ------
+    InputError
+        `selector` is unknown, or 'exhaustive' would have to try more than 1,000 subsets.
+    """
+    check_choice(selector, SELECTOR_NAMES, "selector")
+    n_voters, table = len(training.cells.voter_names), training.table()
+    wanted = {"auto": ("mrmr", "rfe"), "exhaustive": ()}.get(selector, (selector,))
+    if all(size >= n_voters for size in sizes):
+        wanted = ()
+    # Rankings do not depend on how many are wanted: one.
+    rankings = {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in wanted}
+
+    def score(columns: tuple[int, ...], by: Criterion) -> float:
+        some = training.select(columns)
+        return inner_score(out_of_fold("LogisticRegression", some), some, by, some.weights())
+
+    subsets: list[Subset] = []
+    for size in sizes:
+        if size >= n_voters:
+            subsets.append(Subset(tuple(range(n_voters)), "all"))
+        elif selector == "exhaustive":
+            support = Exhaustive(n_prompts=size, scoring=partial(score, by="log_loss")).fit(*table).support_
+            subsets.append(Subset(tuple(np.flatnonzero(support).tolist()), "exhaustive"))
+        else:
+            proposals = [Subset(tuple(sorted(order[:size])), name) for name, order in rankings.items()]
+            best = proposals[0]
+            if len({one.columns for one in proposals}) > 1:
+                best = max(proposals, key=lambda one: score(one.columns, criterion))  # of equals the first
+            subsets.append(best)
+    return subsets
+
+
+Calibrated = Iterator[tuple[str, Floats, Floats]]
+"""Calibrator, inner probabilities (n_patterns, n_folds), and the target's calibrated scores."""
+
+
+def calibrate(
+    found: GridResult,
+    training: TrainingSet,
+    scores: Floats,
+    calibrators: Sequence[str],
+    recipe: Recipe,
+    random_state: int,
+    faults: list[str],
+) -> Calibrated:
+    """Yield, for each calibrator, its inner probabilities and the target's scores, calibrated as the recipe says.
+
+    A calibrator that cannot be fitted is noted in `faults` and left out.
+    """
+    rows, on_probability = calibration_rows(found, training, recipe), recipe.calibrate_on == "training"
+    # A score of another fold by a fit that did see the judged fold tells about its labels: where the judged fold's are
+    # high, so is that score. A flexible calibrator reads this off and looks better than it is. With two folds nothing
+    # would be left to fit on, and the plain out-of-fold scores have to do. The paper names no loss that calibrators are
+    # chosen by: each is judged on folds that it was not fitted on.
+    if on_probability or training.n_folds < 3 or not calibrators:
+        pairs = np.stack([found.oof] * training.n_folds)
+    else:
+        pairs = leave_pairs_out(found.name, found.params, training, random_state)
+    weights = training.weights()
+    for name in calibrators:
+        try:
+            fitted = fit_calibrator(name, *rows, on_probability=on_probability)
+            inner = np.empty_like(found.oof)  # each fold's, calibrated on the other folds' by fits without it
+            for fold in range(training.n_folds):
+                others = scored_rows(pairs[fold], training, weights, training.fold_of != fold)
+                of_others = fit_calibrator(name, *others, on_probability=on_probability)
+                inner[:, fold] = of_others.transform(found.oof[:, fold])
+            yield name, inner, fitted.transform(scores)
+        except InputError as error:
+            faults.append(str(error))
+
+
+def calibration_rows(found: GridResult, training: TrainingSet, recipe: Recipe) -> tuple[Floats, Labels, Floats]:
+    """Return P, labels and weights to calibrate on: of rows left out or, as in the paper, of those that the fit saw."""
+    if recipe.calibrate_on == "training":
+        X, y, w = training.table()
+        return found.ensembler.predict_proba(X)[:, 1], y, w
+    return scored_rows(found.oof, training, training.weights(), np.ones(len(training.fold_of), dtype=bool))
+
+
+def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats, *, on_probability: bool = False) -> BaseCalibrator:
+    """Return a calibrator by its name, fitted; Platt scaling on P itself, as in the paper, where asked for."""
+    calibrator = ALL_CALIBRATORS[name]()
+    if on_probability and isinstance(calibrator, Platt):
+        calibrator.on_probability = True
+    return calibrator.fit(p, y, w)
+
+
+def scored_rows(
+    oof: Floats, training: TrainingSet, weights: Floats, groups: npt.NDArray[np.bool_]
+) -> tuple[Floats, Labels, Floats]:
+    """Return out-of-fold probabilities, labels and weights of the rows in `groups`."""
+    kept = np.where(groups[None, :, None], weights, 0.0)
+    pattern, group, label = np.nonzero(kept)
+    return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
+
+
+def leave_pairs_out(name: str, params: Mapping[str, object], training: TrainingSet, random_state: int) -> Floats:
+    """Return P(consistent) of each pattern by the fit that left two inner folds out.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ENSEMBLERS`.
+    params : mapping
+    training : TrainingSet
+        Of three folds or more.
+    random_state : int
+
+    Returns
+    -------
+    ndarray of float, shape (n_folds, n_patterns, n_folds)
+        ``[f, :, g]`` is the fit without folds f and g; NaN where f is g.
+    """
+    n = training.n_folds
+    p = np.full((n, len(training.cells.patterns), n), np.nan)
+    for pair in combinations(range(n), 2):
+        table = training.table(~np.isin(training.fold_of, pair))
+        scores = make_ensembler(name, params, random_state).fit(*table).predict_proba(training.cells.patterns)[:, 1]
+        p[pair[0], :, pair[1]] = p[pair[1], :, pair[0]] = scores
+    return p
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +333,7 @@ class Candidate:
 
     ensembler: str
     params: dict[str, object]
-    subset: _grid.Subset
+    subset: Subset
     prompts: tuple[str, ...]
     calibrator: str | None
     inner_log_loss: float
@@ -56,64 +345,6 @@ class Candidate:
 def task_seed(ensembler: str, columns: tuple[int, ...], recipe: str, random_state: int) -> int:
     """Return a seed that depends on the chain alone, not on the order or the process of fits."""
     return crc32(f"{random_state}|{recipe}|{ensembler}|{columns}".encode()) % 2**31
-
-
-def fit_candidates(
-    ensembler: str,
-    subset: _grid.Subset,
-    training: TrainingSet,
-    target: Votes,
-    *,
-    calibrators: Sequence[str],
-    recipe: Recipe,
-    random_state: int = 0,
-    faults: list[str] | None = None,
-) -> list[Candidate]:
-    """Search, fit and calibrate one ensembler on one subset of voters.
-
-    Parameters
-    ----------
-    ensembler : str
-        A key of `ENSEMBLERS`.
-    subset : Subset
-    training : TrainingSet
-        Of all voters.
-    target : ndarray of int8, shape (n_target_patterns, n_voters)
-        Vote patterns to score; their labels are never seen here.
-    calibrators : sequence of str
-        Keys of `CALIBRATORS`.
-    recipe : Recipe
-    random_state : int, default=0
-    faults : list of str, optional
-        Takes a sentence on each calibrator that cannot be fitted; without it such a one raises.
-
-    Returns
-    -------
-    list of Candidate
-        The uncalibrated one first, then one a calibrator.
-    """
-    chosen = training.select(subset.columns)
-    found = _grid.grid_search(ensembler, chosen, criterion=recipe.criterion, random_state=random_state)
-    patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, list(subset.columns)]))
-    scores = found.ensembler.predict_proba(patterns)[:, 1]
-    calibrated = _grid.calibrate(found, chosen, scores, calibrators, recipe, random_state, faults)
-    weights = chosen.weights()
-    candidates = []
-    for calibrator, inner, p in [(None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN)), *calibrated]:
-        candidates.append(
-            Candidate(
-                ensembler=ensembler,
-                params=found.params,
-                subset=subset,
-                prompts=chosen.cells.voter_names,
-                calibrator=calibrator,
-                inner_log_loss=-_grid.inner_score(inner, chosen, "log_loss", weights),
-                inner_balanced_accuracy=_grid.inner_score(inner, chosen, "balanced_accuracy", weights),
-                inner_accuracy=_grid.inner_score(inner, chosen, "accuracy", weights),
-                p=p[row_pattern],
-            )
-        )
-    return candidates
 
 
 def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
@@ -174,7 +405,7 @@ class ChainTask:
     """
 
     ensembler: str
-    subset: _grid.Subset
+    subset: Subset
     training: TrainingSet
     recipe: Recipe
     calibrators: tuple[str, ...]
@@ -187,21 +418,37 @@ class ChainTask:
             return ChainAttempt([], f"{self.ensembler} needs at least {least} voters; left out at size {size}.")
         started, faults = time.process_time(), list[str]()
         try:
-            candidates = fit_candidates(
-                self.ensembler,
-                self.subset,
-                self.training,
-                target,
-                calibrators=[name for name in self.calibrators if name != UNCALIBRATED],
-                recipe=self.recipe,
-                random_state=task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state),
-                faults=faults,
-            )
+            candidates = list(self._candidates(target, faults))
         except InputError as error:
             return ChainAttempt([], f"{self.ensembler} was left out at size {size}: {error}")
-        wanted = [candidate for candidate in candidates if (candidate.calibrator or UNCALIBRATED) in self.calibrators]
         reason = f"{self.ensembler} at size {size}: {' '.join(faults)}" if faults else None
-        return ChainAttempt(wanted, reason, seconds=time.process_time() - started)
+        return ChainAttempt(candidates, reason, seconds=time.process_time() - started)
+
+    def _candidates(self, target: Votes, faults: list[str]) -> Iterator[Candidate]:
+        """Yield the ensembler's own probabilities first, where they are wanted, then those of each calibrator.
+
+        `faults` takes a sentence on each calibrator that cannot be fitted. The target's labels are never seen here.
+        """
+        columns, chosen = list(self.subset.columns), self.training.select(self.subset.columns)
+        seed = task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state)
+        found = grid_search(self.ensembler, chosen, criterion=self.recipe.criterion, random_state=seed)
+        patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, columns]))
+        scores, weights = found.ensembler.predict_proba(patterns)[:, 1], chosen.weights()
+        names = [name for name in self.calibrators if name != UNCALIBRATED]
+        calibrated = calibrate(found, chosen, scores, names, self.recipe, seed, faults)
+        own = [(None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN))] if UNCALIBRATED in self.calibrators else []
+        for calibrator, inner, p in chain(own, calibrated):
+            yield Candidate(
+                ensembler=self.ensembler,
+                params=found.params,
+                subset=self.subset,
+                prompts=chosen.cells.voter_names,
+                calibrator=calibrator,
+                inner_log_loss=-inner_score(inner, chosen, "log_loss", weights),
+                inner_balanced_accuracy=inner_score(inner, chosen, "balanced_accuracy", weights),
+                inner_accuracy=inner_score(inner, chosen, "accuracy", weights),
+                p=p[row_pattern],
+            )
 
 
 def distinct_sizes(sizes: Sequence[int | str], n_voters: int) -> list[int]:
@@ -251,7 +498,7 @@ def chain_tasks(
             f"{training.weighting!r}: netcal takes no weights. Add `--weighting uniform` or `--recipe paper`."
         )
     wanted = distinct_sizes(sizes, len(training.cells.voter_names))
-    subsets = _grid.choose_subsets(training, wanted, selector=selector, criterion=recipe.subset_criterion)
+    subsets = choose_subsets(training, wanted, selector=selector, criterion=recipe.subset_criterion)
     return [
         ChainTask(name, subset, training, recipe, tuple(calibrators), random_state)
         for subset in subsets
@@ -321,13 +568,13 @@ def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
     """
     recipe = RECIPES[spec.recipe]
     point = {name: (value,) for name, value in spec.params.items()}
-    found = _grid.grid_search(
+    found = grid_search(
         spec.ensembler, training, criterion=recipe.criterion, grid=point, random_state=spec.random_state
     )
     if spec.calibrator is None:
         return Chain(found.ensembler, None)
-    rows, on_probability = _grid.calibration_rows(found, training, recipe), recipe.calibrate_on == "training"
-    return Chain(found.ensembler, _grid.fit_calibrator(spec.calibrator, *rows, on_probability=on_probability))
+    rows, on_probability = calibration_rows(found, training, recipe), recipe.calibrate_on == "training"
+    return Chain(found.ensembler, fit_calibrator(spec.calibrator, *rows, on_probability=on_probability))
 
 
 def predict_left_out(spec: ChainSpec, kept: KeptCells, patterns: Votes, run: MapLike = map) -> Floats:

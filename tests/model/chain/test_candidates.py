@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deep.calibration import CALIBRATORS, Platt
-from deep.model import RECIPES, Subset, fit_candidates, recommend, training_set
+from deep.model import RECIPES, ChainTask, Subset, recommend, training_set
 from deep.records import VoteMatrix
 from tests.model.chain.test_training import random_votes
 
@@ -20,9 +20,8 @@ def votes():
 def candidates(votes, *, recipe="deep", ensembler="LogisticRegression", calibrators=("platt", "isotonic")):
     """Return the candidates of one ensembler on three voters, scored on the votes' own patterns."""
     training = training_set(votes, RECIPES[recipe])
-    return fit_candidates(
-        ensembler, SUBSET, training, training.cells.patterns, calibrators=calibrators, recipe=RECIPES[recipe]
-    )
+    task = ChainTask(ensembler, SUBSET, training, RECIPES[recipe], ("none", *calibrators), 0)
+    return task.run(training.cells.patterns).candidates
 
 
 def test_uncalibrated_comes_first_then_every_calibrator(votes):
@@ -81,14 +80,8 @@ def test_test_labels_cannot_change_a_candidate(votes):
     """The target enters as vote patterns only: other patterns give the same map."""
     training = training_set(votes, RECIPES["deep"])
     whole = candidates(votes)
-    some = fit_candidates(
-        "LogisticRegression",
-        SUBSET,
-        training,
-        training.cells.patterns[:5],
-        calibrators=("platt", "isotonic"),
-        recipe=RECIPES["deep"],
-    )
+    task = ChainTask("LogisticRegression", SUBSET, training, RECIPES["deep"], ("none", "platt", "isotonic"), 0)
+    some = task.run(training.cells.patterns[:5]).candidates
     for all_patterns, few in zip(whole, some, strict=True):
         assert few.p == pytest.approx(all_patterns.p[:5])
         assert few.inner_log_loss == all_patterns.inner_log_loss
@@ -107,12 +100,12 @@ def test_recommendation_follows_the_criterion(votes):
 def test_a_fold_is_judged_without_its_own_labels(votes, calibrator):
     """Turning the labels of one dataset round changes nothing in the probabilities it is judged by."""
     from deep.model import grid_search
-    from deep.model.chain._grid import calibrate
+    from deep.model.chain._search import calibrate
 
     def judged(matrix):
         training = training_set(matrix, RECIPES["deep"])
         found = grid_search("LogisticRegression", training, grid={"C": (0.01,)})
-        ((_, inner, _),) = calibrate(found, training, np.array([0.5]), [calibrator], RECIPES["deep"], 0)
+        ((_, inner, _),) = calibrate(found, training, np.array([0.5]), [calibrator], RECIPES["deep"], 0, [])
         return inner[:, training.cells.groups.index("b")]
 
     held = votes.datasets == "b"

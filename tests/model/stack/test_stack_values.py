@@ -286,12 +286,12 @@ def test_members_are_handed_rows_in_one_order(handed, with_scores):
     for order in (np.arange(len(y)), rng.permutation(len(y)), rng.permutation(len(y))):
         soft = {"scores": scores[order]} if with_scores else {}
         Stack(["majority"]).fit(votes[order], y[order], groups=groups[order], sample_weight=w[order], **soft)
-        rows = handed[-1][0]
+        rows = handed[0][0]
         assert [row[:-1] for row in rows] == [row[:-1] for row in expected]
         if not with_scores:
             assert [row[-1] for row in rows] == pytest.approx([row[-1] for row in expected])
-        # Without each dataset, then all of them.
-        assert [sorted({row[0] for row in fit}) for fit, _ in handed] == [[1, 2], [0, 2], [0, 1], [0, 1, 2]]
+        # All datasets, then without each.
+        assert [sorted({row[0] for row in fit}) for fit, _ in handed] == [[0, 1, 2], [1, 2], [0, 2], [0, 1]]
         handed.clear()
 
 
