@@ -231,7 +231,7 @@ CEILINGS = {
     "_util": 1_610,
     "asking": 2_610,
     "calibration": 875,
-    "commands": 740,
+    "commands": 750,
     "console": 1_200,
     "datasets": 2_950,
     "ensembles": 830,
@@ -239,9 +239,9 @@ CEILINGS = {
     "experiments/loo": 1_660,
     "features": 1_175,
     "llm": 3_170,
-    "model": 5_190,
+    "model": 5_260,
     "prompt_pool": 2_250,
-    "report": 1_530,
+    "report": 1_540,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
