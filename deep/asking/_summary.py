@@ -365,6 +365,7 @@ def summary(
                 kind: counts[kind]
                 for kind in ("done", "votes", "answers", *REASONS, *UNASKED_REASONS, "repairs", "repaired")
             },
+            "ones": tally.ones[voter],
             "failure_rate": failing.get(voter, tally.failure_rate(voter)),
             "failing": voter in failing,
         }
