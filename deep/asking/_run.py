@@ -217,7 +217,7 @@ def run_plan(
         calls=[_Lane(f.workers, partial(plan.calls, f)) for f in plan.functions.values()],
         asks=plan.asks,
         alone=len(plan.functions) == len(plan.columns),
-        items=plan.n_complete,
+        items=0 if plan.staged else plan.n_complete,  # what it is said of is not known for staged judges
     )
 
 
