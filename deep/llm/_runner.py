@@ -90,6 +90,7 @@ class Session:
     def ignored(self, request: Request, body: Body, reply: Reply) -> list[Quirk]:
         """Return new quirks, one for each setting that was asked for and not honoured."""
         fields = ["logprobs"] if body.get("logprobs") and reply.logprobs is None else []
+        fields += [] if reply.tokens or request.call is not None else ["usage"]  # which every reply should have
         choice = request.choice
         if choice is not None:
             sent = [name for name in choice.fields if name in body]
