@@ -579,6 +579,15 @@ def test_a_slow_run_says_its_pace_and_a_sample_and_what_the_server_lacks(example
     assert len([line for line in told if re.fullmatch(lacks, line)]) == 1
 
 
+def test_a_context_that_is_full_is_told(examples, capsys):
+    """Of the replies that it cut off; none of them is asked again."""
+    with FaultServer(faults={"truncated": 0.3}, billed=lambda _: 40) as server:
+        main(arguments(examples, server.url, "--max-failure-rate", "1", prompts=PROMPTS[:1]))
+        assert server.count == 30
+    cut = re.search(r"(\d+) truncated", told := capsys.readouterr().out)[1]
+    assert f"\n{cut} replies were cut off before their length limit: the context was full. A server with" in told
+
+
 def test_the_live_line_tells_all(monkeypatch):
     """Done, failed and abstained per prompt; rate, cost and time left; on a terminal only."""
     tally = Tally(3)
