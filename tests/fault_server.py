@@ -67,7 +67,8 @@ class FaultServer:
     unsupported : mapping of str to str
         Fields that are refused with HTTP 400, and the error's code.
     ignored : sequence of str
-        Fields that are taken and have no effect: ``logprobs``, ``response_format``, ``structured_outputs``.
+        Fields that are taken and have no effect: ``logprobs``, ``response_format``, ``structured_outputs``; also
+        ``usage``, which the replies lack.
     accept : callable, optional
         Called with the body; returns a (status, error object) to refuse it.
     reply : callable, optional
@@ -304,7 +305,7 @@ class FaultServer:
         }
         model = f"{body['model']}{self.suffix}"
         answer = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model}
-        return {**answer, "choices": [choice], "usage": usage}
+        return {**answer, "choices": [choice], **({} if "usage" in self.ignored else {"usage": usage})}
 
     async def _step(self, name: str) -> None:
         if self.at_step is not None:

@@ -229,7 +229,7 @@ SHORT = {
 CEILINGS = {
     "(root)": 810,
     "_util": 1_610,
-    "asking": 2_610,
+    "asking": 2_620,
     "calibration": 875,
     "commands": 750,
     "console": 1_200,

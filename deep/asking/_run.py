@@ -41,16 +41,15 @@ class RequestRunner(Protocol):
         """Bring all requests to their end; called once for each wave of them."""
 
 
-FROM = 50
-"""The reply from which on a loss is told."""
+TOLERATED = ((10, 0.5), (50, 0.05))
+"""From how many replies of a judge on how many of them may be lost: a model that cannot do it is told of early."""
 
-TOLERATED = 0.05
 ENDINGS = 3
 LONGEST_ENDING = 80
 
 
 class LossWatch:
-    """Counts the replies of each judge that cannot be read, and tells once of one that loses more than 5 %.
+    """Counts the replies of each judge that cannot be read, and tells once of one that loses too many.
 
     Parameters
     ----------
@@ -89,14 +88,15 @@ class LossWatch:
         return judgment
 
     def count(self, voter: str, *, lost: bool, text: str) -> None:
-        """Count a reply of a judge; tell of it where it is the first from the 50th on above the tolerated share."""
+        """Count a reply of a judge; tell of it once, when more than the tolerated share are lost."""
         self._seen[voter] += 1
         self._lost[voter] += lost
         if lost and len(self._endings[voter]) < ENDINGS:
             self._endings[voter].append(" ".join(text.split())[-LONGEST_ENDING:])
-        if self._seen[voter] >= FROM and voter not in self._told and self._lost[voter] > TOLERATED * self._seen[voter]:
+        n, n_lost = self._seen[voter], self._lost[voter]
+        if voter not in self._told and any(n >= least and n_lost > share * n for least, share in TOLERATED):
             self._told.add(voter)
-            self._tell(f"{voter}: {self._lost[voter]} of {self._seen[voter]} replies cannot be read. They end so:")
+            self._tell(f"{voter}: {n_lost} of {n} replies cannot be read. They end so:")
             for ending in self._endings[voter]:
                 self._tell(f"  {ending}")
             shown = f"`deep prompts show {voter.partition('@')[0]}`"
@@ -217,7 +217,7 @@ def run_plan(
         calls=[_Lane(f.workers, partial(plan.calls, f)) for f in plan.functions.values()],
         asks=plan.asks,
         alone=len(plan.functions) == len(plan.columns),
-        items=plan.n_complete,
+        items=0 if plan.staged else plan.n_complete,  # what it is said of is not known for staged judges
     )
 
 

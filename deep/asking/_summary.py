@@ -365,6 +365,7 @@ def summary(
                 kind: counts[kind]
                 for kind in ("done", "votes", "answers", *REASONS, *UNASKED_REASONS, "repairs", "repaired")
             },
+            "ones": tally.ones[voter],
             "failure_rate": failing.get(voter, tally.failure_rate(voter)),
             "failing": voter in failing,
         }
@@ -395,6 +396,7 @@ def summary(
         "too_long": tally.too_long,
         "asked_longer": tally.longer,
         "saved": tally.saved,
+        "context_full": tally.full,
         "lines_passed_over": tally.lines_passed_over,
         "contradictions": tally.contradictions,
         "voters": voters,
@@ -433,6 +435,11 @@ def summary_text(values: dict[str, Any]) -> str:
         lines.append(
             f"{values['asked_longer']} replies were cut off at their length limit and asked for again with four times "
             f"the limit: {values['saved']} saved"
+        )
+    if values["context_full"]:
+        lines.append(
+            f"{values['context_full']} replies were cut off before their length limit: the context was full. A server "
+            "with a larger one, or --chunk, leaves room"
         )
     if values["too_long"]:
         lines.append(

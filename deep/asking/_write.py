@@ -162,6 +162,7 @@ def judged_rows(
                 for voter, judgment in judgments.items():
                     counts = tally.by_dataset.setdefault((voter, str(example.dataset)), Counter())
                     counts[judgment.reason or "votes"] += 1
+                    tally.ones[voter] += judgment.vote == 1
                     if judgment.reason in UNASKED_REASONS:
                         tally.by_voter.setdefault(voter, Counter())[judgment.reason] += 1
                     elif voter in counted:

@@ -15,7 +15,7 @@ from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger, Written
 from deep.llm._messages import Body, Reply, Request, json_text
 from deep.llm._providers import ModelGate, Quirk
-from deep.llm._spending import BudgetReachedError, Tally, may_end_later
+from deep.llm._spending import BudgetReachedError, Tally, ends_early, may_end_later
 from deep.records import ABSTAIN, Judgment
 
 REFRESH_SECONDS = 2.0
@@ -90,6 +90,7 @@ class Session:
     def ignored(self, request: Request, body: Body, reply: Reply) -> list[Quirk]:
         """Return new quirks, one for each setting that was asked for and not honoured."""
         fields = ["logprobs"] if body.get("logprobs") and reply.logprobs is None else []
+        fields += [] if reply.tokens or request.call is not None else ["usage"]  # which every reply should have
         choice = request.choice
         if choice is not None:
             sent = [name for name in choice.fields if name in body]
@@ -226,6 +227,8 @@ class Caller(Session):
         learned, cut = self.gate.take(request.endpoint, body, tried), self.is_cut(job, judgment, reply)
         quirks = [*learned, *self.ignored(request, body, reply)]
         written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=cut)
+        is_truncated = judgment is not None and judgment.reason == "truncated"
+        self.tally.full += is_truncated and ends_early(job.request.body, reply)
         self.tally.name(request.model, reply.model)
         self._breaker.answered(request.model)
         self._silent = 0

@@ -326,6 +326,11 @@ def with_longer_limit(body: Body) -> Body:
     return {**body, **{name: LONGER * limit for name, limit in _limits(body).items()}}
 
 
+def ends_early(body: Body, reply: Reply) -> bool:
+    """Return whether a reply has fewer tokens than it may: one that was cut off then has met the end of the context."""
+    return reply.tokens.get("output", math.inf) < (output_limit(body) or 0)
+
+
 SHORTEST_LOOP, LONGEST_LOOP = 60, 6000
 """Characters at the end of a reply that a loop must fill, and those that are looked at."""
 
@@ -346,7 +351,7 @@ def may_end_later(body: Body, reply: Reply) -> bool:
     >>> may_end_later(body, Reply("It rained. " * 9, tokens={"output": 500}))
     False
     """
-    if reply.tokens.get("output", math.inf) < (output_limit(body) or 0):
+    if ends_early(body, reply):
         return False
     text = reply.text[-LONGEST_LOOP:]
     tails = ((period, text[-max(3 * period, SHORTEST_LOOP) :]) for period in range(1, len(text) // 3 + 1))
@@ -379,6 +384,8 @@ class Tally:
         reply into a vote or an abstention.
     by_dataset : dict of (str, str) to Counter
         By voter and dataset the judgments that were written, by reason or ``votes``.
+    ones : Counter of str
+        By voter the votes among them that are 1.
     answered, failed, attempts : int
         Of this run: requests answered and given up; attempts in all.
     in_doubt : int
@@ -396,6 +403,8 @@ class Tally:
     longer, saved : int
         Replies of this run that were cut off at their length limit and asked for again with a longer one, and those of
         them that then came whole and gave a vote, or an answer that is none by itself.
+    full : int
+        Replies of this run that were cut off before their length limit, where the context was full.
     failures : dict of str to Counter
         The messages of requests that were given up, of this run or found, by class of failure.
     lines_passed_over, contradictions : int
@@ -406,11 +415,12 @@ class Tally:
         self.total = total
         self.by_voter: dict[str, Counter[str]] = {}
         self.by_dataset: dict[tuple[str, str], Counter[str]] = {}
+        self.ones: Counter[str] = Counter()
         self.answered = self.failed = self.attempts = self.in_doubt = self.found = self.unpriced = 0
         self.cost = 0.0
         self.other_models: Counter[tuple[str, str]] = Counter()
         self.too_long = self.lines_passed_over = self.contradictions = 0
-        self.longer = self.saved = 0
+        self.longer = self.saved = self.full = 0
         self.failures: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._started = time.monotonic()
 

@@ -569,14 +569,23 @@ def test_a_sample_is_judged_alone_and_the_rest_later(examples, capsys):
 def test_a_slow_run_says_its_pace_and_a_sample_and_what_the_server_lacks(examples, capsys, monkeypatch):
     """Each once, in a line: when five answers are there, not one a reply."""
     monkeypatch.setattr("deep.asking._run.WORTH_SAYING", 0.0)
-    monkeypatch.setattr("deep.asking._options.SOON", 0.5)
-    with FaultServer(latency=0.2, slots=1, ignored=["logprobs", "response_format"]) as server:
+    monkeypatch.setattr("deep.asking._options.SOON", 3.0)  # 12 replies, fewer on a busy machine
+    with FaultServer(latency=0.25, slots=1, ignored=["logprobs", "response_format", "usage"]) as server:
         main(arguments(examples, server.url, "--soft", "--concurrency", "1", prompts=["yes-no"]))
     told = capsys.readouterr().err.splitlines()
     pace = r"[\d.]+ replies/s: \d+ more questions take about \d+ seconds; `--sample \d+` takes about \d+ seconds\."
     assert len([line for line in told if re.fullmatch(pace, line)]) == 1
-    lacks = rf"tiny at {server.url}: logprobs ignored \(.*\), response_format ignored \(.*\)"
+    lacks = rf"tiny at {server.url}: logprobs ignored \(.*\), usage ignored \(.*\), response_format ignored \(.*\)"
     assert len([line for line in told if re.fullmatch(lacks, line)]) == 1
+
+
+def test_a_context_that_is_full_is_told(examples, capsys):
+    """Of the replies that it cut off; none of them is asked again."""
+    with FaultServer(faults={"truncated": 0.3}, billed=lambda _: 40) as server:
+        main(arguments(examples, server.url, "--max-failure-rate", "1", prompts=PROMPTS[:1]))
+        assert server.count == 30
+    cut = re.search(r"(\d+) truncated", told := capsys.readouterr().out)[1]
+    assert f"\n{cut} replies were cut off before their length limit: the context was full. A server with" in told
 
 
 def test_the_live_line_tells_all(monkeypatch):

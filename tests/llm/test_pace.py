@@ -13,16 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from deep.llm import ConcurrencyLimit
+from deep.llm import ConcurrencyLimit, RetryPolicy
 from tests.fault_server import FaultServer
 from tests.llm.calls import outcomes, question, questions, run
 from tests.llm.test_runner import _stop
 
 
-def measured(folder, server, n, timeout=300.0, limit=None):
+def measured(folder, server, n, timeout=300.0, limit=None, **options):
     """Ask so many questions; return the limit in the end, and the seconds from the first request to the last."""
     limit = limit or ConcurrencyLimit.parse("auto")
-    ran = run(server.url, folder / "l", questions(n), workers=limit.maximum, concurrency=limit, timeout=timeout)
+    options |= {"workers": limit.maximum, "concurrency": limit, "timeout": timeout}
+    ran = run(server.url, folder / "l", questions(n), **options)
     assert ran.tally.answered == n
     return limit, server.log[-1][0] - server.log[0][0]
 
@@ -113,6 +114,12 @@ def test_an_interruption_says_what_it_waits_for(tmp_path, capsys):
     assert "Waiting for 1 answer, up to 5 s each. Press Ctrl-C again to stop at once.\n" in capsys.readouterr().err
 
 
+def show(line):
+    """Print a figure as soon as it is there."""
+    sys.stdout.write(line)
+    sys.stdout.flush()
+
+
 def bare_loop(server, n, workers):
     """Return the seconds of a loop that keeps nothing."""
     from openai import AsyncOpenAI
@@ -138,10 +145,62 @@ def print_pace(name, n, own, timeout=300.0, **options):
         start = time.monotonic()
         limit, _ = measured(Path(folder), server, n, timeout)
         ratio = (time.monotonic() - start) / own
-        sys.stdout.write(f"{name}: {ratio:.2f} of its time, {server.count / n:.3f} attempts, {limit.current} at once\n")
+        show(f"{name}: {ratio:.2f} of its time, {server.count / n:.3f} attempts, {limit.current} at once\n")
+
+
+def print_limit(n, per_minute):
+    """Print the seconds of requests to a server with a limit a minute, beside those that the limit itself takes."""
+    with tempfile.TemporaryDirectory() as folder, FaultServer(latency=0.05) as server:
+        window = {"from": 0.0, "n": 0}
+
+        def accept(_):
+            now = time.monotonic()
+            if now - window["from"] >= 60.0:
+                window.update({"from": now, "n": 0})
+            window["n"] += 1
+            is_over = window["n"] > per_minute
+            return (429, {"message": "slow down", "code": "rate_limit_exceeded"}) if is_over else None
+
+        server.accept = accept
+        _, seconds = measured(Path(folder), server, n, retry=RetryPolicy())  # by default, as users have it
+        ratio = seconds / (60.0 * ((n - 1) // per_minute))
+        show(f"{per_minute} a minute, {n}: {ratio:.2f} of its time, {server.count / n:.3f} attempts\n")
+
+
+def print_slow_down(n=300):
+    """Print the seconds of a server that becomes ten times as slow for a third of its replies, beside its own."""
+    with tempfile.TemporaryDirectory() as folder, FaultServer(latency=0.1, slots=2) as server:
+
+        def slow_down():
+            for latency, count in ((1.0, n // 3), (0.1, 2 * n // 3)):
+                while server.count < count:
+                    time.sleep(0.01)
+                server.latency = latency
+
+        thread = threading.Thread(target=slow_down)
+        thread.start()
+        _, seconds = measured(Path(folder), server, n, timeout=2.0)
+        thread.join(300)
+        own = (2 * 0.1 + 1.0) * n / 3 / 2
+        show(f"ten times as slow for a third: {seconds / own:.2f}, {server.count / n:.3f} attempts\n")
+
+
+def print_rate(n, skipped=10.0):
+    """Print the answers a second of a server of 50 a second without the first seconds, beside those of a bare loop."""
+    rates = []
+    for ask_all in (lambda one, _: bare_loop(one, n, 10), lambda one, folder: measured(Path(folder), one, n)):
+        with tempfile.TemporaryDirectory() as folder, FaultServer(latency=0.2, slots=10) as server:
+            ask_all(server, folder)
+            later = [at for at, *_ in server.log if at - server.log[0][0] > skipped]
+            rates.append(len(later) / (later[-1] - later[0]))
+    bare, own = rates
+    show(f"50 a second, {n}: {own:.1f} beside {bare:.1f} of a bare loop, {own / bare:.2f}\n")
 
 
 if __name__ == "__main__":
+    print_limit(180, 60)
+    print_slow_down()
+    print_rate(5000)
     print_pace("one slot", 180, 180 * 0.1, latency=0.1, slots=1)
     print_pace("two slots", 180, 90 * 0.1, latency=0.1, slots=2)
     print_pace("one slot, time-out below an answer", 180, 180 * 0.1, timeout=0.08, latency=0.1, slots=1)

@@ -140,6 +140,7 @@ def test_a_reply_is_asked_again_with_more_where_more_may_help(tmp_path, text, te
         ran = run(server.url, tmp_path / "l", lambda: [question(1, temperature=temperature)])
         assert server.count == 1 + again
     assert ran.tally.longer == again
+    assert ran.tally.full == (n_output < 50)
     assert ran.tally.by_voter["p@0a/tiny"]["truncated"] == 1 - again
 
 

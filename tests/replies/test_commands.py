@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from deep.asking._run import LossWatch
 from deep.exceptions import InputError
 from deep.prompt_pool import check_replies, load_prompt
 from tests.deep_commands import prompts as main_prompts
@@ -94,6 +95,18 @@ def test_losses_are_told_and_a_ledger_is_read_again(tmp_path, capsys):
     assert "9 votes of 60 items changed; nothing was asked" in printed
     assert f"{voter}: 9 none -> 1" in printed
     assert int(pd.read_parquet(out)[voter].notna().sum()) == n_read
+
+
+@pytest.mark.parametrize(
+    ("every", "n", "told_at"), [(1, 20, 10), (2, 40, None), (3, 49, None), (15, 60, 50), (21, 60, None)]
+)
+def test_a_model_that_cannot_answer_is_told_of_after_ten_replies(every, n, told_at):
+    """Where more than half of them are lost; with fewer lost, from the fiftieth on."""
+    told = []
+    watch = LossWatch(told.append)
+    for number in range(1, n + 1):
+        watch.count("strict@1a2b/tiny", lost=number % every == 0, text="Hm.")
+        assert bool(told) is (told_at is not None and number >= told_at)
 
 
 def test_reread_needs_votes(tmp_path, capsys):
