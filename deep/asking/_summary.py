@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from deep._util.names import table
+from deep._util.names import short_names, table
 from deep.asking._options import AskOptions, money, quirk_lines
 from deep.asking._plan import Plan
 from deep.asking._replay import Replay, offers_repair, repair_request
@@ -400,9 +400,20 @@ def summary(
         "lines_passed_over": tally.lines_passed_over,
         "contradictions": tally.contradictions,
         "voters": voters,
+        "constant_judges": _constant_judges(tally),
         "ledger": None if options is None else describe_ledger(options.ledger),
         "outputs": paths,
     }
+
+
+def _constant_judges(tally: Tally) -> list[str]:
+    """Return sentences on the judges that say the same of every claim."""
+    from deep.features import constant_words
+
+    votes: Counter[str] = Counter()
+    for (voter, _), counts in tally.by_dataset.items():
+        votes[voter] += counts["votes"]
+    return constant_words({short: (tally.ones[voter], votes[voter]) for voter, short in short_names(votes).items()})
 
 
 def _commonest(messages: Counter[str]) -> dict[str, object]:
@@ -459,6 +470,7 @@ def summary_text(values: dict[str, Any]) -> str:
     failing = [voter for voter in values["voters"] if voter["failing"]]
     classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing)
     lines += called_out({voter["voter"]: voter["failure_rate"] for voter in failing}, classes)
+    lines += values["constant_judges"]
     lines += _unasked_lines(values)
     lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
     lines += [f"ledger: {values['ledger']}"] if values["ledger"] else []

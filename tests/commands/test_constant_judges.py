@@ -1,6 +1,7 @@
 """Judges that say the same of every claim: whatever command meets them says so, and sends nobody to label in vain."""
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from deep.cli import main
-from deep.evaluate import DecidedItems, DecisionCounts, suspect_words
+from deep.evaluate import DecisionCounts, suspect_words
 from deep.features import NO_JUDGE_DISTINGUISHES, constant_words
 
 N = 40
@@ -65,6 +66,19 @@ def test_a_report_of_such_a_panel_asks_for_other_judges(capsys):
     assert "lowest below" not in page
 
 
+def test_the_run_that_asks_them_ends_with_it(capsys, monkeypatch, tmp_path):
+    """A function that says yes to everything: `deep votes` says so, on screen and in JSON."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("always_yes.py").write_text("def yes(source, claim):\n    return 1\n", encoding="utf-8")
+    rows = "".join(f"d,{i},It rained.,It rained {i} times.\n" for i in range(N))
+    Path("c.csv").write_text(f"dataset,example_id,source,claim\n{rows}", encoding="utf-8")
+    asked = ["votes", "c.csv", "--judge", "always_yes:yes", "--out", "v.parquet"]
+    assert f"says 1 of every claim: it tells nothing about which are consistent.\n{NO_JUDGE_DISTINGUISHES}" in said(
+        capsys, *asked
+    )
+    assert json.loads(said(capsys, *asked, "--json"))["constant_judges"][-1] == NO_JUDGE_DISTINGUISHES
+
+
 def test_one_judge_that_differs_is_enough(capsys):
     """Then only the constant ones are told."""
     table = write("v.csv", labels=True, votes={**SAME, "good": lambda i: i % 2})
@@ -85,9 +99,11 @@ def test_few_votes_are_alike_by_chance():
 
 def test_one_item_or_none_is_no_panel_of_equals():
     """P of a single item is the P of all items, and says nothing of judges."""
+    one = dict.fromkeys(("p_consistent", "p_low", "p_high"), np.array([0.4]))
+    one |= dict.fromkeys(("decision", "sure", "n_votes"), np.array([1]))
     counts = DecisionCounts()
     assert not counts.alike
-    counts.add(DecidedItems(["d"], ["1"], *(np.array([0.4]),) * 3, *(np.array([True]),) * 3))
+    counts.add(["d"], ["1"], one)
     assert not counts.alike
-    counts.add(DecidedItems(["d"], ["2"], *(np.array([0.4]),) * 3, *(np.array([True]),) * 3))
+    counts.add(["d"], ["2"], one)
     assert NO_JUDGE_DISTINGUISHES in suspect_words(counts)
