@@ -418,8 +418,8 @@ class ReplyReader:
     def _read(self, place: Place) -> Iterator[FinalAnswer]:
         """Yield an answer where a place holds a label, or a number on the scale, and nothing that takes it back."""
         last = place.end == len(self.text)
-        if place.form == "text" and self.cut and last and self._may_go_on(place.value):
-            return
+        if place.form == "text" and self.cut and last and (not place.sure or self._may_go_on(place.value)):
+            return  # "The answer is SUPPORTED", cut off, may go on with "if"
         named = self._value(place.value, strict=place.strict)
         found = named or (None if self._tag else self._only_label(place.fields or {}))
         alone = place.strict or (place.form == "text" and (self.cut or not last))

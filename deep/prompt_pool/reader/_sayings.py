@@ -250,7 +250,7 @@ def read_value(
 
 def _plain(text: str) -> str:
     """Return a text without stop tokens, LaTeX commands and invisible characters, its full-width signs made plain."""
-    shown = visible(pattern("rule").sub(" ", STOP_TOKEN.sub(" ", text)))
+    shown = pattern("glued").sub(" ", visible(pattern("rule").sub(" ", STOP_TOKEN.sub(" ", text))))
     for _ in range(3):
         shown = pattern("wrapped").sub(r"\1", shown)
     plain = pattern("latex").sub("", shown.replace("\u3002", ". ")).strip(" \t\n\r|")
@@ -370,8 +370,16 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
     kept = [one for one in sure if one == opening or not final or one.start >= final[0].start]
     last_line = text.rstrip().rfind("\n") + 1
     placed = any(one in (opening, last, *final) or one.start >= last_line for one in kept)
-    doubted = kept and pattern("self_doubt").search(text, max(one.start for one in kept))
+    behind = max((one.start for one in kept), default=0)
+    doubted = kept and (pattern("self_doubt").search(text, behind) or _concludes_behind(text, behind))
     return kept if placed and not doubted and len({one.value for one in kept}) == 1 else []
+
+
+def _concludes_behind(text: str, at: int) -> bool:
+    """Tell whether a conclusion without a fault stands behind the last readable statement: it may take that back."""
+    rest = max(0, len(text) - WINDOW)
+    later = (sentence.lstrip(" \n\t*_#") for start, sentence in _sentences(text[rest:], rest) if start > at)
+    return any(pattern("concludes").match(one) and not pattern("fault").search(one) for one in later)
 
 
 def _said(text: str, labels: Mapping[str, float]) -> Iterator[Stated | None]:
@@ -489,6 +497,8 @@ def _asserted(sentence: str, at: int, cue: Cue) -> float | str | None:
     value = 1 - cue.value if wide else cue.value
     if value == 1 and pattern("only").match(behind):
         return "open"
+    if cue.value == 1 and pattern("by_claim").match(behind):
+        return None  # nothing follows from a source that a claim supports
     return None if value == 1 and pattern("partial").search(clause) else value
 
 
