@@ -115,8 +115,10 @@ def test_an_address_that_swallows_all_ends_the_run(options, monkeypatch):
             one.setblocking(False)
             one.connect_ex(full.getsockname())
         there = AskOptions(ledger=options.ledger, base_url=url, backoff=0.01)
+        started = time.monotonic()
         with pytest.raises(EndpointError, match=r"`base_url` must answer. Got no connection to http://127.0.0.1:"):
             ask(EXAMPLES, "deep-numbers", llm="tiny", options=there)
+        assert time.monotonic() - started < there.timeout  # of answers, which is 240 times as long
         for one in waiting:
             one.close()
     assert attempts(options) == [("unreachable", 1)]
