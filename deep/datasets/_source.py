@@ -24,6 +24,7 @@ from deep._util.names import check_name, is_storable
 from deep.datasets._rows import (
     ENDINGS,
     EXCEL_SEPARATOR,
+    MOST_BLANK,
     MOST_EXPANDED,
     MOST_TIMES,
     PROBED,
@@ -196,7 +197,7 @@ class CsvSource(Source):
             self._raw.decode("utf-8")
         except UnicodeDecodeError:
             self._raise_fault()
-        if b"\0" in self._raw:
+        if b"\0" in self._raw or any(end * MOST_BLANK in self._raw for end in (b"\n", b"\r", b"\r\n")):
             self._raise_fault()
         first = self._raw.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8")
         self._separator, self._skipped = separator_of(first), EXCEL_SEPARATOR.fullmatch(first) is not None
