@@ -236,8 +236,8 @@ def _plain(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-EXCEL_SEPARATOR = re.compile('\ufeff?"?sep=(.)"?\\s*', re.IGNORECASE)
-"""A first line of CSV that is no header, and tells Excel the separator."""
+EXCEL_SEPARATOR = re.compile('\ufeff?"?sep=([\\t !#-/:-@[-`{-~])"?\\s*', re.IGNORECASE)
+"""A first line of CSV that is no header, and tells Excel the separator: a mark of ASCII, but no quote."""
 
 
 def separator_of(header: str) -> str:
@@ -287,6 +287,9 @@ def csv_records(lines: Iterable[str], longest: int, *, strict: bool) -> Iterator
 
 LONGEST = 1 << 26
 """Characters that a line or a cell may have; nothing longer is ever held in memory."""
+
+MOST_BLANK = 1 << 20
+"""Blank lines in a row: a file of them alone takes minutes to go through, and holds nothing."""
 
 ROWS_AT_ONCE = 1000
 
@@ -387,10 +390,16 @@ def read_rows(
 
 def _lines(text: TextIO, file: _File) -> Iterator[str]:
     """Yield the lines of a text file; none is longer than what memory is meant to hold."""
-    number = 0
+    number = blank = 0
     while line := text.readline(LONGEST + 1):
         number += 1
         at = f"in line {number} of {file}"
+        blank = blank + 1 if line.isspace() else 0
+        if blank == MOST_BLANK:
+            raise InputError(
+                f"`{file.param}` must have fewer than {MOST_BLANK:,} blank lines in a row. Got the last of them {at}. "
+                "Take them out."
+            )
         if len(line) > LONGEST:
             raise InputError(
                 f"`{file.param}` must have lines of at most {LONGEST:,} characters. Got a longer one {at}. Split "

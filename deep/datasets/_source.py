@@ -1,6 +1,7 @@
 """One file of a table: its columns, whole or a piece at a time, and where a cell stands in it."""
 
 import io
+import math
 import re
 import zlib
 from abc import ABC, abstractmethod
@@ -24,6 +25,7 @@ from deep._util.names import check_name, is_storable
 from deep.datasets._rows import (
     ENDINGS,
     EXCEL_SEPARATOR,
+    MOST_BLANK,
     MOST_EXPANDED,
     MOST_TIMES,
     PROBED,
@@ -196,7 +198,7 @@ class CsvSource(Source):
             self._raw.decode("utf-8")
         except UnicodeDecodeError:
             self._raise_fault()
-        if b"\0" in self._raw:
+        if b"\0" in self._raw or any(end * MOST_BLANK in self._raw for end in (b"\n", b"\r", b"\r\n")):
             self._raise_fault()
         first = self._raw.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8")
         self._separator, self._skipped = separator_of(first), EXCEL_SEPARATOR.fullmatch(first) is not None
@@ -351,13 +353,15 @@ class JsonSource(Source):
 
     def _text(self, cell: object, name: str, number: int, line: int | None) -> str:
         """Return a cell as it would stand in a CSV file."""
-        if not isinstance(cell, str | int | float | None) or (isinstance(cell, str) and not is_storable(cell)):
+        is_wrong = cell in (math.inf, -math.inf) or (isinstance(cell, str) and not is_storable(cell))
+        if not isinstance(cell, str | int | float | None) or is_wrong:
             raise InputError(
                 f"`paths` must have text, numbers, true, false or null in its cells. Got {shown(cell)} at {self.path}, "
                 f"column {shown(name)}, row {number} (line {line})."
             )
         is_whole = isinstance(cell, float) and cell.is_integer()
-        return "" if cell is None else str(int(cell) if is_whole else cell)
+        # NaN, which json writes for a missing value, is no name of an item.
+        return "" if cell is None or cell != cell else str(int(cell) if is_whole else cell)
 
     def _row(self, row: int) -> str:
         line, _ = next(islice(self._rows(), row, None))

@@ -75,6 +75,11 @@ def test_documents_and_grades(tmp_path):
         (wide(Ann=[1, 0]), {"people": ["Bob"]}, "`people` must name columns of the labels. Got 'Bob'"),
         (wide(Ann=[3, 0]), {}, "`labels` must be 0, 1 or empty. Got '3' at .* Of grades, say from which one on"),
         (wide(Ann=[None, None]), {}, "`labels` must hold a label of 0 or 1 for an item that has votes"),
+        (
+            wide().join(pd.DataFrame(1, [0, 1], [f"p{k}" for k in range(10_001)])),
+            {},
+            "at most 10,000 columns of people. Got 10,001",
+        ),
         (LAYOUTS["annotators"].iloc[[0, 0]], {}, "one label for each item and person. Got two by 'Ann'"),
     ],
 )

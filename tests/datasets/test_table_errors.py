@@ -407,6 +407,15 @@ ROW = '{"dataset": "n", "item_id": "1", "a": 1}'
             "row 2 (line 2).",
         ),
         (
+            ROW.replace('"1"', "1e999"),
+            "`paths` must have text, numbers, true, false or null in its cells. Got inf at {path}, column 'item_id', "
+            "row 1 (line 1).",
+        ),
+        (
+            ROW.replace('"1"', "NaN"),
+            "`item_id` must not be empty. Got '' at {path}, column 'item_id', row 1 (line 1).",
+        ),
+        (
             ROW.replace('"1"', '"\\ud800"'),
             "`paths` must have text, numbers, true, false or null in its cells. Got '\\ud800' at {path}, column "
             "'item_id', row 1 (line 1).",
