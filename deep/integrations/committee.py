@@ -1,4 +1,4 @@
-"""What other tools ask of deep: a verdict on one item by a model, and figures of a committee whose grades they bring."""
+"""What other tools ask of deep: the verdict of a model on an item, and figures of a committee of their graders."""
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
