@@ -13,7 +13,7 @@ import deep
 from deep.asking import TextScorer
 from deep.evaluate import DecisionCounts, Target, select_decisions, state_words, suspect_words
 from deep.exceptions import InputError
-from deep.integrations._item_verdict import Verdict
+from deep.integrations.committee import Verdict
 from deep.integrations.serve import CheckOptions, create_app, serving
 from deep.model import DecisionRule, LeftOut
 from deep.report import write_report

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from deep.exceptions import DeepError, needs_extra
-from deep.integrations._item_verdict import AnyModel, Verdict, text_of, text_scorer
+from deep.integrations.committee import AnyModel, Verdict, text_of, text_scorer
 
 with needs_extra("deepeval"):
     from deepeval.metrics import BaseMetric

@@ -11,8 +11,7 @@ from logging import getLogger
 from pathlib import Path
 
 from deep.exceptions import needs_extra
-from deep.integrations._item_verdict import Verdict, text_of, text_scorer
-from deep.integrations.committee import measure, vote_of, votes_of
+from deep.integrations.committee import Verdict, measure, text_of, text_scorer, vote_of, votes_of
 from deep.integrations.inspect_files import LogVotes, judgment_of, scores_by_grader, votes_from_logs
 from deep.records import ABSTAIN
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from deep.exceptions import needs_extra
-from deep.integrations._item_verdict import AnyModel, Verdict, text_of, text_scorer
+from deep.integrations.committee import AnyModel, Verdict, text_of, text_scorer
 
 with needs_extra("langfuse"):
     from langfuse import Langfuse

@@ -10,8 +10,7 @@ from typing import Any
 
 from deep import __version__
 from deep.exceptions import needs_extra
-from deep.integrations._item_verdict import AnyModel, Verdict, text_of, text_scorer
-from deep.integrations.committee import measure
+from deep.integrations.committee import AnyModel, Verdict, measure, text_of, text_scorer
 from deep.records import VoteMatrix
 
 with needs_extra("mlflow"):

@@ -11,7 +11,7 @@ from typing import Self, TypeAlias
 from deep import __version__
 from deep.asking import Scored
 from deep.exceptions import needs_extra
-from deep.integrations._item_verdict import Verdict
+from deep.integrations.committee import Verdict
 from deep.records import ABSTAIN, Example, Judgment
 
 with needs_extra("opentelemetry"):

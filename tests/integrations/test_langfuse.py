@@ -9,7 +9,7 @@ import pytest
 
 from deep.asking import TextScorer
 from deep.features.lexical import LEXICAL
-from deep.integrations._item_verdict import Verdict
+from deep.integrations.committee import Verdict
 from deep.model import fit
 from deep.records import VoteMatrix
 from tests.model.fitted import small_votes

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from deep.exceptions import InputError, MissingDependencyError, StoppedError, needs_extra
-from deep.integrations._item_verdict import Verdict, text_of, text_scorer
+from deep.integrations.committee import Verdict, text_of, text_scorer
 from tests.fault_server import FaultServer
 from tests.integrations.case import QUIET, asking_scorer, lexical_model, numbers_model, texts
 from tests.llm.calls import KEY

@@ -22,9 +22,6 @@ from deep.records import VoteMatrix
 
 PUBLISHED_TABLES = ("2", "4", "5")
 
-TABLE_5_PROMPTS = 3
-"""The paper does not say; its figures on AggreFact-XSUM are those of Table 4 with three prompts."""
-
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
@@ -68,6 +65,10 @@ def published_table(number: str) -> tuple[PublishedFigure, ...]:
     -------
     tuple of PublishedFigure
 
+    Notes
+    -----
+    The paper does not say how many prompts Table 5 has; its figures on AggreFact-XSUM are those of Table 4 with three.
+
     Examples
     --------
     >>> from deep.experiments.paper import published_table
@@ -77,9 +78,14 @@ def published_table(number: str) -> tuple[PublishedFigure, ...]:
     0.7974
     """
     table = _tables()[check_choice(number, PUBLISHED_TABLES, "number")]
+    # A method has a row for each value of the outer axis, and in it a cell for each of the inner one.
+    outer, inner = table["axes"]
+    alone = {axis: table[axis][0] for axis in ("dataset", "n_prompts", "calibrator")} | {"metric": table["metric"]}
     return tuple(
-        PublishedFigure(number, dataset, method, n_prompts, calibrator, table["metric"], round(value / 100.0, 6))
-        for method, dataset, n_prompts, calibrator, value in _READERS[number](table)
+        PublishedFigure(number, ensembler=method, value=round(value / 100.0, 6), **alone | {outer: row, inner: column})
+        for method, rows in table["methods"].items()
+        for row, values in zip(table[outer], rows, strict=True)
+        for column, value in zip(table[inner], values, strict=True)
     )
 
 
@@ -96,38 +102,6 @@ def kept_out(figure: PublishedFigure) -> bool:
 
 def _tables() -> JsonObject:
     return packaged(__package__, "published_tables.json")
-
-
-PrintedCell = tuple[str, str, int, str | None, float]
-
-
-def _by_size(table: JsonObject) -> Iterator[PrintedCell]:
-    for method, by_dataset in table["methods"].items():
-        for dataset, values in zip(table["datasets"], by_dataset, strict=True):
-            for n_prompts, value in zip(table["values"], values, strict=True):
-                yield method, dataset, n_prompts, None, value
-
-
-def _by_size_and_calibrator(table: JsonObject) -> Iterator[PrintedCell]:
-    (dataset,) = table["datasets"]
-    for method, by_size in table["methods"].items():
-        for n_prompts, values in zip(table["values"], by_size, strict=True):
-            for calibrator, value in zip(table["calibrators"], values, strict=True):
-                yield method, dataset, n_prompts, _calibrator(calibrator), value
-
-
-def _by_calibrator(table: JsonObject) -> Iterator[PrintedCell]:
-    for method, by_dataset in table["methods"].items():
-        for dataset, values in zip(table["datasets"], by_dataset, strict=True):
-            for calibrator, value in zip(table["values"], values, strict=True):
-                yield method, dataset, TABLE_5_PROMPTS, _calibrator(calibrator), value
-
-
-def _calibrator(name: str) -> str | None:
-    return None if name == "uncalibrated" else name
-
-
-_READERS = {"2": _by_size, "4": _by_size_and_calibrator, "5": _by_calibrator}
 
 
 def printed_methods(number: str) -> list[str]:

@@ -31,7 +31,7 @@ PLACES = [
 
 NAMING = {
     "evaluate/_verdict.py": "counts decisions, and needs these columns of a table",
-    "integrations/_item_verdict.py": "has names of its own in records of other tools",
+    "integrations/committee.py": "has names of its own in records of other tools",
     "integrations/sequential/_one_by_one.py": "says how some columns differ where not all judges were asked",
     "report/_sources.py": "reads the scores of a run, and needs these columns",
 }
