@@ -1,6 +1,6 @@
 from ._annotators import agreement_measures as agreement_measures
-from ._annotators import clustered_balanced_accuracy as clustered_balanced_accuracy
-from ._annotators import clustered_kappa as clustered_kappa
+from ._annotators import balanced_accuracy_of_counts as balanced_accuracy_of_counts
+from ._annotators import clustered_interval as clustered_interval
 from ._annotators import clustered_share as clustered_share
 from ._annotators import mean_interval as mean_interval
 from ._annotators import t_reach as t_reach

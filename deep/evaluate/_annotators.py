@@ -8,7 +8,8 @@ import numpy.typing as npt
 from scipy import special
 
 from deep import calibration, features
-from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, kappa_of_counts, krippendorff_alpha
+from deep._util.checks import Floats
+from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from deep.model import Clusters, standardised
 
 MOST_PAIRED = 12
@@ -139,7 +140,8 @@ def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None, level:
     return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
 
 
-def clustered_kappa(
+def clustered_interval(
+    measure: Callable[[Floats], Floats],
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     documents: npt.ArrayLike | None,
@@ -148,10 +150,14 @@ def clustered_kappa(
     n_boot: int = 2000,
     random_state: int = 0,
 ) -> tuple[float, float]:
-    """Return the percentile interval of Cohen's kappa of two raters, over resampled documents.
+    """Return the percentile interval of a measure of two columns of 0 and 1, over resampled documents.
 
     Parameters
     ----------
+    measure : callable
+        From tables of counts by the one and the other, shape (n_boot, 2, 2), to its values:
+        :func:`deep.features.kappa_of_counts` of two raters, or :func:`balanced_accuracy_of_counts` of labels and
+        decisions.
     a, b : array-like of shape (n_items,)
         0 or 1.
     documents : array-like of shape (n_items,), optional
@@ -161,7 +167,7 @@ def clustered_kappa(
     Returns
     -------
     low, high : float
-        NaN where kappa is undefined in every resample.
+        NaN where the measure is undefined in every resample, and where there are no items.
 
     Notes
     -----
@@ -169,61 +175,25 @@ def clustered_kappa(
 
     Examples
     --------
-    >>> from deep.evaluate import clustered_kappa
-    >>> clustered_kappa([1, 0] * 50, [1, 0] * 50, None, n_boot=100)
+    >>> from deep.evaluate import clustered_interval
+    >>> from deep.features import kappa_of_counts
+    >>> clustered_interval(kappa_of_counts, [1, 0] * 50, [1, 0] * 50, None, n_boot=100)
     (1.0, 1.0)
     """
-    tables = _drawn_tables(a, b, documents, n_boot, random_state)
-    return features.percentile_interval(kappa_of_counts(tables), level)
-
-
-def clustered_balanced_accuracy(
-    y_true: npt.ArrayLike,
-    decision: npt.ArrayLike,
-    documents: npt.ArrayLike | None,
-    *,
-    level: float = 0.95,
-    n_boot: int = 2000,
-    random_state: int = 0,
-) -> tuple[float, float]:
-    """Return the percentile interval of balanced accuracy, over resampled documents.
-
-    Parameters
-    ----------
-    y_true, decision : array-like of shape (n_items,)
-        0 or 1.
-    documents : array-like of shape (n_items,), optional
-        Default: every item is a document of its own.
-    level, n_boot, random_state
-
-    Returns
-    -------
-    low, high : float
-        NaN where every resample lacks a class.
-
-    Examples
-    --------
-    >>> from deep.evaluate import clustered_balanced_accuracy
-    >>> clustered_balanced_accuracy([1, 0] * 50, [1, 0] * 50, [i // 10 for i in range(100)], n_boot=100)
-    (1.0, 1.0)
-    """
-    tables = _drawn_tables(y_true, decision, documents, n_boot, random_state).astype(np.float64)
-    of_class = tables.sum(axis=2)
-    right = np.divide(
-        np.diagonal(tables, axis1=1, axis2=2), of_class, out=np.full_like(of_class, np.nan), where=of_class > 0
-    )
-    return features.percentile_interval(right.mean(axis=1), level)
-
-
-def _drawn_tables(
-    a: npt.ArrayLike, b: npt.ArrayLike, documents: npt.ArrayLike | None, n_boot: int, random_state: int
-) -> npt.NDArray[np.int64]:
-    """Return the counts of (a, b) in each resample of documents, shape (n_boot, 2, 2); none without items."""
     codes = 2 * np.asarray(a, dtype=np.intp) + np.asarray(b, dtype=np.intp)
     groups = Clusters.from_documents(documents, len(codes)).codes
     if not len(codes):
-        return np.empty((0, 2, 2), dtype=np.int64)
+        return float("nan"), float("nan")
     counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
     distinct, times = np.unique(counts, axis=0, return_counts=True)
-    drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot)
-    return np.asarray(drawn @ distinct).reshape(-1, 2, 2)
+    drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot) @ distinct
+    return features.percentile_interval(measure(np.asarray(drawn.reshape(-1, 2, 2), dtype=np.float64)), level)
+
+
+def balanced_accuracy_of_counts(counts: npt.ArrayLike) -> Floats:
+    """Return the balanced accuracy of tables of labels and decisions, shape (n, 2, 2); NaN where a label is missing."""
+    tables = np.asarray(counts, dtype=np.float64)
+    of_class = tables.sum(axis=2)
+    undefined = np.full_like(of_class, np.nan)
+    right = np.divide(np.diagonal(tables, axis1=1, axis2=2), of_class, out=undefined, where=of_class > 0)
+    return np.asarray(right.mean(axis=1))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,10 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
 from deep._util.names import dollars, short_names
 from deep.datasets import VoterUsage
-from deep.evaluate._annotators import clustered_kappa, clustered_share
+from deep.evaluate._annotators import clustered_interval, clustered_share
 from deep.evaluate._contribution import PanelReport
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value, shown
-from deep.features import cohen_kappa, krippendorff_alpha
+from deep.features import cohen_kappa, kappa_of_counts, krippendorff_alpha
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def against_people(votes: VoteMatrix, column: int, *, n_boot: int, random_state:
         base_rate=float(label.mean()),
         agreement=(tp + tn) / len(vote),
         kappa=cohen_kappa(ratings),
-        kappa_ci=clustered_kappa(vote, label, groups, n_boot=n_boot, random_state=random_state),
+        kappa_ci=clustered_interval(kappa_of_counts, vote, label, groups, n_boot=n_boot, random_state=random_state),
         alpha=krippendorff_alpha(ratings),
         tpr=tpr,
         tpr_ci=clustered_share(vote[one] == 1, groups if groups is None else groups[one]),
@@ -427,28 +427,23 @@ def _square(values: Floats | None, card: PanelCard) -> list[Row]:
     return [{"judge": name, **dict(zip(names, row, strict=True))} for name, row in rows]
 
 
+def _entries(
+    card: PanelCard, name: str, of: Callable[[JudgeCard], Mapping[str, Any]], row: Callable[[Any], Row]
+) -> list[Row]:
+    """Return a row for each entry of each judge, under what it stands for."""
+    return [{"judge": one.judge, name: key, **row(value)} for one in card.judges for key, value in of(one).items()]
+
+
 PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
     "between": lambda card: _square(card.between, card),
-    "by_dataset": lambda card: [
-        {"judge": each.judge, "dataset": name, **asdict(found)}
-        for each in card.judges
-        for name, found in each.by_dataset.items()
-    ],
-    "by_person": lambda card: [
-        {"judge": each.judge, "person": name, "kappa": kappa}
-        for each in card.judges
-        for name, kappa in each.by_person.items()
-    ],
+    "by_dataset": lambda card: _entries(card, "dataset", lambda one: one.by_dataset, asdict),
+    "by_person": lambda card: _entries(card, "person", lambda one: one.by_person, lambda kappa: {"kappa": kappa}),
     "disagreements": lambda card: [{"judge": each.judge, **row} for each in card.judges for row in each.disagreements],
     "doubtful_labels": lambda card: list(card.doubtful_labels),
     "error_correlation": lambda card: _square(card.error_correlation, card),
     "judges": _judge_rows,
     "people": lambda card: list(card.people_agreement),
-    "reasons": lambda card: [
-        {"judge": each.judge, "reason": reason, "items": count}
-        for each in card.judges
-        for reason, count in each.itself.reasons.items()
-    ],
+    "reasons": lambda card: _entries(card, "reason", lambda one: one.itself.reasons, lambda n: {"items": n}),
     "steps": lambda card: [] if card.worth is None else [step.row() for step in card.worth.steps],
 }
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from deep._util.files import parse_toml, read_bytes
+from deep._util.files import packaged, parse_toml, read_bytes
 from deep._util.names import table
 from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt, find_problems
@@ -67,55 +67,19 @@ def document_first(prompt: Prompt) -> Prompt:
 
 FOLDER = Path(__file__).parent / "prompts"
 
-_DEEP = ("strict-steps", "many-metrics", "key-points")
-_SPECIALISTS = ("numbers", "entities", "negation", "temporal", "causal", "quotes")
-_LITERATURE = (
-    "yes-no",
-    "yes-no-steps",
-    "direct-assessment",
-    "five-stars",
-    "consistent-inconsistent",
-    "summary-binary",
-)
-_FECT = ("basic-direct", "basic-reasoned", "3d-direct", "3d-reasoned")
-
-_DIVERSE = (
-    "lenient",
-    "strict",
-    "editor",
-    "examples",
-    "questions",
-    "entailment",
-    "terse",
-    "odds-words",
-    "odds-number",
-    "each-then-all",
-    "clash",
-)
-
-_INSTRUCTION_FIRST = {
-    "deep-3": tuple(f"deep-{name}" for name in _DEEP),
-    "deep-9": tuple(f"deep-{name}" for name in _DEEP + _SPECIALISTS),
-    "fect-json": tuple(f"fect-{name}-json" for name in _FECT),
-    "fect-xml": tuple(f"fect-{name}-xml" for name in _FECT),
-    "literature": _LITERATURE,
-    "diverse": tuple(f"diverse-{name}" for name in _DIVERSE),
-    "question": ("yes-no-question", "deep-strict-steps-question"),
-}
+_ENDINGS = ("", DOCUMENT_FIRST)
 
 POOLS: Mapping[str, tuple[str, ...]] = {
-    **_INSTRUCTION_FIRST,
-    **{
-        pool + DOCUMENT_FIRST: tuple(name + DOCUMENT_FIRST for name in names)
-        for pool, names in _INSTRUCTION_FIRST.items()
-    },
+    pool + ending: tuple(name + ending for name in names)
+    for ending in _ENDINGS
+    for pool, names in packaged(__package__, "pools.toml").items()
 }
 """The ids of the prompts of each pool, by name."""
 
 
 def list_prompts() -> tuple[str, ...]:
     """Return the ids of all prompts that come with deep, sorted."""
-    return tuple(sorted(name + ending for name in _written() for ending in ("", DOCUMENT_FIRST)))
+    return tuple(sorted(name + ending for name in _written() for ending in _ENDINGS))
 
 
 def _written() -> list[str]:

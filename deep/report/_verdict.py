@@ -81,7 +81,8 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
             row = evaluate.decision_metrics(labels, own, called, n_bins=n_bins, n_boot=N_BOOT, random_state=0)
             if votes.document_ids is not None:
                 of = labels[known], called[known], votes.document_ids[at][known]
-                row["balanced_accuracy_ci"] = list(evaluate.clustered_balanced_accuracy(*of, n_boot=N_BOOT))
+                measure = evaluate.balanced_accuracy_of_counts
+                row["balanced_accuracy_ci"] = list(evaluate.clustered_interval(measure, *of, n_boot=N_BOOT))
             found[name][dataset] = row
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
 

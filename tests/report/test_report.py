@@ -17,8 +17,9 @@ from deep.evaluate import (
     MeasuredMethod,
     Target,
     badges_of,
+    balanced_accuracy_of_counts,
     canary_report,
-    clustered_balanced_accuracy,
+    clustered_interval,
     dataset_rows,
     decision_metrics,
     in_percent,
@@ -319,7 +320,7 @@ def test_judges_alone_are_measured_as_any_decision_is():
     found = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
     labeled = rows & (votes.labels != -1)
     of = votes.labels[labeled], votes.votes[labeled, 1] != 0, scored.votes.document_ids[labeled]
-    by_document = list(clustered_balanced_accuracy(*of, n_boot=N_BOOT))
+    by_document = list(clustered_interval(balanced_accuracy_of_counts, *of, n_boot=N_BOOT))
     assert found.by_dataset["y"]["balanced_accuracy_ci"] == by_document
 
 
