@@ -236,7 +236,7 @@ CEILINGS = {
     "datasets": 2_950,
     "ensembles": 830,
     "evaluate": 2_350,
-    "experiments/loo": 1_660,
+    "experiments/loo": 1_700,
     "features": 1_175,
     "llm": 3_170,
     "model": 5_260,

@@ -186,10 +186,8 @@ def clustered_interval(
         return float("nan"), float("nan")
     counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
     distinct, times = np.unique(counts, axis=0, return_counts=True)
-    drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot)
-    return features.percentile_interval(
-        measure(np.asarray(drawn @ distinct, dtype=np.float64).reshape(-1, 2, 2)), level
-    )
+    drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot) @ distinct
+    return features.percentile_interval(measure(np.asarray(drawn.reshape(-1, 2, 2), dtype=np.float64)), level)
 
 
 def balanced_accuracy_of_counts(counts: npt.ArrayLike) -> Floats:

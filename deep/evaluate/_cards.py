@@ -382,10 +382,16 @@ class PanelCard(Measured):
     def as_dict(self) -> Row:
         """Return JSON values; those of `worth` stand beside the others, null for NaN."""
         values = super().as_dict()
-        worth = values.pop("worth") or {}
         values |= {"cards": values["judges"], "judges": [card.judge for card in self.judges]}
         values |= {"agreement": json_value(self.agreement), "worth_missing": self.worth_missing or None}
-        return values | worth
+        counts = ("datasets", "judges", "n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
+        panel = ("cost_per_1000", "drop_first", "sample_twice", "agreement", "effective_votes")
+        parts = ("effective_votes_a_dollar", "people", "people_agreement", "cards", "between", "error_correlation")
+        return {
+            **{name: values[name] for name in (*counts, *panel, *parts, "joint_errors", "worth_missing")},
+            **(values["worth"] or {}),
+            "doubtful_labels": values["doubtful_labels"],
+        }
 
     def frame(self, part: str = "judges") -> "pd.DataFrame":
         """Return one part of the card as a table.

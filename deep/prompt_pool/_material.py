@@ -102,8 +102,11 @@ class Material:
         same prefix; a claim that was written to hold them all falls back on a hash that covers the claim too,
         which a text cannot be made to contain.
         """
-        texts = [text.casefold() for text in self.given]
-        candidates = [code for n in range(1, len(texts) + 1) for code in _codes(*self.given[:n])]
+        return self._unseen(code for n in range(1, len(self.given) + 1) for code in _codes(*self.given[:n]))
+
+    def _unseen(self, codes: Iterable[str]) -> str:
+        """Return the first code that stands in none of the texts, else the last."""
+        texts, candidates = [text.casefold() for text in self.given], list(codes)
         return next((code for code in candidates if not any(code in text for text in texts)), candidates[-1])
 
     @property
@@ -120,9 +123,7 @@ class Material:
     @cached_property
     def answer_code(self) -> str:
         """Return 8 hexadecimal digits of a hash of all texts: no other question has them, and no text can hold them."""
-        texts = [text.casefold() for text in self.given]
-        candidates = list(_codes("answer", *self.given))
-        return next((code for code in candidates if not any(code in text for text in texts)), candidates[-1])
+        return self._unseen(_codes("answer", *self.given))
 
     def tag(self, word: str) -> str:
         """Return the code that the answer must carry: always where `coded`, else where a text holds a `word` line.

@@ -382,28 +382,23 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     scored = material.scored
     if scored is not None and not material.is_own_decision:
-        return Chapter("panel", PANEL_TITLE, *_of_card(_card(material, scored.votes), scored.votes))
+        card = evaluate.panel_card(
+            scored.votes,
+            material.people,
+            failures=material.failures,
+            usage=read_usage(material.tables, scored.votes),
+            limit=MOST_WORST,
+            n_boot=N_BOOT,
+            worth=scored.votes.shape[1] <= MOST_WHOLE,
+            by_dataset=False,
+        )
+        return Chapter("panel", PANEL_TITLE, *_of_card(card, scored.votes))
     if material.runs:
         return Chapter("panel", PANEL_TITLE, *_of_run(material.runs[0]))
     if material.model is not None:
         names = ", ".join(short_names(material.model.voter_names).values())
         return Chapter("panel", PANEL_TITLE, [f"Judges of the model: {names}. Give votes to see them at work."])
     return Chapter("panel", PANEL_TITLE, ["There are no votes of judges."])
-
-
-def _card(material: ReportMaterial, votes: VoteMatrix) -> evaluate.PanelCard:
-    usage = read_usage(material.tables, votes)
-    whole = votes.shape[1] <= MOST_WHOLE
-    return evaluate.panel_card(
-        votes,
-        material.people,
-        failures=material.failures,
-        usage=usage,
-        limit=MOST_WORST,
-        n_boot=N_BOOT,
-        worth=whole,
-        by_dataset=False,
-    )
 
 
 def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:

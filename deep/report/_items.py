@@ -74,6 +74,7 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
     votes = scored.votes.rows(rows)
     names = list(votes.dataset_names)
     at = {name: i for i, name in enumerate(names)}
+    voted = scored.voted[rows]
     marks = np.array(["-", "0", "1"])[votes.votes + 1]  # a character a judge, - where there is no vote
     return {
         "voters": list(votes.voter_names),
@@ -84,9 +85,7 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
         "p": _chances(scored.p[rows]),
         "low": _chances(scored.low[rows]),
         "high": _chances(scored.high[rows]),
-        "decided": [
-            int(yes) if cast else None for yes, cast in zip(scored.decided[rows], scored.voted[rows], strict=True)
-        ],
+        "decided": [int(yes) if cast else None for yes, cast in zip(scored.decided[rows], voted, strict=True)],
         "sure": scored.sure[rows].astype(int).tolist(),
         "limit": _rounded(scored.threshold[rows]),
         "split": _rounded(disagreement(scored)[rows]),

@@ -316,12 +316,6 @@ class Known:
     prior: float | None = None
     scores: Sequence[str] = ()
 
-    def check(self, *, used: bool) -> None:
-        """Raise where a share or scores are given without a model and votes."""
-        for name, given in ("prior", self.prior is not None), ("scores", bool(self.scores)):
-            if given and not used:
-                raise InputError(f"`{name}` must be given with a model and votes. Got it without.")
-
 
 def read_material(
     sources: Sequence[str | Path], labels: LabelFiles | None = None, known: Known | None = None
@@ -349,7 +343,9 @@ def read_material(
             f"`RUN|MODEL|VOTES` must hold at most one run or model, and tables of votes. Got {len(runs)} runs and "
             f"{len(models)} models."
         )
-    known.check(used=bool(models and tables))
+    for name, given in ("prior", known.prior is not None), ("scores", bool(known.scores)):
+        if given and not (models and tables):
+            raise InputError(f"`{name}` must be given with a model and votes. Got it without.")
     if runs:
         return _of_run(runs[0], tables, labels)
     return _of_model(models[0], tables, labels, known) if models else _of_votes(tables, labels)

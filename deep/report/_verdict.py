@@ -195,9 +195,8 @@ SPREAD = "How the P of these claims lie, by what they are called"
 def spread_picture(scored: ScoredVotes) -> Picture:
     """Return a histogram of P by state, without the items that no judge voted on."""
     state = np.where(scored.sure, np.where(scored.decided, evaluate.STATES[0], evaluate.STATES[1]), evaluate.STATES[2])
-    counts = {
-        name: np.histogram(scored.p[scored.voted & (state == name)], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES
-    }
+    p, state = scored.p[scored.voted], state[scored.voted]
+    counts = {name: np.histogram(p[state == name], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES}
     rows = [
         {"P from": f"{at / N_BARS:.2f} to {(at + 1) / N_BARS:.2f}"}
         | {name: f"{counts[name][at]:,}" for name in evaluate.STATES}

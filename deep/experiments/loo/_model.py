@@ -260,21 +260,11 @@ def run_over(options: LooOptions) -> model.MapLike:
     return partial(in_processes, n_jobs=options.n_jobs)
 
 
-def member_fits(
-    split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: Texts, run: model.MapLike
-) -> model.Fits | None:
+def member_fits(split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: Texts) -> model.Fits | None:
     """Fit the members that the model and the best judge with its context need; None of fewer than three groups."""
     if len(numbered(groups)[0]) < model.MIN_DATASETS:
         return None
-    return model.fit_shared(
-        split.train.votes,
-        split.train.labels,
-        groups=groups,
-        scores=_rows(scores, split.train_rows),
-        members=_members(scores, options),
-        random_state=options.random_state,
-        run=run,
-    ).without()
+    return _fitted(split.train, groups, _rows(scores, split.train_rows), options).without()
 
 
 def shared_fits(
@@ -298,20 +288,27 @@ def shared_fits(
         return None
     if len(numbered(model.training_groups(votes))[0]) < len(names):
         return None
+    return _fitted(votes, votes.datasets, None if scores is None else scores.scores, options, members, tests)
+
+
+def _fitted(
+    votes: VoteMatrix,
+    groups: Texts,
+    scores: npt.NDArray[np.float64] | None,
+    options: LooOptions,
+    members: Sequence[str] | None = None,
+    targets: Sequence[str] = (),
+) -> model.SharedFits:
+    """Fit members: by default all for a stack or with scores, else those of the best judge with its context."""
+    if members is None and scores is None and options.asked and options.own != model.STACK:
+        members = [context_member(0)]
     return model.fit_shared(
         votes.votes,
         votes.labels,
-        groups=votes.datasets,
-        scores=None if scores is None else scores.scores,
-        targets=tests,
-        members=members or _members(scores, options),
+        groups=groups,
+        scores=scores,
+        targets=targets,
+        members=members,
         random_state=options.random_state,
         run=run_over(options),
     )
-
-
-def _members(scores: ScoreTable | None, options: LooOptions) -> list[str] | None:
-    """Return the members to fit: all for a stack or with scores, else those of the best judge with its context."""
-    if scores is not None or not options.asked or options.own == model.STACK:
-        return None
-    return [context_member(0)]

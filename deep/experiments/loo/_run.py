@@ -159,7 +159,7 @@ def leave_datasets_out(
     outcomes = run_tasks(tasks, targets, settings, progress(named, max(1, len(tasks))))
     clock.lap("chains")
     clock.count(outcomes[0])
-    fits = _model.member_fits(split, scores, settings, groups, run) if fits is None else fits
+    fits = _model.member_fits(split, scores, settings, groups) if fits is None else fits
     searched = [candidate for candidate, _ in _scored_by(settings.own_recipe, outcomes[0])] or None
     fitted = _model.fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
     clock.lap("fit")
