@@ -16,7 +16,6 @@ from deep._util.odds import P_MIN, logit
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.adaptation import (
-    MIN_BATCH,
     Belief,
     Correction,
     FixedPrior,
@@ -58,9 +57,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-
-SAME_CONTEXTS = 1e-9
-"""Contexts, in log-odds, that differ by less are of the rows that the model was fitted on."""
 
 NOTHING = Evidence(np.empty(0), np.empty(0, dtype=np.intp))
 """The evidence on no rows: what is left are the prior and the threshold."""
@@ -361,26 +357,21 @@ class Model:
     def share_of(self, contexts: Floats, n: int) -> PriorEstimate:
         """Return the share of consistent items in a batch of n items with these contexts.
 
-        Where the prior follows the votes it is the share. A model of one dataset has one prior, that of its fit: then
-        the share is measured by what moved (:func:`deep.model.adaptation.share_of_batch`), or carried over where items
-        are few.
+        Where the prior follows the votes it is the share. A model of one dataset has one prior, that of its fit: there
+        the share is measured by what moved since (:func:`deep.model.adaptation.share_of_batch`).
         """
         prior, correction = self.prior, self.correction
         # A chain of the paper's recipe estimates no prior, and a belief is joined to the votes of every batch.
         if not isinstance(self.prior_rule, FixedPrior) or (self.chain is not None and self.target is None):
             return self.prior_at(contexts)
-        if np.allclose(contexts, self.contexts, rtol=0, atol=SAME_CONTEXTS):
-            return prior
-        if n < MIN_BATCH:
-            names = cast("Mapping[str, object]", self.report["training_datasets"])
-            of = listed(list(names) if self.target is None else [self.target], rest="more")
-            return PriorEstimate(prior.estimate, 0.0, 1.0, f"carried over from {of}, not measured here")
+        names = cast("Mapping[str, object]", self.report["training_datasets"])
         line = prior if correction is None else correction.prior
         return share_of_batch(
             prior,
             self.blend.profile(self.contexts),
             self.blend.profile(contexts),
             n,
+            of=listed(list(names), rest="more") if self.target is None else self.target,
             intercept=line.threshold / line.slope + self.blend.offset(self.contexts),
             slope=line.slope * (1.0 if correction is None else correction.slope),
         )
