@@ -12,6 +12,7 @@ from ._correction import BelievedPrior as BelievedPrior
 from ._correction import Clusters as Clusters
 from ._correction import Correction as Correction
 from ._correction import FewLabels as FewLabels
+from ._correction import JudgeColumns as JudgeColumns
 from ._correction import standardised as standardised
 from ._drift import PANEL as PANEL
 from ._drift import STATISTICS as STATISTICS
