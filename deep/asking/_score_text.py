@@ -208,8 +208,7 @@ def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
     if options.prior is not None:
         return {"estimate": options.prior, "of": "the texts, as given"}
     whose = "the mean of the training datasets" if model.target is None else f"the dataset {model.target}"
-    of = f"{whose}, carried over and not measured on these texts"
-    return {**asdict(model.prior), "of": of}
+    return {**asdict(model.prior), "of": f"{whose}, carried over and not measured on these texts"}
 
 
 def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema", to: str | None = None) -> int:

@@ -78,6 +78,7 @@ def _lines(found: console.Results) -> Iterator[str]:
     interval = f"{console.level(found['level'])} interval"
     yield f"{found['dataset']}: {found['n']} items{labels}; share of consistent ones {whose}, {interval}:"
     for share in found["shares"]:
-        bounds = f"{console.percent(share['low'])} to {console.percent(share['high'])}"
-        yield f"  {share['method']:<18}  {console.percent(share['estimate']):>7}  ({bounds})  {share['how']}"
+        bounds = f"({console.percent(share['low'])} to {console.percent(share['high'])})"
+        shown = bounds if share["high"] - share["low"] < 1 else "(no interval)"
+        yield f"  {share['method']:<18}  {console.percent(share['estimate']):>7}  {shown}  {share['how']}"
     yield from (f"  {note}" for note in (found["note"], found["prior"]["warning"]) if note)

@@ -129,7 +129,8 @@ def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model
     given = {"with_texts": args.with_texts, "seen": counts.add_table}
     found = model.score_file(fitted, args.votes, out, options, args.scores, args.to, **given)
     results = {**found.results(), "counts": counts.as_dict(), "out": str(out)}
-    lines = [evaluate.suspect_words(counts), *model.prior_lines(found.priors), found.sentence, *counts.lines()]
+    sure = filter(None, [evaluate.sure_words(fitted)])
+    lines = [evaluate.suspect_words(counts), *model.prior_lines(found.priors), found.sentence, *sure, *counts.lines()]
     print_result(SCHEMA | results, [*lines, f"{found.n} rows scored: {out}"], as_json=args.json)
 
 

@@ -78,6 +78,7 @@ from ._selective import drift_lines as drift_lines
 from ._selective import estimate as estimate
 from ._selective import fit_report as fit_report
 from ._selective import select_decisions as select_decisions
+from ._selective import sure_words as sure_words
 from ._selective import transferred_confidence as transferred_confidence
 from ._target import Target as Target
 from ._target import adapt_model as adapt_model

@@ -160,6 +160,37 @@ def _accuracy(level: float, confidence: Floats, n: Floats, right: Floats) -> flo
     return float(right[kept].sum() / total) if total else float("nan")
 
 
+def sure_words(model: Model) -> str | None:
+    """Return in a sentence how often sure decisions, and the others, were right on labels left out; None without any.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import sure_words
+    >>> from deep.model import fit
+    >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> sure_words(model).partition(",")[0]
+    'Of the labels of 4 training datasets'
+    """
+    if not model.left_out or model.correction is not None:
+        return None
+    items, right = np.zeros(2), np.zeros(2)
+    for one in model.left_out.values():
+        threshold = model.rule.at(one.context)
+        _, n, hits = _curve(one, threshold)
+        low, high = model.misfit.interval(one.score)
+        is_sure = (low >= threshold) | (high < threshold)
+        for i, of in enumerate((is_sure, ~is_sure)):
+            items[i] += n[of].sum() / n.sum()  # each dataset weighs the same
+            right[i] += hits[of].sum() / n.sum()
+    k = len(model.left_out)
+    whose = f"Of the labels of {k} training dataset{'' if k == 1 else 's'}, left out of the fit,"
+    share, *rates = map(evaluate.in_percent, [items[0] / k, *(right / np.maximum(items, 1e-9))])
+    if not items.all():
+        return f"{whose} {share} % are sure; {evaluate.in_percent(right.sum() / k)} % of the decisions are right."
+    return f"{whose} {share} % are sure; {rates[0]} % of these decisions are right, {rates[1]} % of the others."
+
+
 WHY = {
     "average": "with {labeled} nothing can be chosen, so simple ways to add up votes are averaged",
     "chain": "as the options ask, the best chain of voters, ensembler and calibrator on {labeled}",
@@ -265,6 +296,7 @@ def _said(model: Model, scores_given: Sequence[str]) -> Iterator[str]:
         f"90 % interval {100 * prior.low:.1f} to {100 * prior.high:.1f}{warning}"
     )
     yield model.rule.sentence(model.threshold())
+    yield from filter(None, [sure_words(model)])
     if scores_given and not model.score_names:
         yield f"scores not used: {', '.join(scores_given)}; the stack alone learns from them"
 
@@ -308,6 +340,11 @@ def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"  p is the chance of labels that disagree as much where P is about right; it is called a disagreement below "
         f"{found['alpha']:g}"
+    )
+    possible, needed = evaluate.in_percent(found["possible_error"]), found["labels_for_15_points"]
+    yield (
+        f"  These labels leave a calibration error of up to {possible} points possible (95 %). To find one of 15 "
+        f"points in 8 of 10 cases takes {needed or 'more than these items or 1,000'} labels."
     )
     yield from (f"  {line}" for line in found["advice"])
 

@@ -311,7 +311,7 @@ def share_report(
 def _share_words(model: Model, scores: Scores) -> str:
     """Return where the share of a model without labels of these items comes from."""
     if scores.share != scores.prior:
-        return MOVED if scores.share.high - scores.share.low < 1 else str(scores.share.warning)
+        return MOVED if scores.share.high - scores.share.low < 1 else "the share at the fit"
     if model.method == "own-labels":
         return POWERED
     return adaptation.SHARE_METHODS["model"] if model.correction is None else TOLD
@@ -337,7 +337,8 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     dict
         JSON values: those of :class:`deep.model.Canary`, the `prior`, whether the dataset is `flagged`, how many
         labels are needed to find a dataset like the training dataset on which P was furthest off (`labels_needed`,
-        by power), and whether the labels are `enough` to correct P with.
+        by power), the calibration error that these labels leave possible (`possible_error`, at 95 %), the labels needed
+        to find one of 15 points, and whether they are `enough` to correct P with.
 
     Raises
     ------
@@ -370,6 +371,8 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
         "documents": documents,
         "prior": asdict(found.share),
         "labels_needed": {str(power): size for power, size in needed.items()},
+        "possible_error": adaptation.possible_error(found.p_consistent, votes.labels, documents=votes.document_ids),
+        "labels_for_15_points": adaptation.labels_to_find(found.p_consistent, misfit=model.misfit),
         "enough": test.n_labels >= ENOUGH,
         "advice": list(_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),
     }

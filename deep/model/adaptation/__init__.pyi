@@ -6,12 +6,15 @@ from ._canary import Proposal as Proposal
 from ._canary import canary as canary
 from ._canary import expected_label_error as expected_label_error
 from ._canary import labels_needed as labels_needed
+from ._canary import labels_to_find as labels_to_find
+from ._canary import possible_error as possible_error
 from ._canary import propose_labels as propose_labels
 from ._correction import Belief as Belief
 from ._correction import BelievedPrior as BelievedPrior
 from ._correction import Clusters as Clusters
 from ._correction import Correction as Correction
 from ._correction import FewLabels as FewLabels
+from ._correction import JudgeColumns as JudgeColumns
 from ._correction import standardised as standardised
 from ._drift import PANEL as PANEL
 from ._drift import STATISTICS as STATISTICS

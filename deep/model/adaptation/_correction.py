@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import Floats, Mask, Positions, Weights, check_consistent_length, check_kind
+from deep._util.checks import Floats, Mask, Positions, Votes, Weights, check_consistent_length, check_kind
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
+from deep.features import distinct_patterns
 from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, laplace, newton_logistic, student_quantile
 from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
 
@@ -129,6 +130,12 @@ One alone holds P too near to what it was where a dataset is unlike those of the
 HOLD = 1e9
 """Precision of a slope that is held at `MIN_SLOPE`."""
 
+JUDGE_SPREADS = (0.0, 0.5)
+"""Standard deviations, in log-odds of an item, by which labels may weigh judges anew; labels weigh the two."""
+
+MIN_LABELS_FOR_JUDGES = 30
+"""Fewer labels do not tell judges apart: with ten of them, eleven panels gain nothing."""
+
 
 class FewLabels:
     """Corrects transferred probabilities by labels of the new dataset, from none to thousands.
@@ -149,6 +156,8 @@ class FewLabels:
         Intercept and slope; the slope is at least 0.05.
     covariance_ : ndarray of shape (2, 2)
         Of `coef_` given the labels (Laplace's approximation).
+    weights_ : ndarray of shape (n_judges,)
+        What labels add to the log-odds for each column of `judges`.
     n_effective_ : float
         How many independent labels there were: those that share a document count less.
 
@@ -178,6 +187,7 @@ class FewLabels:
         sample_weight: Weights = None,
         *,
         documents: npt.ArrayLike | None = None,
+        judges: Floats | None = None,
     ) -> Self:
         """Learn from labeled rows of the new dataset; one class alone is enough, and so are no rows.
 
@@ -190,6 +200,8 @@ class FewLabels:
         sample_weight : array-like of shape (n_labels,), optional
         documents : array-like of shape (n_labels,), optional
             The document of each row; default: each row has its own.
+        judges : ndarray of float, shape (n_labels, n_judges), optional
+            Votes as :class:`JudgeColumns` scales them, which labels may weigh anew.
 
         Raises
         ------
@@ -203,6 +215,8 @@ class FewLabels:
         y = checks.check_labels(y_true, n, name="y_true").astype(float)
         self.coef_, self.covariance_ = np.array(NO_CORRECTION), self.misfit.second_moment
         self.n_effective_ = 0.0
+        columns = np.empty((n, 0)) if judges is None else judges
+        self.weights_ = np.zeros(columns.shape[1])
         if not n:
             if documents is not None:
                 checks.check_consistent_length(np.asarray(documents), n, "documents")
@@ -210,34 +224,52 @@ class FewLabels:
         z = logit(checks.check_probabilities(y_prob))
         clusters = Clusters.from_documents(documents, n, checks.check_sample_weight(sample_weight, n))
         weights = clusters.weights
-        self._average(z, y, weights)
+        self._average(z, columns, y, weights)
         if not clusters.alone:
             # Whole documents are easier or harder than P says: an error then comes with its neighbours'.
-            errors = standardised(y, expit(self.coef_[0] + self.coef_[1] * z))
+            errors = standardised(y, expit(self.coef_[0] + self.coef_[1] * z + columns @ self.weights_))
             weights = weights * clusters.shares(clusters.correlation(errors))
-            self._average(z, y, weights)
+            self._average(z, columns, y, weights)
         self.n_effective_ = float(weights.sum())
         return self
 
-    def _average(self, z: Floats, y: Floats, weights: Floats) -> None:
-        """Average the fits by each of `SCALES`, as labels weigh them."""
-        design = np.column_stack([np.ones(len(z)), z])
-        fits = [self._at_scale(design, y, weights, self.misfit.covariance * scale) for scale in SCALES]
-        share = normalised(np.array([evidence for _, _, evidence in fits]) - np.log(SCALES))
-        coefs = np.array([coef for coef, _, _ in fits])
-        self.coef_ = share @ coefs
-        apart = coefs - self.coef_
-        within = np.tensordot(share, [covariance for _, covariance, _ in fits], 1)
+    def _average(self, z: Floats, judges: Floats, y: Floats, weights: Floats) -> None:
+        """Average the fits by each of `SCALES` and `JUDGE_SPREADS`, as labels weigh them."""
+        ones, k = np.ones(len(z)), judges.shape[1]
+        spreads = JUDGE_SPREADS if k else JUDGE_SPREADS[:1]
+        designs = [np.column_stack([ones, z, judges] if spread else [ones, z]) for spread in spreads]
+        grid = [(scale, spread, design) for scale in SCALES for spread, design in zip(spreads, designs, strict=True)]
+        fits = [
+            self._at_scale(design, y, weights, self._prior_covariance(scale, spread, design.shape[1] - 2))
+            for scale, spread, design in grid
+        ]
+        share = normalised(np.array([fit[2] for fit in fits]) - np.log([scale for scale, _, _ in grid]))
+        coefs = np.zeros((len(fits), 2 + k))
+        for row, (coef, _, _) in zip(coefs, fits, strict=True):
+            row[: len(coef)] = coef
+        mean = share @ coefs
+        self.coef_, self.weights_ = mean[:2], mean[2:]
+        apart = coefs[:, :2] - self.coef_
+        within = np.tensordot(share, [covariance[:2, :2] for _, covariance, _ in fits], 1)
         self.covariance_ = within + (apart.T * share) @ apart
 
+    def _prior_covariance(self, scale: float, spread: float, n_judges: int) -> Floats:
+        """Return the prior covariance of intercept, slope and the weights of judges."""
+        across = np.zeros((2 + n_judges, 2 + n_judges))
+        across[:2, :2] = self.misfit.covariance * scale
+        across[2:, 2:] = np.eye(n_judges) * spread**2
+        return across
+
     def _at_scale(self, design: Floats, y: Floats, weights: Floats, across: Floats) -> tuple[Floats, Floats, float]:
-        """Return the most likely intercept and slope by one prior covariance, theirs, and the log evidence."""
-        mean, precision, total = self.misfit.mean, np.linalg.inv(across), weights.sum()
+        """Return the most likely coefficients by one prior covariance, theirs, and the log evidence."""
+        mean = np.append(self.misfit.mean, np.zeros(len(across) - 2))
+        precision, total = np.linalg.inv(across), weights.sum()
         ones, zeros = weights * y, weights * (1 - y)
         coef = newton_logistic(design, ones, zeros, centre=mean, penalty=precision / total)
         if coef[1] < MIN_SLOPE:
-            held = np.array([mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE])
-            penalty = np.diag([precision[0, 0] / total, HOLD])
+            held, penalty = mean.copy(), np.diag(np.diag(precision) / total)
+            held[:2] = mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE
+            penalty[1, 1] = HOLD
             coef = newton_logistic(design, ones, zeros, centre=held, penalty=penalty)
         information, evidence = laplace(design, y, weights, coef, mean, across)
         return coef, np.linalg.inv(information + precision), evidence
@@ -255,6 +287,44 @@ class FewLabels:
     def interval(self, y_prob: npt.ArrayLike, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of corrected P at level 0.9; of the rate observed in `counts` rows where given."""
         return self.misfit.bounds(*self._log_odds(y_prob), self.covariance_, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeColumns:
+    """Votes of a dataset as columns that labels may weigh: signed, centred, and together of variance 1 an item.
+
+    Parameters
+    ----------
+    patterns : ndarray of float, shape (n_patterns, n_judges)
+        Of the distinct rows of votes.
+    row : ndarray of int, shape (n_examples,)
+        The pattern of each row.
+    means : ndarray of float, shape (n_judges,)
+        What was taken away.
+    size : float
+        What was divided by.
+    """
+
+    patterns: Floats
+    row: Positions
+    means: Floats
+    size: float
+
+    @classmethod
+    def of(cls, votes: Votes) -> Self:
+        """Scale votes of 1 and 0; no vote lies half way between them."""
+        patterns, row = distinct_patterns(votes)
+        signed = (patterns == 1).astype(np.float64) - (patterns == 0)
+        share = np.bincount(row, minlength=len(patterns)) / len(row)
+        means = share @ signed
+        # So the log-odds of an item have one spread before labels, however many judges there are.
+        size = float(np.sqrt(share @ ((signed - means) ** 2).sum(axis=1))) or 1.0
+        return cls((signed - means) / size, row, means, size)
+
+    def linear(self, weights: Floats) -> tuple[float, Floats]:
+        """Return weights of the columns as an intercept and what a vote of 1 adds, a vote of 0 takes away."""
+        coef = weights / self.size
+        return -float(coef @ self.means), coef
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +378,21 @@ class Correction:
         *,
         documents: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn from a dataset of which some items are labeled, or none.
+        """Learn from a dataset of which some items are labeled, or none; parameters as in `learn_with_judges`."""
+        return cls.learn_with_judges(misfit, prior, p, labels, documents=documents)[0]
+
+    @classmethod
+    def learn_with_judges(
+        cls,
+        misfit: Misfit,
+        prior: PriorEstimate,
+        p: Floats,
+        labels: npt.ArrayLike,
+        *,
+        documents: npt.ArrayLike | None = None,
+        judges: JudgeColumns | None = None,
+    ) -> tuple[Self, Floats]:
+        """Learn from a dataset of which some items are labeled, and what labels add to the log-odds for each judge.
 
         Parameters
         ----------
@@ -321,17 +405,28 @@ class Correction:
             1 or 0, and -1 where there is none.
         documents : array-like of shape (n_examples,), optional
             The document of each item.
+        judges : JudgeColumns, optional
+            Of all items; used from `MIN_LABELS_FOR_JUDGES` labels on.
         """
-        known, moved = labeled_mask(labels, len(p)), expit(prior.line(logit(p)))
-        of = None if documents is None else np.asarray(documents)[known]
-        few = FewLabels(misfit).fit(moved[known], np.asarray(labels)[known], documents=of)
+        y, known, moved = np.asarray(labels), labeled_mask(labels, len(p)), expit(prior.line(logit(p)))
+        at, columns = np.flatnonzero(known), None
+        if judges is not None and len(at) >= MIN_LABELS_FOR_JUDGES:
+            # Sums round by their order, and the order of rows must not change the model.
+            at = at[np.lexsort((y[at], judges.row[at]))]
+            columns = judges.patterns[judges.row[at]]
+        of = None if documents is None else np.asarray(documents)[at]
+        few = FewLabels(misfit).fit(moved[at], y[at], documents=of, judges=columns)
         intercept, slope = few.coef_.tolist()
         # Without labels the decision stays the model's own: the mean of P is a worse guess of the prior than `prior`.
         # Where all items have one P their mean is no threshold either, for each is at it: one half is.
-        mean = 0.5 if np.ptp(moved) == 0 else few.transform(moved).mean()
+        q = few.transform(moved)
+        if judges is not None and columns is not None:
+            q = np.clip(expit(logit(q) + (judges.patterns @ few.weights_)[judges.row]), P_MIN, 1 - P_MIN)
+        mean = 0.5 if np.ptp(q) == 0 else q.mean()
         threshold = float(logit(mean)) if known.any() else prior.threshold
-        n_labels = int(known.sum())
-        return cls(prior, intercept, slope, few.covariance_, n_labels, misfit, threshold, few.n_effective_)
+        n_labels = len(at)
+        found = cls(prior, intercept, slope, few.covariance_, n_labels, misfit, threshold, few.n_effective_)
+        return found, few.weights_
 
     def apply(self, p: Floats) -> Floats:
         """Return corrected P from P at equal class weights."""

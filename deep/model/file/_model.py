@@ -12,14 +12,14 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Positions, Votes, as_numbers, check_consistent_length, check_votes
 from deep._util.frames import frame_of_table
 from deep._util.names import html_table, listed
-from deep._util.odds import P_MIN, logit
+from deep._util.odds import P_MIN
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.adaptation import (
-    MIN_BATCH,
     Belief,
     Correction,
     FixedPrior,
+    JudgeColumns,
     LeftOut,
     Misfit,
     PriorEstimate,
@@ -38,11 +38,13 @@ from deep.model.file._table import (
     pattern_grid,
     rows_by_dataset,
     select_columns,
+    votes_in_order,
     votes_of_voters,
 )
 from deep.model.linear import Rows
 from deep.model.score import (
     BALANCED,
+    NOTHING,
     SCORE_COLUMNS,
     Blend,
     Contribution,
@@ -57,13 +59,6 @@ from deep.records import ABSTAIN, VoteMatrix
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-
-SAME_CONTEXTS = 1e-9
-"""Contexts, in log-odds, that differ by less are of the rows that the model was fitted on."""
-
-NOTHING = Evidence(np.empty(0), np.empty(0, dtype=np.intp))
-"""The evidence on no rows: what is left are the prior and the threshold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +79,7 @@ class Model:
     misfit : Misfit
         How far P may be off on a dataset never seen.
     contexts : ndarray of float, shape (n_parts,)
-        The mean of the training datasets, or those of the target where the model was adapted to one.
+        The mean of the training datasets, or those of the target.
     cells : Cells
         The training rows, by dataset; where none was labeled, all are counted under label 0.
     left_out : mapping of str to LeftOut
@@ -228,7 +223,7 @@ class Model:
         scores : array-like of shape (n_examples, n_scorers), optional
             Soft scores in the order of `score_names`, given where `fit` was given them.
         prior : float in (0, 1), optional
-            Share of label 1 among the rows. Default: estimated from them.
+            Share of label 1 among the rows; default: estimated.
         streamed : bool, default=False
             Score each row by itself, as one of a dataset like the mean of those that were trained on.
         allow_mismatch : bool, default=False
@@ -243,7 +238,7 @@ class Model:
         Raises
         ------
         InputError
-            A voter is missing or of another version or model, a vote is out of range, or `prior` is not in (0, 1).
+            A voter is missing or of another version or model, or a value is out of range.
         """
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
         columns = self._columns(["p_consistent"], votes, scores, prior=prior, streamed=streamed, **matching)
@@ -361,26 +356,19 @@ class Model:
     def share_of(self, contexts: Floats, n: int) -> PriorEstimate:
         """Return the share of consistent items in a batch of n items with these contexts.
 
-        Where the prior follows the votes it is the share. A model of one dataset has one prior, that of its fit: then
-        the share is measured by what moved (:func:`deep.model.adaptation.share_of_batch`), or carried over where items
-        are few.
+        A prior that follows the votes is the share; to one that is fixed by a fit comes what has moved since.
         """
-        prior, correction = self.prior, self.correction
         # A chain of the paper's recipe estimates no prior, and a belief is joined to the votes of every batch.
         if not isinstance(self.prior_rule, FixedPrior) or (self.chain is not None and self.target is None):
             return self.prior_at(contexts)
-        if np.allclose(contexts, self.contexts, rtol=0, atol=SAME_CONTEXTS):
-            return prior
-        if n < MIN_BATCH:
-            names = cast("Mapping[str, object]", self.report["training_datasets"])
-            of = listed(list(names) if self.target is None else [self.target], rest="more")
-            return PriorEstimate(prior.estimate, 0.0, 1.0, f"carried over from {of}, not measured here")
-        line = prior if correction is None else correction.prior
+        correction = self.correction
+        line = self.prior if correction is None else correction.prior
         return share_of_batch(
-            prior,
+            self.prior,
             self.blend.profile(self.contexts),
             self.blend.profile(contexts),
             n,
+            of=listed(self.cells.groups, rest="more") if self.target is None else self.target,
             intercept=line.threshold / line.slope + self.blend.offset(self.contexts),
             slope=line.slope * (1.0 if correction is None else correction.slope),
         )
@@ -437,7 +425,7 @@ class Model:
         Parameters
         ----------
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
-            Of one dataset, the more rows the better; the rest as in `score`.
+            Of one dataset, the more rows the better; as in `score`.
         """
         return self.scores_of(votes, scores=scores, **matching).share
 
@@ -451,7 +439,7 @@ class Model:
         target: str = "target",
         decide: str | None = None,
     ) -> "Model":
-        """Return the model of one dataset: its contexts and prior are kept, and its labels correct P.
+        """Return the model of one dataset: contexts and prior are kept, and labels correct P and weigh judges.
 
         Parameters
         ----------
@@ -470,7 +458,7 @@ class Model:
         Raises
         ------
         InputError
-            The model was adapted to a dataset before.
+            The model was adapted before.
         """
         if self.target is not None:
             raise InputError(
@@ -487,17 +475,22 @@ class Model:
             return fresh if decide is None else fresh.deciding(decide)
         from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
 
-        correction = Correction.learn(self.misfit, found.prior, found.p_uniform, labels, documents=documents)
+        judges = JudgeColumns.of(rows.votes) if self.chain is None else None
+        correction, weights = Correction.learn_with_judges(
+            self.misfit, found.prior, found.p_uniform, labels, documents=documents, judges=judges
+        )
         told = estimate_share(found.p_consistent, labels, prior=found.prior, documents=documents, misfit=self.misfit)[0]
         estimate, low, high = (min(max(p, P_MIN), 1 - P_MIN) for p in (told.estimate, told.low, told.high))
         fresh = replace(fresh, prior_rule=FixedPrior(PriorEstimate(estimate, low, high)), correction=correction)
+        if judges is not None and len(weights):
+            # The line and the correction stretch what stands in the blend.
+            blend = self.blend.with_judges(*judges.linear(weights), 1 / (found.prior.slope * correction.slope))
+            fresh = replace(fresh, blend=blend)
+            evidence = fresh.evidence(rows.votes, rows.scores)[0]
+            fresh = replace(fresh, contexts=contexts_of_means(evidence.sums(where) / len(where)))
+            found = fresh.scores_at(fresh.contexts, evidence=evidence.of_rows(where))
         rule = self.rule if decide is None else DecisionRule.parse(decide)
-        if not rule.by_labels:
-            return replace(fresh, rule=rule)
-        y = np.asarray(labels)
-        z = logit(correction.apply(found.p_uniform))[y >= 0]
-        own = LeftOut(z, (y[y >= 0] == 1).astype(float), (y[y >= 0] == 0).astype(float))
-        return replace(fresh, rule=rule.learn({target: own}, f"{target}, by which P was corrected"))
+        return replace(fresh, rule=rule.learn_on_target(correction.apply(found.p_uniform), labels, target))
 
     def believing(self, share: "Belief | str | None") -> "Model":
         """Return the model with a 90 % belief about the share of consistent items, as ``"60-80%"``, beside the votes.
@@ -521,13 +514,8 @@ class Model:
         votes : sequence of int in the order of `voters`, or mapping of voter name to vote
             A voter that a mapping does not name has no vote.
         """
-        if isinstance(votes, Mapping):
-            unknown = sorted(set(votes) - set(self.voter_names))
-            if unknown:
-                names = ", ".join(sorted(self.voter_names))
-                raise InputError(f"`votes` must name voters of the model, {names}. Got {unknown[0]!r}.")
-            votes = [votes.get(name, ABSTAIN) for name in self.voter_names]
-        row = check_votes([list(votes)], name="votes")
+        given = votes_in_order(self.voter_names, votes) if isinstance(votes, Mapping) else list(votes)
+        row = check_votes([given], name="votes")
         self._check_width(row)
         return contributions(self._streamed, self.voter_names, row[0])
 

@@ -307,6 +307,14 @@ def votes_of_voters(voters: Sequence[Voter], votes: VotesLike) -> VoteMatrix | n
     return as_votes(votes) if np.ndim(cast("Any", votes)) == 0 else cast("npt.ArrayLike", votes)
 
 
+def votes_in_order(names: Sequence[str], votes: Mapping[str, int]) -> list[int]:
+    """Return the votes of one row in the order of voters; one that is not named has none."""
+    unknown = sorted(set(votes) - set(names))
+    if unknown:
+        raise InputError(f"`votes` must name voters of the model, {', '.join(sorted(names))}. Got {unknown[0]!r}.")
+    return [votes.get(name, ABSTAIN) for name in names]
+
+
 class HasVoters(Protocol):
     """A model, of which the voters alone are looked at."""
 

@@ -12,13 +12,14 @@ from deep._util.checks import Texts, Votes
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model import chain
-from deep.model.adaptation import Belief
+from deep.model import chain, linear
+from deep.model.adaptation import Belief, FixedPrior, Misfit
 from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
+from deep.model.linear import Rows
 from deep.model.options import ChainOptions, Weighting
 from deep.model.regimes import _regimes
 from deep.model.regimes._regimes import SharedWork
-from deep.model.score import BALANCED, TIE
+from deep.model.score import BALANCED, TIE, Blend, Part, VoteSum
 from deep.records import VoteMatrix
 
 
@@ -187,6 +188,41 @@ def fit_asked(
     )
 
 
+MISFIT = ((1.0, 0.0), (0.0, 0.15))
+"""Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label."""
+
+RELATIVE = "P without labels is relative: it ranks the items, and ten labels tell its level."
+
+NONE = "No row is labeled: P is learned from the votes alone, and nothing shows how far it is off."
+FEW = (
+    "Too few rows, or too few documents, of either class are labeled to learn from: P is learned from the votes, and "
+    "corrected by the labels."
+)
+
+
+def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
+    """Learn from votes without labels, all datasets as one, and draw up the model."""
+    fitted = linear.fit_unlabeled(
+        votes.votes, voter_names=votes.voter_names, groups=votes.document_ids, random_state=random_state
+    )
+    blend = Blend((Part(fitted.method, VoteSum(fitted.linear)),))
+    # Cells are counted by label, and no label is known: all stand under 0.
+    unlabeled = replace(votes, labels=np.zeros(len(votes.labels), dtype=np.int8))
+    return _regimes.finish(
+        blend,
+        FixedPrior(replace(fitted.prior, warning=RELATIVE)),
+        Misfit(np.array([0.0, 1.0]), np.array(MISFIT), 0),
+        _regimes.mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
+        {},
+        [],
+        _regimes.training_cells(unlabeled),
+        {"ensembler": "Votes", "found": fitted.method},
+        method="votes",
+        provenance=provenance,
+        notes=[FEW if (votes.labels >= 0).any() else NONE, *fitted.warnings],
+    )
+
+
 def _fit_on_target_alone(
     votes: VoteMatrix,
     target: str | None,
@@ -197,11 +233,11 @@ def _fit_on_target_alone(
 ) -> Model:
     """Fit on the user's own votes, with some labels of them or none."""
     if target is None or not (votes.labels >= 0).any():
-        model = _regimes.fit_votes(votes, known, random_state=random_state).believing(share)
+        model = fit_votes(votes, known, random_state=random_state).believing(share)
         return _deciding(model, decide, votes.votes, by_votes=True)
     rows = votes.rows(votes.datasets == target)
     if not chain.enough_for_folds(rows):
-        model = _regimes.fit_votes(votes, known, random_state=random_state).believing(share)
+        model = fit_votes(votes, known, random_state=random_state).believing(share)
         adapted = model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
         return _deciding(adapted, None, rows.votes, by_votes=True)
     model = _regimes.fit_own_labels(rows, known, random_state=random_state).believing(share)

@@ -266,39 +266,6 @@ def fit_few(
     )
 
 
-MISFIT = ((1.0, 0.0), (0.0, 0.15))
-"""Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label."""
-
-NONE = "No row is labeled: P is learned from the votes alone, and nothing shows how far it is off."
-FEW = (
-    "Too few rows, or too few documents, of either class are labeled to learn from: P is learned from the votes, and "
-    "corrected by the labels."
-)
-
-
-def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
-    """Learn from votes without labels, all datasets as one, and draw up the model."""
-    fitted = linear.fit_unlabeled(
-        votes.votes, voter_names=votes.voter_names, groups=votes.document_ids, random_state=random_state
-    )
-    blend = Blend((Part(fitted.method, VoteSum(fitted.linear)),))
-    # Cells are counted by label, and no label is known: all stand under 0.
-    unlabeled = replace(votes, labels=np.zeros(len(votes.labels), dtype=np.int8))
-    return finish(
-        blend,
-        FixedPrior(fitted.prior),
-        Misfit(np.array([0.0, 1.0]), np.array(MISFIT), 0),
-        mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
-        {},
-        [],
-        training_cells(unlabeled),
-        {"ensembler": "Votes", "found": fitted.method},
-        method="votes",
-        provenance=provenance,
-        notes=[FEW if (votes.labels >= 0).any() else NONE, *fitted.warnings],
-    )
-
-
 FIRST = "average"
 """Taken unless another is better by more than one standard error of the difference."""
 

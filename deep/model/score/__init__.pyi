@@ -1,3 +1,4 @@
+from ._blend import NOTHING as NOTHING
 from ._blend import Blend as Blend
 from ._blend import Contribution as Contribution
 from ._blend import Evidence as Evidence

@@ -13,8 +13,8 @@ from deep._util.checks import Floats, Mask, Positions, weigh
 from deep._util.odds import logit
 from deep.features import distinct_patterns
 from deep.model.adaptation import contexts_of_means, views
-from deep.model.linear import Rows
-from deep.model.score._scorers import ScoreParts, Scorer, SoftScorer
+from deep.model.linear import Linear, Rows
+from deep.model.score._scorers import ScoreParts, Scorer, SoftScorer, VoteSum
 from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
@@ -88,6 +88,11 @@ class Blend:
         """Return the profile of a dataset."""
         return contexts[len(self.parts) :]
 
+    def with_judges(self, intercept: float, coef: Floats, slope: float) -> "Blend":
+        """Return the blend with what labels add for each judge, times `slope`."""
+        added = VoteSum(Linear.signed(intercept, coef))
+        return Blend((*self.parts, Part("labels", added, slope=slope)))
+
     def steeper(self, slope: float) -> "Blend":
         """Return the blend whose log-odds are those of this one times `slope`."""
         terms = ("intercept", "slope", "context")
@@ -147,6 +152,9 @@ class Evidence:
         """Return the evidence on each row, without that of the parts."""
         return Evidence(self.log_odds[where], self.n_votes[where], None if self.own is None else self.own[where])
 
+
+NOTHING = Evidence(np.empty(0), np.empty(0, dtype=np.intp))
+"""The evidence on no rows: what is left are the prior and the threshold."""
 
 MAX_EXACT_VOTES = 12
 """Up to this many cast votes all 2**n sets of them are tried."""

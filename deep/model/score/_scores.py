@@ -161,6 +161,14 @@ class DecisionRule:
         n = round(float(sum(one.ones.sum() + one.zeros.sum() for one in points)))
         return replace(self, log_odds=float(z[at]), kept=Kept(float(shares[at]), low, high, n, of))
 
+    def learn_on_target(self, p: Floats, labels: npt.ArrayLike, target: str) -> Self:
+        """Return a rule by labels with the threshold that P of a dataset's labeled rows give; any other as it is."""
+        if not self.by_labels:
+            return self
+        y, known = np.asarray(labels), np.asarray(labels) >= 0
+        own = LeftOut(logit(p)[known], (y[known] == 1).astype(float), (y[known] == 0).astype(float))
+        return self.learn({target: own}, f"{target}, by which P was corrected")
+
     def sentence(self, threshold: float | None = None) -> str:
         """Return the rule in words, for people; None: each dataset has a threshold of its own."""
         fixed = None if self.log_odds is None else self.at(self.log_odds)

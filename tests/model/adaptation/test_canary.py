@@ -4,10 +4,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from scipy.special import expit, ndtr
+from scipy.special import expit, logit, ndtr
 
 from deep.exceptions import InputError
 from deep.model import Misfit, canary, labels_needed
+from deep.model.adaptation import intercept_at, labels_to_find, possible_error, profile_of
 from deep.model.adaptation._canary import _score_statistics
 
 NONE = np.array([0.0, 1.0])
@@ -155,3 +156,41 @@ def test_faults_are_told():
         labels_needed([0.5], alternative=3)
     with pytest.raises(InputError, match=r"^`p` must lie in \[0, 1\]. Got 1.5"):
         canary([1.5], [1])
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.8])
+def test_the_error_that_labels_leave_possible_holds_and_shrinks(shift):
+    """Above the true error of P in nearly all draws, and nearer to it with more labels; documents widen it."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 1.5, 600)
+    truth = np.abs(expit(z + shift) - expit(z)).mean()
+    bounds = {n: [] for n in (10, 100)}
+    for _ in range(20):
+        y = (rng.random(600) < expit(z + shift)).astype(int)
+        for n, found in bounds.items():
+            found.append(possible_error(expit(z), np.where(rng.permutation(600) < n, y, -1)))
+    assert (np.array(bounds[10]) >= truth).mean() >= 0.9
+    assert (np.array(bounds[100]) >= truth).mean() >= 0.9
+    assert np.mean(bounds[100]) - truth < 0.7 * (np.mean(bounds[10]) - truth)
+    documents, wider = np.arange(600) // 20, []
+    for _ in range(10):
+        harder = rng.normal(0, 1.5, 30)[documents]
+        labels = np.where(np.arange(600) < 100, rng.random(600) < expit(z + shift + harder), -1).astype(int)
+        wider.append(possible_error(expit(z), labels, documents=documents) - possible_error(expit(z), labels))
+    assert np.mean(wider) > 0.01
+
+
+def test_the_labels_to_find_an_error_find_it():
+    """As often as was asked for, to the side on which there is room."""
+    rng = np.random.default_rng(1)
+    for centre in (-1.0, 1.0):
+        z = rng.normal(centre, 1.0, 2000)
+        n = labels_to_find(expit(z), 0.15)
+        mean = expit(z).mean()
+        shift = intercept_at(profile_of(z, np.ones(2000)), float(logit(mean + (0.15 if mean < 0.5 else -0.15))))
+        found = 0
+        for _ in range(60):
+            y = (rng.random(2000) < expit(z + shift)).astype(int)
+            labels = np.where(rng.permutation(2000) < n, y, -1)
+            found += canary(expit(z), labels, n_draws=200).p_value < 0.05
+        assert 40 <= found <= 58

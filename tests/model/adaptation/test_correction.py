@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
 from deep._util.odds import at_prior
 from deep.calibration import balanced_accuracy
 from deep.exceptions import InputError
-from deep.model.adaptation import Correction, FewLabels, LeftOutRows, Misfit, PriorEstimate, learn_misfit
+from deep.model.adaptation import Correction, FewLabels, JudgeColumns, LeftOutRows, Misfit, PriorEstimate, learn_misfit
 from deep.model.score import Scores
 
 NONE = np.array([0.0, 1.0])
@@ -17,6 +18,7 @@ MOMENT = np.array([[0.6, -0.1], [-0.1, 0.2]])
 ASKED = Misfit(np.array([0.3, 1.2]), MOMENT, 10, 0.1)
 P = np.linspace(0.05, 0.95, 19)
 EVEN = PriorEstimate(0.5, 0.3, 0.7)
+LIKE = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
 
 
 def decided(correction, p):
@@ -132,3 +134,77 @@ def test_faults_are_told():
     """Labels are one an item."""
     with pytest.raises(InputError, match=r"^`labels` must have 19 entries"):
         Correction.learn(ASKED, EVEN, P, [1, 0])
+
+
+def reversed_judge(seed, n=600):
+    """Return votes of five judges, labels, and log-odds that trust the first, which is mostly wrong here."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    right = rng.random((n, 5)) < [0.3, 0.75, 0.75, 0.75, 0.75]
+    votes = np.where(right, y[:, None], 1 - y[:, None]).astype(np.int8)
+    votes[rng.random(votes.shape) < 0.1] = -1
+    signed = (votes == 1) * 1.0 - (votes == 0)
+    return votes, y, signed @ [1.5, 0.5, 0.5, 0.5, 0.5]
+
+
+def learned(n_labels, seed=0, **options):
+    """Return log loss on the rows without a label, with the judges weighed anew and without, and the weights."""
+    votes, y, z = reversed_judge(seed)
+    labels, p = np.where(np.arange(600) < n_labels, y, -1), expit(z)
+    judges = JudgeColumns.of(votes)
+    correction, weights = Correction.learn_with_judges(LIKE, EVEN, p, labels, judges=judges, **options)
+    plain = Correction.learn(LIKE, EVEN, p, labels, **options)
+    rest = labels < 0
+    intercept, coef = judges.linear(weights) if len(weights) else (0.0, np.zeros(5))
+    signed = (votes == 1) * 1.0 - (votes == 0)
+    anew = expit(logit(correction.apply(p)) + intercept + signed @ coef)
+    losses = [-np.log(np.where(y == 1, q, 1 - q))[rest].mean() for q in (anew, plain.apply(p))]
+    return losses, coef, correction, plain
+
+
+def test_labels_take_the_word_from_a_judge_that_is_wrong_here():
+    """Its weight is negative, where labels support that; P is better on rows without a label."""
+    (anew, plain), coef, correction, _ = learned(100)
+    assert anew < plain - 0.05
+    assert coef[0] < 0
+    assert (coef[1:] > coef[0]).all()
+    assert correction.n_labels == 100
+
+
+def test_fewer_than_thirty_labels_correct_as_before():
+    """Bit by bit: intercept, slope, threshold and covariance."""
+    _, coef, correction, plain = learned(29)
+    assert not coef.any()
+    assert np.array_equal(correction.covariance, plain.covariance)
+    assert (correction.intercept, correction.slope, correction.threshold) == (
+        plain.intercept,
+        plain.slope,
+        plain.threshold,
+    )
+
+
+def test_labels_that_agree_with_p_leave_the_judges_nearly_alone():
+    """Where the log-odds are right already, thirty labels move P of other rows by little."""
+    rng = np.random.default_rng(1)
+    votes, _, _ = reversed_judge(1)
+    signed = (votes == 1) * 1.0 - (votes == 0)
+    z = signed @ np.full(5, 1.1)
+    y = (rng.random(600) < expit(z)).astype(int)
+    labels, judges = np.where(np.arange(600) < 30, y, -1), JudgeColumns.of(votes)
+    _, weights = Correction.learn_with_judges(LIKE, EVEN, expit(z), labels, judges=judges)
+    intercept, coef = judges.linear(weights)
+    assert np.std(intercept + signed @ coef) < 0.25 * np.std(z)
+
+
+def test_columns_of_judges_have_one_spread_however_many_there_are():
+    """Centred, the squares of an item's columns sum to 1 in the mean; the linear sum over votes is theirs."""
+    rng = np.random.default_rng(2)
+    for k in (2, 40):
+        votes = rng.integers(-1, 2, (300, k)).astype(np.int8)
+        judges = JudgeColumns.of(votes)
+        values = judges.patterns[judges.row]
+        assert_allclose(values.mean(axis=0), 0, atol=1e-12)
+        assert (values**2).sum(axis=1).mean() == pytest.approx(1)
+        weights = rng.normal(size=k)
+        intercept, coef = judges.linear(weights)
+        assert_allclose(intercept + ((votes == 1) * 1.0 - (votes == 0)) @ coef, values @ weights, atol=1e-10)
