@@ -228,7 +228,7 @@ SHORT = {
 CEILINGS = {
     "(root)": 810,
     "_util": 1_590,
-    "asking": 2_570,
+    "asking": 2_560,
     "calibration": 875,
     "commands": 750,
     "console": 1_210,
@@ -237,7 +237,7 @@ CEILINGS = {
     "evaluate": 2_350,
     "experiments/loo": 1_710,
     "features": 1_175,
-    "llm": 3_130,
+    "llm": 3_180,
     "model": 5_170,
     "prompt_pool": 2_250,
     "report": 1_530,

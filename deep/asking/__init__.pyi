@@ -14,8 +14,10 @@ from ._options import live_text as live_text
 from ._options import money as money
 from ._plan import Plan as Plan
 from ._plan import PlannedVoter as PlannedVoter
+from ._plan import judge_offline as judge_offline
 from ._plan import planned_voters as planned_voters
 from ._plan import read_few_shot as read_few_shot
+from ._plan import read_samples as read_samples
 from ._registry import Finder as Finder
 from ._registry import JudgeKind as JudgeKind
 from ._registry import find_judges as find_judges
@@ -33,9 +35,8 @@ from ._run import may_repair as may_repair
 from ._run import repair_requests as repair_requests
 from ._run import run_plan as run_plan
 from ._score_text import Scored as Scored
-from ._score_text import judge_offline as judge_offline
+from ._score_text import TextScorer as TextScorer
 from ._score_text import prior_of_texts as prior_of_texts
-from ._score_text import read_samples as read_samples
 from ._score_text import score_examples as score_examples
 from ._score_text import write_scored as write_scored
 from ._summary import Estimate as Estimate
@@ -45,7 +46,6 @@ from ._summary import ledger_report as ledger_report
 from ._summary import print_estimate as print_estimate
 from ._summary import summary as summary
 from ._summary import summary_text as summary_text
-from ._text_scorer import TextScorer as TextScorer
 from ._vote_files import Places as Places
 from ._vote_files import check_outputs as check_outputs
 from ._vote_files import chunks as chunks

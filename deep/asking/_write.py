@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from deep import llm
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
-from deep.asking._plan import Plan
+from deep.asking._plan import Plan, judgments_of_plan
 from deep.asking._replay import Entry, ProgramId, Replay
 from deep.asking._run import FROM_LEDGER, RunOutcome, ask_requests, history_of
-from deep.asking._score_text import judgments_of_plan
 from deep.asking._vote_files import Outputs, Row, chunks, place_of_votes
 from deep.datasets import origin_record
 from deep.exceptions import InputError

@@ -358,8 +358,14 @@ class LedgerFiles:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._lock = _identity(_lock_of(path))
+        self._lock_path = _lock_of(path)
+        self._lock = _identity(self._lock_path)
         self.left()
+
+    def flush(self) -> None:
+        """Bring to disk what is in the log; where that was removed, the next transaction tells."""
+        with suppress(FileNotFoundError), log_of(self.path).open("rb+", buffering=0) as log:
+            getattr(os, "fdatasync", os.fsync)(log.fileno())  # macOS and Windows have the other one alone
 
     def left(self) -> None:
         """Remember the files as they are now, just written by this process."""
@@ -391,7 +397,7 @@ class LedgerFiles:
     @property
     def unlocked(self) -> bool:
         """Whether the lock is not the one that this process holds, so that another process may write."""
-        return self._lock is not None and _identity(_lock_of(self.path)) != self._lock
+        return self._lock is not None and _identity(self._lock_path) != self._lock
 
     @contextmanager
     def closing(self, *, overwritten: bool) -> Iterator[None]:

@@ -13,7 +13,7 @@ from deep import Example
 from deep.asking import AskOptions, TextScorer
 from deep.asking._ask import GivenExamples
 from deep.asking._plan import Plan, planned_voters
-from deep.asking._text_scorer import _example
+from deep.asking._score_text import _example
 from deep.cli import main
 from deep.datasets import examples_from_dataset
 from deep.exceptions import InputError
