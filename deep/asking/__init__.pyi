@@ -29,10 +29,9 @@ from ._replay import ProgramId as ProgramId
 from ._replay import Replay as Replay
 from ._replay import RequestProgram as RequestProgram
 from ._replay import read_answer as read_answer
+from ._run import Engine as Engine
 from ._run import RunOutcome as RunOutcome
 from ._run import ask_requests as ask_requests
-from ._run import may_repair as may_repair
-from ._run import repair_requests as repair_requests
 from ._run import run_plan as run_plan
 from ._score_text import Scored as Scored
 from ._score_text import TextScorer as TextScorer

@@ -1,6 +1,7 @@
 from ._answers import CheckOptions as CheckOptions
 from ._app import create_app as create_app
 from ._checker import Checker as Checker
+from ._checker import LiveAsker as LiveAsker
 from ._command import add_arguments as add_arguments
 from ._command import run as run
 from ._exchange import WebError as WebError
@@ -15,7 +16,6 @@ from ._guard import Access as Access
 from ._guard import Guard as Guard
 from ._guard import GuardOptions as GuardOptions
 from ._guard import find_token as find_token
-from ._live import LiveAsker as LiveAsker
 from ._run import ServerOptions as ServerOptions
 from ._run import run_server as run_server
 from ._run import serving as serving
