@@ -28,6 +28,7 @@ from ._replay import Entry as Entry
 from ._replay import ProgramId as ProgramId
 from ._replay import Replay as Replay
 from ._replay import RequestProgram as RequestProgram
+from ._replay import chunks as chunks
 from ._replay import read_answer as read_answer
 from ._run import Engine as Engine
 from ._run import RunOutcome as RunOutcome
@@ -45,11 +46,10 @@ from ._summary import ledger_report as ledger_report
 from ._summary import print_estimate as print_estimate
 from ._summary import summary as summary
 from ._summary import summary_text as summary_text
-from ._vote_files import Places as Places
-from ._vote_files import check_outputs as check_outputs
-from ._vote_files import chunks as chunks
-from ._vote_files import located as located
+from ._write import Places as Places
 from ._write import Reread as Reread
+from ._write import check_outputs as check_outputs
+from ._write import located as located
 from ._write import reread as reread
 from ._write import run_programs as run_programs
 from ._write import write_judged as write_judged

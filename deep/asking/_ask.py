@@ -15,8 +15,7 @@ from deep.asking._options import AskOptions, ProgressCallback, Sampling, noteboo
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import find_judges
 from deep.asking._run import run_plan
-from deep.asking._vote_files import Row
-from deep.asking._write import judged_rows
+from deep.asking._write import Row, judged_rows
 from deep.datasets import Examples, as_examples
 from deep.exceptions import InputError, StoppedError, printable
 from deep.judges import Judge

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deep.asking._options import AskOptions
-from deep.asking._vote_files import chunks
 from deep.judges import LLMReply, Program, Question, VoteQuestion
 from deep.llm import Request
 from deep.prompt_pool import repair_of, why_unusable
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from deep.llm import Answer, History, Reply
 
 T = TypeVar("T")
+
+ROWS_AT_ONCE = 1000
+
+
+def chunks(values: Iterable[T], size: int = ROWS_AT_ONCE) -> Iterator[list[T]]:
+    """Yield lists of at most `size` values."""
+    left = iter(values)
+    while chunk := list(islice(left, size)):
+        yield chunk
+
 
 AT_ONCE = 256
 """Programs that are replayed side by side: their questions are looked up together."""

@@ -18,8 +18,7 @@ from deep._util.names import short_names
 from deep.asking._functions import earlier_file, enter_earlier, wait_in_loop
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan
-from deep.asking._replay import Entry, Replay, is_repair, may_repair, read_answer, repair_requests
-from deep.asking._vote_files import chunks
+from deep.asking._replay import Entry, Replay, chunks, is_repair, may_repair, read_answer, repair_requests
 from deep.exceptions import InputError, printable
 from deep.records import ABSTAIN, Judgment
 

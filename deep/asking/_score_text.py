@@ -20,8 +20,8 @@ from deep.asking._ask import GivenExamples, ledger_for_once
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan, judgments_of_plan
 from deep.asking._registry import Finder
+from deep.asking._replay import chunks
 from deep.asking._run import run_plan
-from deep.asking._vote_files import chunks
 from deep.exceptions import InputError, StoppedError
 from deep.model import Model, ScoreOptions, check_scores_given, load, writer
 from deep.records import ABSTAIN, Example, Judgment

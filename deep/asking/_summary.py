@@ -13,9 +13,9 @@ from typing import Any
 from deep._util.names import table
 from deep.asking._options import AskOptions, money
 from deep.asking._plan import Plan
-from deep.asking._replay import Replay, may_repair, offers_repair, repair_request, repair_requests
+from deep.asking._replay import Replay, chunks, may_repair, offers_repair, repair_request, repair_requests
 from deep.asking._run import FROM_LEDGER, RunOutcome, doubt_lines, history_of
-from deep.asking._vote_files import chunks, output_paths
+from deep.asking._write import output_paths
 from deep.datasets import Failures
 from deep.exceptions import InputError
 from deep.judges import REPAIR, LLMJudge, VoteQuestion
