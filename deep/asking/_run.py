@@ -381,7 +381,7 @@ class _Run:
     async def _runner(self, caller: "Caller") -> "_SideBySide":
         options, ledger, tally = self.options, caller.ledger, self.state.tally
         lanes = [llm.Runner(ledger, caller, tally, workers=lane.workers) for lane in self.calls]
-        n = 0 if options.batch else await ledger.in_batches(self.endpoint)
+        n = 0 if options.batch else await ledger.call(llm.waiting_in, self.endpoint, llm.MAKING)
         if n:
             raise InputError(
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
@@ -396,8 +396,8 @@ class _Run:
     async def _check_exported(self, ledger: "Ledger") -> None:
         """Give up on requests in files where that is asked for; raise where some have not come back."""
         if "exported" in self.options.retry_failed:
-            await ledger.release_exports(self.endpoint)
-        n = await ledger.exported(self.endpoint)
+            await ledger.call(llm.release_exports, self.endpoint)
+        n = await ledger.call(llm.waiting_in, self.endpoint, llm.EXPORTS)
         if n:
             raise InputError(
                 f"`batch_in` must be given: {n} requests are in exported files. Got a run that asks. Enter their "

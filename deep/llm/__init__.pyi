@@ -32,6 +32,8 @@ from ._lease import NOBODY as NOBODY
 from ._lease import Job as Job
 from ._lease import known_requests as known_requests
 from ._lease import release_batch as release_batch
+from ._lease import release_exports as release_exports
+from ._lease import waiting_in as waiting_in
 from ._ledger import Ledger as Ledger
 from ._messages import MOST_VALUES as MOST_VALUES
 from ._messages import Announce as Announce

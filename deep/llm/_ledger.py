@@ -228,18 +228,6 @@ class Ledger:
         row = _answered_row(key, number, reply) | {"run": self.run, "started": time.time()}
         return self._write(Write(schema.attempts, "insert", row))
 
-    async def exported(self, endpoint: str) -> int:
-        """Return how many requests of an endpoint are in exported files and have not come back."""
-        return await self.call(_lease.waiting_in, endpoint, _lease.EXPORTS)
-
-    async def in_batches(self, endpoint: str) -> int:
-        """Return how many requests of an endpoint wait in batches of the Batch API."""
-        return await self.call(_lease.waiting_in, endpoint, _lease.MAKING)
-
-    async def release_exports(self, endpoint: str) -> int:
-        """Put the requests of all exported files back into the queue, and return how many there were."""
-        return await self.call(_lease.release_exports, endpoint)
-
     def _end(self, job: Job, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
         def whole_attempt() -> AttemptRow:
             return AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time())

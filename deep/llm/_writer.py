@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
 from sqlalchemy import Connection
@@ -280,7 +281,8 @@ class Writer:
             )
             return False
         self._overwritten = change == "was written to"
-        self.full = LedgerMovedError(f"{why} The run stops; all answers are in {kept}, and the next run enters them.")
+        answers = "what was in flight is" if Path(f"{kept}.damaged").exists() else "all answers are"
+        self.full = LedgerMovedError(f"{why} The run stops; {answers} in {kept}, and the next run enters them.")
         return True
 
     def _transact(self, works: list[_Work]) -> object:
