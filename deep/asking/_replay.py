@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deep.asking._options import AskOptions
@@ -244,11 +244,12 @@ class Replay:
 
     def _advance(self, waiting: Sequence[_Running], *, final: bool) -> list[_Running]:
         """Give programs their replies, and return those that have more to ask."""
-        wanted = {request.key: None for running in waiting for request in running.pending}
-        answers = {} if self.history is None else self.history.answers(list(wanted))
+        keys = [[request.key for request in running.pending] for running in waiting]  # each is a hash of the texts
+        wanted = list(dict.fromkeys(chain.from_iterable(keys)))
+        answers = {} if self.history is None else self.history.answers(wanted)
         moved = []
-        for running in waiting:
-            found = [answers.get(request.key) for request in running.pending]
+        for running, own in zip(waiting, keys, strict=True):
+            found = [answers.get(key) for key in own]
             unanswered = set() if final else {i for i, answer in enumerate(found) if self._is_open(answer)}
             if final and any(map(_is_not_asked, running.pending, found)):
                 self.not_asked.add(running.id)
