@@ -1,39 +1,26 @@
-"""Votes on examples and P of texts, in Python: the same engine, ledger and limits as `deep votes`."""
+"""Votes on examples, in Python: the same engine, ledger and limits as `deep votes`."""
 
-import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
 from types import NoneType
-from typing import TYPE_CHECKING
-from weakref import finalize
 
 from deep._util.checks import check_kind, several
-from deep._util.files import to_json
 from deep._util.frames import Frame
 from deep.asking._functions import AnyFunction
 from deep.asking._options import AskOptions, ProgressCallback, Sampling, notebook_progress
 from deep.asking._plan import Plan, planned_voters
-from deep.asking._registry import Finder, find_judges
+from deep.asking._registry import find_judges
 from deep.asking._run import run_plan
-from deep.asking._score_text import PlanScorer, Scored
-from deep.asking._vote_files import Row
-from deep.asking._write import judged_rows
+from deep.asking._write import Row, judged_rows
 from deep.datasets import Examples, as_examples
 from deep.exceptions import InputError, StoppedError, printable
 from deep.judges import Judge
-from deep.model import Model, ScoreOptions, check_scores_given, load
 from deep.prompt_pool import Chunking, FewShot
 from deep.records import Example, VoteMatrix
-
-if TYPE_CHECKING:
-    from deep.llm import History
 
 UNNAMED = "examples"
 """The dataset of examples that name none."""
@@ -183,189 +170,3 @@ def _matrix(plan: Plan, rows: Sequence[Row]) -> VoteMatrix:
         if any(row.example.document_id for row in rows)
         else None,
     )
-
-
-TEXTS = "texts"
-"""The dataset of pairs of texts that come one by one."""
-
-ANYWHERE, PLAIN = Finder(), ScoreOptions()
-
-
-class TextScorer:
-    """Scores texts by a model whose judges are found once, from one thread or many: for servers and other tools.
-
-    Where judges ask an LLM, pairs that come while others are asked about go together in the next run against the
-    ledger; the same pair is never paid for twice. A pair is known by its text alone.
-
-    Parameters
-    ----------
-    model : Model, str or Path
-        A model, or its file.
-    ask : AskOptions, optional
-        The ledger and the limits; needed where a judge asks an LLM.
-    finder : Finder, optional
-        Where the model's judges are looked for.
-    options : ScoreOptions, optional
-        The prior, and whether judges of another version may stand in.
-    endpoint : str, optional
-        The endpoint's name in the ledger, if its address may change.
-    dataset : str, default='texts'
-        The dataset of the pairs in the ledger; it is no part of what is asked.
-
-    Attributes
-    ----------
-    plan : Plan
-        The model's judges, without examples.
-    asks : bool
-        Whether a judge of the model asks an LLM.
-    ask : AskOptions or None
-        The ledger and the limits: those given; with functions and without any, a ledger that goes with this object.
-
-    Raises
-    ------
-    InputError
-        The model cannot be read, was fitted with soft scores, or has a voter that is no judge; or `ask` is missing.
-
-    Examples
-    --------
-    >>> from deep import Example, fit
-    >>> from deep.asking import TextScorer, ask
-    >>> source = "Rain fell on Monday. The river rose by 14 centimetres."
-    >>> votes = ask([Example(source, f"It rose by {n} centimetres.", str(n)) for n in range(10, 20)], ["numbers"])
-    >>> scored = TextScorer(fit(votes)).score(source, "The river rose by 41 centimetres.")
-    >>> scored.columns["decision"], [judgment.vote for judgment in scored.judgments.values()]
-    (0, [0])
-    """
-
-    def __init__(
-        self,
-        model: Model | str | Path,
-        ask: AskOptions | None = None,
-        *,
-        finder: Finder = ANYWHERE,
-        options: ScoreOptions = PLAIN,
-        endpoint: str | None = None,
-        dataset: str = TEXTS,
-    ) -> None:
-        self.model = model if isinstance(model, Model) else load(model)
-        self.options = options
-        check_scores_given(self.model, ())
-        self.ask, self._dataset = ask, dataset
-        self.plan = finder.plan(
-            self.model,
-            GivenExamples(()),
-            lambda: endpoint or ("" if ask is None else ask.public_url),
-            None if ask is None else ask.workers,
-        )
-        self.asks = self.plan.asks
-        self._keeps_answers = self.plan.keeps_answers
-        if self.asks and ask is None:
-            raise InputError(
-                "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
-            )
-        if self.plan.functions and ask is None:  # their answers are kept as long as this object is
-            stack = ExitStack()
-            self.ask = AskOptions(ledger=ledger_for_once(stack))
-            finalize(self, stack.close)
-        self._scored = PlanScorer(self.model, self.plan, options)
-        self._waiting: dict[str, tuple[Example, Future[Scored]]] = {}
-        self._queue, self._turn = Lock(), Lock()
-
-    @cached_property
-    def threshold(self) -> float:
-        """The P from which on a claim is called consistent."""
-        return self.model.threshold(self.options.prior)
-
-    @cached_property
-    def digest(self) -> str:
-        """Eight hex digits of the model's content, to tell its scores from another's."""
-        return hashlib.sha256(to_json(self.model.document()).encode()).hexdigest()[:8]
-
-    def score(self, source: str, claim: str, question: str | None = None) -> Scored:
-        """Return one claim's judgments and scores; as `score_all`."""
-        return self.score_all([(source, claim, question)])[0]
-
-    def score_all(self, pairs: Iterable[tuple[str, str] | tuple[str, str, str | None]]) -> list[Scored]:
-        """Return the judgments and scores of each (source, claim) or (source, claim, question), in their order.
-
-        Raises
-        ------
-        InputError
-            A text is empty or holds a NUL byte, or the ledger cannot be used.
-        StoppedError
-            The budget is reached, or the run was interrupted; the answers so far are in the ledger.
-        """
-        examples = [_example(*texts, dataset=self._dataset) for texts in pairs]
-        distinct = {example.example_id: example for example in examples}
-        if not distinct:
-            return []
-        in_turn = self._keeps_answers
-        found = self._in_turn(distinct) if in_turn else self._score(list(distinct.values()))
-        by_id = {scored.example.example_id: scored for scored in found}
-        return [by_id[example.example_id] for example in examples]
-
-    def read(self, examples: Sequence[Example], history: "History | None" = None, *, tell: bool = True) -> list[Scored]:
-        """Return examples scored by their judgments, those of LLMs as a ledger has them; nothing is asked.
-
-        Parameters
-        ----------
-        examples : sequence of Example
-            Each with an id of its own in its dataset.
-        history : History, optional
-            The ledger; needed where a judge asks an LLM.
-        tell : bool, default=True
-            Name each program that breaks on standard error.
-        """
-        return self._scored(examples, history, tell=tell)
-
-    def _in_turn(self, examples: dict[str, Example]) -> list[Scored]:
-        """Ask about all that wait, or let the caller whose turn it is do so."""
-        with self._queue:
-            for name, example in examples.items():
-                self._waiting.setdefault(name, (example, Future()))
-            mine = [self._waiting[name][1] for name in examples]
-        with self._turn:
-            with self._queue:
-                taken, self._waiting = list(self._waiting.values()), {}
-            self._answer(taken)
-        return [future.result() for future in mine]
-
-    def _answer(self, taken: Sequence[tuple[Example, "Future[Scored]"]]) -> None:
-        """Fill in the results of the waiting pairs, or the error that keeps them all from coming."""
-        if not taken:
-            return
-        try:
-            found = self._score([example for example, _ in taken])
-        except BaseException as error:
-            for _, future in taken:
-                future.set_exception(error)
-        else:
-            for (_, future), scored in zip(taken, found, strict=True):
-                future.set_result(scored)
-
-    def _score(self, examples: Sequence[Example]) -> list[Scored]:
-        if not self._keeps_answers:
-            with self._turn:  # lexical checks share what they keep of a text
-                return self.read(examples)
-        from deep.llm import History
-
-        assert self.ask is not None  # or `__init__` has raised
-        outcome = run_plan(replace(self.plan, examples=GivenExamples(examples)), self.ask)
-        if outcome.stopped is not None:
-            raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
-        with History(self.ask.ledger) as history:
-            return self.read(examples, history)
-
-
-def _example(source: str, claim: str, question: str | None = None, *, dataset: str) -> Example:
-    """Return a pair under a name that its texts give it; a blank question is none."""
-    asked = None if question is None or (isinstance(question, str) and not question.strip()) else question
-    for name, text in (("source", source), ("claim", claim), *([] if asked is None else [("question", asked)])):
-        if not isinstance(text, str):
-            raise InputError(f"`{name}` must be text. Got a {type(text).__name__}.")
-        if not text.strip() or "\0" in text:
-            raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
-    texts = f"{len(source)}:{source}{claim}"
-    texts = texts if asked is None else f"?{len(asked)}:{asked}{texts}"  # which no pair without a question begins with
-    digest = hashlib.sha256(texts.encode(errors="surrogatepass"))
-    return Example(source, claim, digest.hexdigest()[:32], dataset=dataset, question=asked)

@@ -1,4 +1,4 @@
-"""A plan: all judges, each with the LLM that it asks, on all examples."""
+"""A plan: all judges, each with the LLM that it asks, on all examples; and the judgments that have come of it."""
 
 import re
 import sys
@@ -9,18 +9,21 @@ from hashlib import sha256
 from heapq import nsmallest
 from itertools import chain, groupby, islice, product
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from deep._util.names import check_name, family_of
 from deep.asking._functions import FunctionCaller, FunctionJudge
-from deep.asking._options import NO_SOURCE, OPENAI_URL, AskOptions, model_of
-from deep.asking._replay import Entry, ProgramId, RequestProgram, as_requests
+from deep.asking._options import NO_SOURCE, NOT_ASKED, OPENAI_URL, AskOptions, model_of
+from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram, as_requests
 from deep.datasets import Examples, read_examples, read_labels, read_texts, table_columns
 from deep.exceptions import InputError
-from deep.judges import Judge, Program
+from deep.judges import Judge, Program, Question, run_program
 from deep.llm import Provider, Request
 from deep.prompt_pool import FewShot, PromptJudge
 from deep.records import Example, Judgment, Reason
+
+if TYPE_CHECKING:
+    from deep.llm import History
 
 Asked = TypeVar("Asked")
 Replies = TypeVar("Replies")
@@ -420,3 +423,75 @@ def _of_votes(path: str | Path, examples: str | Path | None) -> Iterable[Example
     found = {**(read_texts(path, list(known), examples=examples).examples if examples else {}), **remembered}
     for item, example in found.items():
         yield replace(example, label=known[item])
+
+
+def judgments_of_plan(
+    plan: Plan, examples: Sequence[Example], history: "History | None", *, tell: bool = True, stopped: str | None = None
+) -> list[dict[str, Judgment]]:
+    """Return the judgments of each example by voter, in the order of the plan.
+
+    Several samples are pooled, a request without an answer is ``failed``, a judge that has a question which was never
+    asked is ``not_asked``, and one that breaks is ``unparsable`` and, with `tell`, named on standard error.
+
+    Parameters
+    ----------
+    plan : Plan
+    examples : sequence of Example
+        All or some of the plan's; each with an id of its own in its dataset.
+    history : History or None
+        The ledger; None where no LLM was asked and no function called.
+    tell : bool, default=True
+    stopped : str, optional
+        Why the run ended: where it was ``interrupted``, no judge judges that is not asked.
+    """
+    asked = [column for column in plan.columns if column.judge.needs_llm or column.caller]
+    rows: dict[tuple[str, str], dict[str, Judgment]] = {(str(e.dataset), e.example_id): {} for e in examples}
+    if asked:
+        replay = Replay(lambda: plan.programs(examples, asked, tell=tell), plan.endpoint, history)
+        for identity, judgment in replay.values():
+            known = identity not in replay.not_asked
+            rows[identity.dataset, identity.item][identity.voter] = judgment if known else NOT_ASKED
+    # Whoever presses Ctrl-C waits for no encoder.
+    none = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
+    offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
+    judgments = [asked | read for asked, read in zip(rows.values(), offline, strict=True)]
+    nothing = dict.fromkeys(plan.voters, NO_SOURCE)
+    return [found if example.has_texts else nothing for example, found in zip(examples, judgments, strict=True)]
+
+
+def read_samples(plan: Plan, examples: Sequence[Example], history: "History") -> "Iterator[tuple[Request, Judgment]]":
+    """Yield every request of a plan's prompts about some examples with the judgment of its reply alone."""
+    requests = list(plan.requests(examples))
+    answers = history.answers([request.key for request in requests])
+    for request in requests:
+        answer = answers.get(request.key)
+        yield request, request.context.read(None if answer is None else answer.reply)
+
+
+def judge_offline(
+    columns: Sequence[PlannedVoter], examples: Sequence[Example], *, tell: bool = True
+) -> Iterator[dict[str, Judgment]]:
+    """Yield the judgments of each example by voter, by judges that need no LLM; one that raises has failed there.
+
+    Judges that are quicker on many examples take all at once; the others go together from example to example, so
+    that lexical checks share the analysis of a text.
+    """
+    complete = [example for example in examples if example.has_texts]
+    many = [column for column in columns if complete and hasattr(column.judge, "label_many")]
+    batches = {column.name: iter(cast("Any", column.judge).label_many(complete)) for column in many}
+    for example in examples:
+        here = batches if example.has_texts else {}
+        yield {c.name: next(here[c.name]) if c.name in here else _judged(c, example, tell=tell) for c in columns}
+
+
+def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
+    if not example.has_texts:
+        return NO_SOURCE
+    try:
+        return run_program(column.judge.program(example), _ask_nobody)
+    except Exception as error:
+        return broken(ProgramId(column.name, str(example.dataset), example.example_id), "failed", error, tell=tell)
+
+
+def _ask_nobody(question: Question) -> NoReturn:
+    raise TypeError(f"A judge that needs no LLM must ask no question. Got {question.step!r}.")

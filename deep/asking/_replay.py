@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deep.asking._vote_files import chunks
+from deep.asking._options import AskOptions
 from deep.judges import LLMReply, Program, Question, VoteQuestion
 from deep.llm import Request
 from deep.prompt_pool import repair_of, why_unusable
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from deep.llm import Answer, History, Reply
 
 T = TypeVar("T")
+
+ROWS_AT_ONCE = 1000
+
+
+def chunks(values: Iterable[T], size: int = ROWS_AT_ONCE) -> Iterator[list[T]]:
+    """Yield lists of at most `size` values."""
+    left = iter(values)
+    while chunk := list(islice(left, size)):
+        yield chunk
+
 
 AT_ONCE = 256
 """Programs that are replayed side by side: their questions are looked up together."""
@@ -233,11 +244,12 @@ class Replay:
 
     def _advance(self, waiting: Sequence[_Running], *, final: bool) -> list[_Running]:
         """Give programs their replies, and return those that have more to ask."""
-        wanted = {request.key: None for running in waiting for request in running.pending}
-        answers = {} if self.history is None else self.history.answers(list(wanted))
+        keys = [[request.key for request in running.pending] for running in waiting]  # each is a hash of the texts
+        wanted = list(dict.fromkeys(chain.from_iterable(keys)))
+        answers = {} if self.history is None else self.history.answers(wanted)
         moved = []
-        for running in waiting:
-            found = [answers.get(request.key) for request in running.pending]
+        for running, own in zip(waiting, keys, strict=True):
+            found = [answers.get(key) for key in own]
             unanswered = set() if final else {i for i, answer in enumerate(found) if self._is_open(answer)}
             if final and any(map(_is_not_asked, running.pending, found)):
                 self.not_asked.add(running.id)
@@ -260,3 +272,49 @@ class Replay:
         if answer.owner == self.run:
             return False
         return not self.at_most_once if answer.state == "unknown" else answer.failure in self.retry
+
+
+def may_repair(options: AskOptions, history: "History | None", run: int | None = None) -> Callable[[int], bool]:
+    """Return whether repair turns may be asked about the replies that a run has bought, for every run.
+
+    Replies of a run without repair turns are read as they are, unless they are asked for by name: an older ledger is
+    written out without a call.
+    """
+    if not options.repairs:
+        return lambda _: False
+    if options.repair:
+        return lambda _: True
+    repairing = {run, *(() if history is None else history.runs_with("repairs"))}
+    return lambda owner: owner in repairing
+
+
+def repair_requests(
+    requests: "Iterable[Request]", history: "History", may: Callable[[int], bool]
+) -> "Iterator[Request]":
+    """Yield the repair turns of those of `requests` whose reply is unparsable.
+
+    Parameters
+    ----------
+    requests : iterable of Request
+        Questions of prompts.
+    history : History
+    may : callable
+        Whether the replies that a run has bought may be repaired; a repair turn in the ledger is yielded in any case.
+    """
+    for chunk in chunks(requests):
+        found = list(_offered(chunk, history))
+        begun = history.rows([request.key for _, request in found])
+        yield from (request for owner, request in found if may(owner) or request.key in begun)
+
+
+def _offered(requests: "Iterable[Request]", history: "History") -> "Iterator[tuple[int, Request]]":
+    """Yield the repair turn of each unparsable reply with the run that bought the reply."""
+    asked = [(request.key, request) for request in requests if offers_repair(request)]
+    rows = history.rows([key for key, _ in asked])
+    unread = [(key, request) for key, request in asked if key in rows and rows[key]["reason"] == "unparsable"]
+    answers = history.answers([key for key, _ in unread])
+    for key, request in unread:
+        reply = answers[key].reply
+        # It was unparsable when it came; the reader may have learned to read it.
+        if reply is not None and request.context.read(reply).reason == "unparsable":
+            yield answers[key].owner, repair_request(request, reply.text)

@@ -4,8 +4,8 @@ import asyncio
 import signal
 import sys
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -18,27 +18,30 @@ from deep._util.names import short_names
 from deep.asking._functions import earlier_file, enter_earlier, wait_in_loop
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback, pace_text, quirk_lines
 from deep.asking._plan import Plan
-from deep.asking._replay import Entry, Replay, is_repair, offers_repair, read_answer, repair_request
-from deep.asking._vote_files import chunks
+from deep.asking._replay import Entry, Replay, chunks, is_repair, may_repair, read_answer, repair_requests
 from deep.exceptions import InputError, printable
 from deep.records import ABSTAIN, Judgment
 
 if TYPE_CHECKING:
-    from deep.llm import Client, History, Ledger, Quirk, Reply, Request, StopReason, Tally
+    from deep.llm import Caller, Client, History, Ledger, Quirk, Reply, Request, StopReason, Tally
 
 
 class RequestRunner(Protocol):
-    """Takes requests to their answers: calls of the endpoint, or the Batch API, which is a guest."""
+    """Takes requests to their answers, side by side."""
 
     @property
     def stopped(self) -> "StopReason | None":
         """Why the run ended before its end."""
 
-    def stop(self, why: "StopReason") -> None:
-        """End the run cleanly."""
-
     async def run(self, requests: "Callable[[], Iterable[Request]]") -> None:
         """Bring all requests to their end; called once for each wave of them."""
+
+
+class StoppableRunner(RequestRunner, Protocol):
+    """Calls of the endpoint, or the Batch API, which is a guest."""
+
+    def stop(self, why: "StopReason") -> None:
+        """End the run cleanly."""
 
 
 TOLERATED = ((10, 0.5), (50, 0.05))
@@ -103,56 +106,6 @@ class LossWatch:
             self._tell(f"  {shown} prints the answer that it asks for. Ctrl-C stops; what was answered is kept.")
 
 
-LONGEST_REPLY = "\U0001f600" * 10_000
-"""The quotation that takes most: characters of four bytes, more of them than are quoted."""
-
-
-def may_repair(options: AskOptions, history: "History | None", run: int | None = None) -> Callable[[int], bool]:
-    """Return whether repair turns may be asked about the replies that a run has bought, for every run.
-
-    Replies of a run without repair turns are read as they are, unless they are asked for by name: an older ledger is
-    written out without a call.
-    """
-    if not options.repairs:
-        return lambda _: False
-    if options.repair:
-        return lambda _: True
-    repairing = {run, *(() if history is None else history.runs_with("repairs"))}
-    return lambda owner: owner in repairing
-
-
-def repair_requests(
-    requests: "Iterable[Request]", history: "History", may: Callable[[int], bool]
-) -> "Iterator[Request]":
-    """Yield the repair turns of those of `requests` whose reply is unparsable.
-
-    Parameters
-    ----------
-    requests : iterable of Request
-        Questions of prompts.
-    history : History
-    may : callable
-        Whether the replies that a run has bought may be repaired; a repair turn in the ledger is yielded in any case.
-    """
-    for chunk in chunks(requests):
-        found = list(_offered(chunk, history))
-        begun = history.rows([request.key for _, request in found])
-        yield from (request for owner, request in found if may(owner) or request.key in begun)
-
-
-def _offered(requests: "Iterable[Request]", history: "History") -> "Iterator[tuple[int, Request]]":
-    """Yield the repair turn of each unparsable reply with the run that bought the reply."""
-    asked = [(request.key, request) for request in requests if offers_repair(request)]
-    rows = history.rows([key for key, _ in asked])
-    unread = [(key, request) for key, request in asked if key in rows and rows[key]["reason"] == "unparsable"]
-    answers = history.answers([key for key, _ in unread])
-    for key, request in unread:
-        reply = answers[key].reply
-        # It was unparsable when it came; the reader may have learned to read it.
-        if reply is not None and request.context.read(reply).reason == "unparsable":
-            yield answers[key].owner, repair_request(request, reply.text)
-
-
 SECONDS_BETWEEN_LOOKS = 0.5
 
 QUICK_SECONDS = 1.5
@@ -206,19 +159,20 @@ def run_plan(
     if options is None:
         return RunOutcome(llm.Tally(0))
     plan.check_costs(options.budget)
-    return ask_requests(
+    total = None if plan.staged else plan.n_requests + plan.n_complete * len(plan.functions)
+    return _Run(
         plan.with_providers(options),
-        endpoint=plan.endpoint,
+        plan.endpoint,
+        plan.requests,
+        plan.programs,
+        AskProgress(llm.Tally(total)),
+        progress,
         default=plan.asks_default,
-        requests=plan.requests,
-        programs=plan.programs,
-        total=None if plan.staged else plan.n_requests + plan.n_complete * len(plan.functions),
-        progress=progress,
         calls=[_Lane(f.workers, partial(plan.calls, f)) for f in plan.functions.values()],
         asks=plan.asks,
         alone=len(plan.functions) == len(plan.columns),
         items=0 if plan.staged else plan.n_complete,  # what it is said of is not known for staged judges
-    )
+    ).to_end()
 
 
 class _Lane(NamedTuple):
@@ -249,20 +203,91 @@ def ask_requests(
     total: int | None = None,
     progress: ProgressCallback | None = None,
     default: bool = True,
-    calls: Sequence[_Lane] = (),
-    asks: bool = True,
-    alone: bool = False,
-    items: int = 0,
 ) -> RunOutcome:
-    """Ask the requests and the questions of programs that the ledger lacks, until no program asks anything more.
+    """Ask the requests and the questions of programs that the ledger lacks, until no program asks anything more."""
+    return _Run(options, endpoint, requests, programs, AskProgress(llm.Tally(total)), progress, default).to_end()
 
-    All of it is done in the event loop of functions, whose own clients live on there. With `alone`, where the `calls`
-    of functions are all that there is, nothing more is called where each fails on the first item.
+
+@dataclass(eq=False)
+class Engine:
+    """An open ledger and all that asks by it, for whoever asks: a command, a server, texts that come one by one.
+
+    Parameters
+    ----------
+    options : AskOptions
+    caller : Caller
+        Holds the ledger, the client, the limits, what models lack, and the tally.
+    history : History
+        Of the same ledger.
     """
-    state = AskProgress(llm.Tally(total))
-    run = _Run(options, endpoint, requests, programs, state, progress, default, calls, asks, alone, items)
-    with _stop_on_signal(run):
-        return wait_in_loop(run.ask())
+
+    options: AskOptions
+    caller: "Caller"
+    history: "History"
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls,
+        options: AskOptions,
+        tally: "Tally",
+        read: "Callable[[Request, Reply], Judgment | None]" = read_answer,
+        *,
+        asks: bool = True,
+        default: bool = True,
+    ) -> AsyncIterator["Engine"]:
+        """Open the ledger and a client; whether an LLM `asks` at all, and the endpoint of `options` by `default`."""
+        ledger = llm.Ledger(
+            options.ledger,
+            options={**options.record, "repairs": options.repairs},
+            at_most_once=options.at_most_once,
+            retry=options.retry_failed,
+        )
+        async with AsyncExitStack() as stack:
+            # Where no LLM is asked no request reaches it, and to load the library takes longer than many calls.
+            client = options.client(default=default) if asks else None
+            if client is not None:
+                stack.push_async_callback(client.close)
+            await stack.enter_async_context(ledger)
+            await enter_earlier(ledger)
+            terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
+            gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
+            caller = llm.Caller(ledger, cast("Client", client), read, terms, gate, tally)
+            yield cls(options, caller, stack.enter_context(llm.History(options.ledger)))
+
+    async def ask(
+        self,
+        runner: RequestRunner,
+        endpoint: str,
+        requests: "Callable[[], Iterable[Request]]",
+        programs: Callable[[], Iterable[Entry]],
+        *,
+        first: "Callable[[Callable[[], Iterable[Request]]], Awaitable[None]] | None" = None,
+        more: "Callable[[Iterable[Request]], Iterable[Request]]" = iter,
+    ) -> None:
+        """Ask everything that can be asked at once, and again the questions to which the answers lead.
+
+        Parameters
+        ----------
+        runner : RequestRunner
+        endpoint : str
+            The endpoint's name in the ledger.
+        requests, programs : callable
+            Each returns the same values every time, fresh and lazily.
+        first : callable, optional
+            Takes the place of the runner for what can be asked at once.
+        more : callable
+            Looks at the requests that ask once more for the answers that replies lack, one more a reply.
+        """
+        options, history, run = self.options, self.history, self.caller.ledger.run
+        may, once, retry = may_repair(options, history, run), options.at_most_once, options.retry_failed
+        replay = Replay(programs, endpoint, history, run=run, at_most_once=once, retry=retry, repairs=may)
+        await (first or runner.run)(lambda: chain(requests(), replay.requests()))
+        if runner.stopped is None and options.repairs:
+            await runner.run(lambda: more(repair_requests(requests(), history, may)))
+        while replay.n_open and runner.stopped is None:
+            replay.n_open = 0
+            await runner.run(replay.requests)
 
 
 @dataclass(eq=False)
@@ -297,46 +322,37 @@ class _Run:
     programs: Callable[[], Iterable[Entry]]
     state: AskProgress
     progress: ProgressCallback | None
-    default: bool
+    default: bool = True
     calls: Sequence[_Lane] = ()
     asks: bool = True
     alone: bool = False
     items: int = 0
     stop: Callable[[], object] | None = field(default=None, init=False)
     """Ends the run cleanly, from any thread; None before anything is asked."""
-    _gate: "llm.ModelGate" = field(default_factory=lambda: llm.ModelGate(), init=False)
     _watch: LossWatch = field(default_factory=lambda: LossWatch(_tell), init=False)
 
-    async def ask(self) -> RunOutcome:
-        """Ask until nothing is open or the run is stopped."""
+    def to_end(self) -> RunOutcome:
+        """Ask until nothing is open or the run is stopped, in the loop of functions: their clients live on there."""
+        with _stop_on_signal(self):
+            return wait_in_loop(self._ask())
+
+    async def _ask(self) -> RunOutcome:
         options, tally = self.options, self.state.tally
         if llm.is_read_only(options.ledger):
             return self._find_all()
         if options.batch:
             load_part("batch")  # refused before a ledger is made
-        # No request reaches it where none is to an LLM; to load the library takes longer than many calls of functions.
-        client = options.client(default=self.default) if self.asks else None
-        ledger = llm.Ledger(
-            options.ledger,
-            options={**options.record, "repairs": options.repairs},
-            at_most_once=options.at_most_once,
-            retry=options.retry_failed,
-        )
-        try:
-            async with ledger:
-                await enter_earlier(ledger)
-                runner = await self._runner(ledger, cast("Client", client))
-                doubts = ledger.unknown, ledger.in_doubt_twice
-                for line in (*ledger.entered, *doubt_lines(*doubts, asked_again=not options.at_most_once)):
-                    sys.stderr.write(f"{line}\n")
-                loop = asyncio.get_running_loop()
-                self.stop = partial(loop.call_soon_threadsafe, runner.stop, "interrupted")
-                async with self._reported():
-                    await self._waves(runner, ledger.run)
-        finally:
-            if client is not None:
-                await client.close()
-        return RunOutcome(tally, runner.stopped, *doubts, tuple(self._gate.quirks(self.endpoint)))
+        read, default = self._watch.read, self.default
+        async with Engine.opened(options, tally, read, asks=self.asks, default=default) as engine:
+            ledger = engine.caller.ledger
+            runner = await self._runner(engine.caller)
+            doubts = ledger.unknown, ledger.in_doubt_twice
+            for line in (*ledger.entered, *doubt_lines(*doubts, asked_again=not options.at_most_once)):
+                sys.stderr.write(f"{line}\n")
+            self.stop = partial(asyncio.get_running_loop().call_soon_threadsafe, runner.stop, "interrupted")
+            async with self._reported(engine.caller.gate):
+                await self._to_end(engine, runner)
+        return RunOutcome(tally, runner.stopped, *doubts, tuple(engine.caller.gate.quirks(self.endpoint)))
 
     def _find_all(self) -> RunOutcome:
         """Count the answers in a ledger that cannot be written, where none is missing."""
@@ -366,69 +382,45 @@ class _Run:
             for request in requests:
                 self.state.tally.find(request.voter, rows[request.key])
 
-    async def _runner(self, ledger: "Ledger", client: "Client") -> "_SideBySide":
-        options, tally = self.options, self.state.tally
-        watch = self._watch
-        terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
-        gate = self._gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
-        caller = llm.Caller(ledger, client, watch.read, terms, gate, tally)
+    async def _runner(self, caller: "Caller") -> "_SideBySide":
+        options, ledger, tally = self.options, caller.ledger, self.state.tally
         lanes = [llm.Runner(ledger, caller, tally, workers=lane.workers) for lane in self.calls]
-        if options.batch:
-            await self._check_exported(ledger)
-            batch_runner: Callable[..., RequestRunner] = load_part("batch").BatchRunner
-            return _SideBySide(
-                batch_runner(ledger, client, watch.read, terms, gate, tally, endpoint=self.endpoint, poll=options.poll),
-                lanes,
-            )
-        n = await ledger.in_batches(self.endpoint)
+        n = 0 if options.batch else await ledger.call(llm.waiting_in, self.endpoint, llm.MAKING)
         if n:
             raise InputError(
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
             )
         await self._check_exported(ledger)
-        return _SideBySide(llm.Runner(ledger, caller, tally, workers=terms.concurrency.maximum), lanes)
+        if not options.batch:
+            return _SideBySide(llm.Runner(ledger, caller, tally, workers=caller.terms.concurrency.maximum), lanes)
+        batch_runner: Callable[..., StoppableRunner] = load_part("batch").BatchRunner
+        session = (ledger, caller.client, caller.parse, caller.terms, caller.gate, tally)
+        return _SideBySide(batch_runner(*session, endpoint=self.endpoint, poll=options.poll), lanes)
 
     async def _check_exported(self, ledger: "Ledger") -> None:
         """Give up on requests in files where that is asked for; raise where some have not come back."""
         if "exported" in self.options.retry_failed:
-            await ledger.release_exports(self.endpoint)
-        n = await ledger.exported(self.endpoint)
+            await ledger.call(llm.release_exports, self.endpoint)
+        n = await ledger.call(llm.waiting_in, self.endpoint, llm.EXPORTS)
         if n:
             raise InputError(
                 f"`batch_in` must be given: {n} requests are in exported files. Got a run that asks. Enter their "
                 "results first, or give up on them with `retry_failed` exported."
             )
 
-    async def _waves(self, runner: "_SideBySide", run: int) -> None:
-        """Ask everything that can be asked at once, and again the questions to which the answers lead programs."""
-        options = self.options
-        with llm.History(options.ledger) as history:
-            replay = Replay(
-                self.programs,
-                self.endpoint,
-                history,
-                run=run,
-                at_most_once=options.at_most_once,
-                retry=options.retry_failed,
-                repairs=(may := may_repair(options, history, run)),
-            )
-            if self.alone:
-                await self._check_first(runner, history)
-            if runner.stopped is None:
-                await runner.run(lambda: chain(self.requests(), replay.requests()), self._calls(int(self.alone), None))
-            if runner.stopped is None:
-                await self._repair(runner, history, may)
-            while replay.n_open and runner.stopped is None:
-                replay.n_open = 0
-                await runner.run(replay.requests)
-
-    def _calls(self, begin: int, end: int | None) -> "list[Callable[[], Iterable[Request]]]":
-        """Return the calls of each function on some of the items, as a runner takes them."""
-        return [partial(_between, lane.requests, begin, end) for lane in self.calls]
+    async def _to_end(self, engine: Engine, runner: "_SideBySide") -> None:
+        if self.alone:
+            await self._check_first(runner, engine.history)
+        calls = [partial(_between, lane.requests, int(self.alone), None) for lane in self.calls]
+        if runner.stopped is None:
+            first, more = partial(runner.run, calls=calls), self._uncounted_repairs
+            await engine.ask(runner, self.endpoint, self.requests, self.programs, first=first, more=more)
+        if runner.stopped is None and not self.options.repairs and self._lacks_votes:
+            self._find_repairs(engine.history)
 
     async def _check_first(self, runner: "_SideBySide", history: "History") -> None:
         """Call each function on the first item before all else; raise where all fail on it."""
-        await runner.run(tuple, self._calls(0, 1))
+        await runner.run(tuple, [partial(_between, lane.requests, 0, 1) for lane in self.calls])
         first = [request for lane in self.calls for request in islice(lane.requests(), 1)]
         rows = history.rows([request.key for request in first])
         failed = [r for r in first if r.key in rows and rows[r.key]["failure"] == llm.RAISED]
@@ -439,26 +431,22 @@ class _Run:
                 f"Got failures on {first[0].item!r} of {first[0].dataset!r}: {printable(told)}. Mend them."
             )
 
-    async def _repair(self, runner: RequestRunner, history: "History", may: Callable[[int], bool]) -> None:
-        """Ask for the answers that replies to prompts lack, one more request a reply."""
-        if not any(counts["unparsable"] for counts in self.state.tally.by_voter.values()):
-            return
-        if self.options.repairs:
-            await runner.run(lambda: self._more(repair_requests(self.requests(), history, may)))
-        else:
-            self._find_repairs(history)
+    @property
+    def _lacks_votes(self) -> bool:
+        """Whether there is a reply that cannot be read."""
+        return any(counts["unparsable"] for counts in self.state.tally.by_voter.values())
 
-    def _more(self, requests: "Iterable[Request]") -> "Iterator[Request]":
-        """Yield requests that the total did not count."""
+    def _uncounted_repairs(self, requests: "Iterable[Request]") -> "Iterator[Request]":
+        """Yield repair turns, which the total did not count; look for none where every reply can be read."""
         tally = self.state.tally
-        for request in requests:
+        for request in requests if self._lacks_votes else ():
             tally.total = None if tally.total is None else tally.total + 1
             yield request
 
     @asynccontextmanager
-    async def _reported(self) -> AsyncIterator[None]:
+    async def _reported(self, gate: "llm.ModelGate") -> AsyncIterator[None]:
         """Call the progress callback now and then while the block runs, and once at its end; say what is of note."""
-        task = asyncio.create_task(self._report())
+        task = asyncio.create_task(self._report(gate))
         try:
             yield
         finally:
@@ -468,8 +456,8 @@ class _Run:
             if self.progress is not None:
                 self.progress(self.state)
 
-    async def _report(self) -> None:
-        tally, lines = self.state.tally, self._notes()
+    async def _report(self, gate: "llm.ModelGate") -> None:
+        tally, lines = self.state.tally, self._notes(gate)
         while True:
             if self.progress is not None:
                 self.progress(self.state)
@@ -477,7 +465,7 @@ class _Run:
                 _tell(line)
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
-    def _notes(self) -> Iterator[str | None]:
+    def _notes(self, gate: "llm.ModelGate") -> Iterator[str | None]:
         """Yield at each look what is new of note: first vote, pace, what the server lacks, a silence; else None."""
         tally, answered, heard, quiet = self.state.tally, 0, self.state.tally.seconds, FIRST_SILENCE
         told_first = told_pace = told_lacks = False
@@ -491,7 +479,7 @@ class _Run:
                 told_pace = True
                 if left > WORTH_SAYING:
                     line = pace_text(tally, self.items if self.options.record.get("sample", 0) is None else 0)
-            elif not told_lacks and answered >= PACE_FROM and (quirks := self._gate.quirks(self.endpoint)):
+            elif not told_lacks and answered >= PACE_FROM and (quirks := gate.quirks(self.endpoint)):
                 told_lacks, line = True, "; ".join(quirk_lines(map(asdict, quirks)))
             elif tally.seconds - heard >= quiet:
                 line = f"No answer for {llm.span(tally.seconds - heard)}; {tally.attempts:,} attempts so far."
@@ -520,12 +508,11 @@ class _SideBySide:
 
     Parameters
     ----------
-    endpoint : RequestRunner
-    lanes : sequence of RequestRunner
-        One a function.
+    endpoint, lanes : StoppableRunner
+        The lanes, one a function.
     """
 
-    def __init__(self, endpoint: RequestRunner, lanes: Sequence[RequestRunner]) -> None:
+    def __init__(self, endpoint: StoppableRunner, lanes: Sequence[StoppableRunner]) -> None:
         self._runners = [endpoint, *lanes]
 
     @property

@@ -1,101 +1,35 @@
 """Score text: P(consistent) from the judgments of the judges that a model names."""
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import numpy as np
 
 from deep._util.entry_points import WRITER, load_part
-from deep._util.files import whole_file
-from deep.asking._options import NO_SOURCE, NOT_ASKED
-from deep.asking._plan import Plan, PlannedVoter, broken
-from deep.asking._replay import ProgramId, Replay
-from deep.asking._vote_files import chunks
-from deep.judges import Question, run_program
-from deep.model import Model, ScoreOptions, writer
+from deep._util.files import to_json, whole_file
+from deep.asking._ask import GivenExamples, ledger_for_once
+from deep.asking._options import AskOptions
+from deep.asking._plan import Plan, judgments_of_plan
+from deep.asking._registry import Finder
+from deep.asking._replay import chunks
+from deep.asking._run import run_plan
+from deep.exceptions import InputError, StoppedError
+from deep.model import Model, ScoreOptions, check_scores_given, load, writer
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deep.llm import History, Request
-
-
-def judgments_of_plan(
-    plan: Plan, examples: Sequence[Example], history: "History | None", *, tell: bool = True, stopped: str | None = None
-) -> list[dict[str, Judgment]]:
-    """Return the judgments of each example by voter, in the order of the plan.
-
-    Several samples are pooled, a request without an answer is ``failed``, a judge that has a question which was never
-    asked is ``not_asked``, and one that breaks is ``unparsable`` and, with `tell`, named on standard error.
-
-    Parameters
-    ----------
-    plan : Plan
-    examples : sequence of Example
-        All or some of the plan's; each with an id of its own in its dataset.
-    history : History or None
-        The ledger; None where no LLM was asked and no function called.
-    tell : bool, default=True
-    stopped : str, optional
-        Why the run ended: where it was ``interrupted``, no judge judges that is not asked.
-    """
-    asked = [column for column in plan.columns if column.judge.needs_llm or column.caller]
-    rows: dict[tuple[str, str], dict[str, Judgment]] = {(str(e.dataset), e.example_id): {} for e in examples}
-    if asked:
-        replay = Replay(lambda: plan.programs(examples, asked, tell=tell), plan.endpoint, history)
-        for identity, judgment in replay.values():
-            known = identity not in replay.not_asked
-            rows[identity.dataset, identity.item][identity.voter] = judgment if known else NOT_ASKED
-    # Whoever presses Ctrl-C waits for no encoder.
-    none = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
-    offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
-    judgments = [asked | read for asked, read in zip(rows.values(), offline, strict=True)]
-    nothing = dict.fromkeys(plan.voters, NO_SOURCE)
-    return [found if example.has_texts else nothing for example, found in zip(examples, judgments, strict=True)]
-
-
-def read_samples(plan: Plan, examples: Sequence[Example], history: "History") -> "Iterator[tuple[Request, Judgment]]":
-    """Yield every request of a plan's prompts about some examples with the judgment of its reply alone."""
-    requests = list(plan.requests(examples))
-    answers = history.answers([request.key for request in requests])
-    for request in requests:
-        answer = answers.get(request.key)
-        yield request, request.context.read(None if answer is None else answer.reply)
-
-
-def judge_offline(
-    columns: Sequence[PlannedVoter], examples: Sequence[Example], *, tell: bool = True
-) -> Iterator[dict[str, Judgment]]:
-    """Yield the judgments of each example by voter, by judges that need no LLM; one that raises has failed there.
-
-    Judges that are quicker on many examples take all at once; the others go together from example to example, so
-    that lexical checks share the analysis of a text.
-    """
-    complete = [example for example in examples if example.has_texts]
-    many = [column for column in columns if complete and hasattr(column.judge, "label_many")]
-    batches = {column.name: iter(cast("Any", column.judge).label_many(complete)) for column in many}
-    for example in examples:
-        here = batches if example.has_texts else {}
-        yield {c.name: next(here[c.name]) if c.name in here else _judged(c, example, tell=tell) for c in columns}
-
-
-def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
-    if not example.has_texts:
-        return NO_SOURCE
-    try:
-        return run_program(column.judge.program(example), _ask_nobody)
-    except Exception as error:
-        return broken(ProgramId(column.name, str(example.dataset), example.example_id), "failed", error, tell=tell)
-
-
-def _ask_nobody(question: Question) -> NoReturn:
-    raise TypeError(f"A judge that needs no LLM must ask no question. Got {question.step!r}.")
+    from deep.llm import History
 
 
 MOST_PATTERNS = 20_000
@@ -235,3 +169,189 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
                 table.write_table(pa.Table.from_pylist([row.columns for row in batch], schema=schema))
         stack.close()  # before the file takes its place
     return n
+
+
+TEXTS = "texts"
+"""The dataset of pairs of texts that come one by one."""
+
+ANYWHERE, PLAIN = Finder(), ScoreOptions()
+
+
+class TextScorer:
+    """Scores texts by a model whose judges are found once, from one thread or many: for servers and other tools.
+
+    Where judges ask an LLM, pairs that come while others are asked about go together in the next run against the
+    ledger; the same pair is never paid for twice. A pair is known by its text alone.
+
+    Parameters
+    ----------
+    model : Model, str or Path
+        A model, or its file.
+    ask : AskOptions, optional
+        The ledger and the limits; needed where a judge asks an LLM.
+    finder : Finder, optional
+        Where the model's judges are looked for.
+    options : ScoreOptions, optional
+        The prior, and whether judges of another version may stand in.
+    endpoint : str, optional
+        The endpoint's name in the ledger, if its address may change.
+    dataset : str, default='texts'
+        The dataset of the pairs in the ledger; it is no part of what is asked.
+
+    Attributes
+    ----------
+    plan : Plan
+        The model's judges, without examples.
+    asks : bool
+        Whether a judge of the model asks an LLM.
+    ask : AskOptions or None
+        The ledger and the limits: those given; with functions and without any, a ledger that goes with this object.
+
+    Raises
+    ------
+    InputError
+        The model cannot be read, was fitted with soft scores, or has a voter that is no judge; or `ask` is missing.
+
+    Examples
+    --------
+    >>> from deep import Example, fit
+    >>> from deep.asking import TextScorer, ask
+    >>> source = "Rain fell on Monday. The river rose by 14 centimetres."
+    >>> votes = ask([Example(source, f"It rose by {n} centimetres.", str(n)) for n in range(10, 20)], ["numbers"])
+    >>> scored = TextScorer(fit(votes)).score(source, "The river rose by 41 centimetres.")
+    >>> scored.columns["decision"], [judgment.vote for judgment in scored.judgments.values()]
+    (0, [0])
+    """
+
+    def __init__(
+        self,
+        model: Model | str | Path,
+        ask: AskOptions | None = None,
+        *,
+        finder: Finder = ANYWHERE,
+        options: ScoreOptions = PLAIN,
+        endpoint: str | None = None,
+        dataset: str = TEXTS,
+    ) -> None:
+        self.model = model if isinstance(model, Model) else load(model)
+        self.options = options
+        check_scores_given(self.model, ())
+        self.ask, self._dataset = ask, dataset
+        self.plan = finder.plan(
+            self.model,
+            GivenExamples(()),
+            lambda: endpoint or ("" if ask is None else ask.public_url),
+            None if ask is None else ask.workers,
+        )
+        self.asks = self.plan.asks
+        self._keeps_answers = self.plan.keeps_answers
+        if self.asks and ask is None:
+            raise InputError(
+                "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
+            )
+        if self.plan.functions and ask is None:  # their answers are kept as long as this object is
+            stack = ExitStack()
+            self.ask = AskOptions(ledger=ledger_for_once(stack))
+            finalize(self, stack.close)
+        self._scored = PlanScorer(self.model, self.plan, options)
+        self._waiting: dict[str, tuple[Example, Future[Scored]]] = {}
+        self._queue, self._turn = Lock(), Lock()
+
+    @cached_property
+    def threshold(self) -> float:
+        """The P from which on a claim is called consistent."""
+        return self.model.threshold(self.options.prior)
+
+    @cached_property
+    def digest(self) -> str:
+        """Eight hex digits of the model's content, to tell its scores from another's."""
+        return hashlib.sha256(to_json(self.model.document()).encode()).hexdigest()[:8]
+
+    def score(self, source: str, claim: str, question: str | None = None) -> Scored:
+        """Return one claim's judgments and scores; as `score_all`."""
+        return self.score_all([(source, claim, question)])[0]
+
+    def score_all(self, pairs: Iterable[tuple[str, str] | tuple[str, str, str | None]]) -> list[Scored]:
+        """Return the judgments and scores of each (source, claim) or (source, claim, question), in their order.
+
+        Raises
+        ------
+        InputError
+            A text is empty or holds a NUL byte, or the ledger cannot be used.
+        StoppedError
+            The budget is reached, or the run was interrupted; the answers so far are in the ledger.
+        """
+        examples = [_example(*texts, dataset=self._dataset) for texts in pairs]
+        distinct = {example.example_id: example for example in examples}
+        if not distinct:
+            return []
+        in_turn = self._keeps_answers
+        found = self._in_turn(distinct) if in_turn else self._score(list(distinct.values()))
+        by_id = {scored.example.example_id: scored for scored in found}
+        return [by_id[example.example_id] for example in examples]
+
+    def read(self, examples: Sequence[Example], history: "History | None" = None, *, tell: bool = True) -> list[Scored]:
+        """Return examples scored by their judgments, those of LLMs as a ledger has them; nothing is asked.
+
+        Parameters
+        ----------
+        examples : sequence of Example
+            Each with an id of its own in its dataset.
+        history : History, optional
+            The ledger; needed where a judge asks an LLM.
+        tell : bool, default=True
+            Name each program that breaks on standard error.
+        """
+        return self._scored(examples, history, tell=tell)
+
+    def _in_turn(self, examples: dict[str, Example]) -> list[Scored]:
+        """Ask about all that wait, or let the caller whose turn it is do so."""
+        with self._queue:
+            for name, example in examples.items():
+                self._waiting.setdefault(name, (example, Future()))
+            mine = [self._waiting[name][1] for name in examples]
+        with self._turn:
+            with self._queue:
+                taken, self._waiting = list(self._waiting.values()), {}
+            self._answer(taken)
+        return [future.result() for future in mine]
+
+    def _answer(self, taken: Sequence[tuple[Example, "Future[Scored]"]]) -> None:
+        """Fill in the results of the waiting pairs, or the error that keeps them all from coming."""
+        if not taken:
+            return
+        try:
+            found = self._score([example for example, _ in taken])
+        except BaseException as error:
+            for _, future in taken:
+                future.set_exception(error)
+        else:
+            for (_, future), scored in zip(taken, found, strict=True):
+                future.set_result(scored)
+
+    def _score(self, examples: Sequence[Example]) -> list[Scored]:
+        if not self._keeps_answers:
+            with self._turn:  # lexical checks share what they keep of a text
+                return self.read(examples)
+        from deep.llm import History
+
+        assert self.ask is not None  # or `__init__` has raised
+        outcome = run_plan(replace(self.plan, examples=GivenExamples(examples)), self.ask)
+        if outcome.stopped is not None:
+            raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
+        with History(self.ask.ledger) as history:
+            return self.read(examples, history)
+
+
+def _example(source: str, claim: str, question: str | None = None, *, dataset: str) -> Example:
+    """Return a pair under a name that its texts give it; a blank question is none."""
+    asked = None if question is None or (isinstance(question, str) and not question.strip()) else question
+    for name, text in (("source", source), ("claim", claim), *([] if asked is None else [("question", asked)])):
+        if not isinstance(text, str):
+            raise InputError(f"`{name}` must be text. Got a {type(text).__name__}.")
+        if not text.strip() or "\0" in text:
+            raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
+    texts = f"{len(source)}:{source}{claim}"
+    texts = texts if asked is None else f"?{len(asked)}:{asked}{texts}"  # which no pair without a question begins with
+    digest = hashlib.sha256(texts.encode(errors="surrogatepass"))
+    return Example(source, claim, digest.hexdigest()[:32], dataset=dataset, question=asked)

@@ -13,17 +13,9 @@ from typing import Any
 from deep._util.names import short_names, table
 from deep.asking._options import AskOptions, money, quirk_lines
 from deep.asking._plan import Plan
-from deep.asking._replay import Replay, offers_repair, repair_request
-from deep.asking._run import (
-    FROM_LEDGER,
-    LONGEST_REPLY,
-    RunOutcome,
-    doubt_lines,
-    history_of,
-    may_repair,
-    repair_requests,
-)
-from deep.asking._vote_files import chunks, output_paths
+from deep.asking._replay import Replay, chunks, may_repair, offers_repair, repair_request, repair_requests
+from deep.asking._run import FROM_LEDGER, RunOutcome, doubt_lines, history_of
+from deep.asking._write import output_paths
 from deep.datasets import Failures
 from deep.exceptions import InputError
 from deep.judges import REPAIR, LLMJudge, VoteQuestion
@@ -42,6 +34,9 @@ from deep.llm import (
 from deep.records import UNASKED_REASONS
 
 CHARACTERS_A_TOKEN = 4
+
+LONGEST_REPLY = "\U0001f600" * 10_000
+"""The quotation that takes most: characters of four bytes, more of them than are quoted."""
 
 
 class Estimate:

@@ -32,8 +32,9 @@ from ._lease import NOBODY as NOBODY
 from ._lease import Job as Job
 from ._lease import known_requests as known_requests
 from ._lease import release_batch as release_batch
+from ._lease import release_exports as release_exports
+from ._lease import waiting_in as waiting_in
 from ._ledger import Ledger as Ledger
-from ._ledger import Written as Written
 from ._messages import MOST_VALUES as MOST_VALUES
 from ._messages import Announce as Announce
 from ._messages import Reply as Reply
@@ -61,3 +62,4 @@ from ._spending import Tally as Tally
 from ._spending import output_limit as output_limit
 from ._spending import with_longer_limit as with_longer_limit
 from ._spending import worst_case as worst_case
+from ._writer import Written as Written

@@ -20,7 +20,6 @@ from deep._util.sqlite_log import log_of
 from deep.exceptions import DeepError, InputError
 from deep.llm import schema
 from deep.llm._errors import LedgerError
-from deep.llm.schema import metadata
 
 T = TypeVar("T")
 
@@ -358,8 +357,14 @@ class LedgerFiles:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._lock = _identity(_lock_of(path))
+        self._lock_path = _lock_of(path)
+        self._lock = _identity(self._lock_path)
         self.left()
+
+    def flush(self) -> None:
+        """Bring to disk what is in the log; where that was removed, the next transaction tells."""
+        with suppress(FileNotFoundError), log_of(self.path).open("rb+", buffering=0) as log:
+            getattr(os, "fdatasync", os.fsync)(log.fileno())  # macOS and Windows have the other one alone
 
     def left(self) -> None:
         """Remember the files as they are now, just written by this process."""
@@ -391,7 +396,7 @@ class LedgerFiles:
     @property
     def unlocked(self) -> bool:
         """Whether the lock is not the one that this process holds, so that another process may write."""
-        return self._lock is not None and _identity(_lock_of(self.path)) != self._lock
+        return self._lock is not None and _identity(self._lock_path) != self._lock
 
     @contextmanager
     def closing(self, *, overwritten: bool) -> Iterator[None]:
@@ -409,7 +414,7 @@ class LedgerFiles:
 
 
 def keep(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
-    """Copy an open ledger to a file beside it, as far as it can be read; return its name and a connection to it.
+    """Copy an open ledger to a file beside it, where it can be read; return its name and a connection to that file.
 
     Raises
     ------
@@ -418,34 +423,15 @@ def keep(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
     """
     kept = _free_name(path)
     source = driver_of(connection)
-    damaged = Path(f"{kept}.damaged")
     try:
         with closing(sqlite3.connect(kept)) as copy:
             source.backup(copy)
             sound = copy.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     except sqlite3.Error:
         sound = False
-    if not sound:
-        Path(kept).replace(damaged)
-    opened = connect(engine_for(kept, create=True), kept)
-    if not sound:
-        _salvage(damaged, opened)
-    return kept, opened
-
-
-def _salvage(damaged: Path, connection: sa.Connection) -> None:
-    """Copy the rows of a damaged ledger that can be read: what this run wrote stands in its log, and is whole."""
-    with closing(sqlite3.connect(damaged)) as source:
-        for table in metadata.sorted_tables:
-            names = ", ".join(f'"{column.name}"' for column in table.columns)
-            marks = ", ".join("?" * len(table.columns))
-            with suppress(sqlite3.Error, SQLAlchemyError), connection.begin():
-                rows = source.execute(f"SELECT {names} FROM {table.name}")
-                with suppress(sqlite3.Error):  # up to the first page that is not its own
-                    for row in rows:
-                        connection.exec_driver_sql(
-                            f"INSERT OR IGNORE INTO {table.name} ({names}) VALUES ({marks})", row
-                        )
+    if not sound:  # another program has overwritten it: what is in flight begins a new one
+        Path(kept).replace(f"{kept}.damaged")
+    return kept, connect(engine_for(kept, create=True), kept)
 
 
 def kept_files(path: str) -> list[Path]:

@@ -12,10 +12,11 @@ from deep.llm._client import Client
 from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
 from deep.llm._gate import CONSTRAINTS, Attempt, CircuitBreaker, Failed, Terms
 from deep.llm._lease import Job, Lease
-from deep.llm._ledger import Ledger, Written
+from deep.llm._ledger import Ledger
 from deep.llm._messages import Body, Reply, Request, json_text
 from deep.llm._providers import ModelGate, Quirk
 from deep.llm._spending import BudgetReachedError, Tally, ends_early, may_end_later
+from deep.llm._writer import Written
 from deep.records import ABSTAIN, Judgment
 
 REFRESH_SECONDS = 2.0

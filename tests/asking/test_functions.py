@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from deep.asking import AskOptions, FunctionJudge, ask, ledger_report
 from deep.asking._functions import from_text, judgment_of, to_text
 from deep.cli import main
 from deep.exceptions import InputError, StoppedError
-from deep.llm import History
+from deep.llm import History, LedgerError
 from tests.scripted_llm import ScriptedLLM
 
 EXAMPLES = [Example(f"It rained for {n} days.", f"claim {n}", f"e{n}", label=n % 2, dataset="news") for n in range(40)]
@@ -486,6 +487,67 @@ def test_a_killed_run_asks_no_recorded_answer_again(tmp_path):
     assert again == len(before) - kept <= 64
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / "called").read_text().splitlines() == called
+
+
+FATAL = """
+import os, signal, deep
+
+async def fatal(source, claim):
+    with open("called", "a") as file:
+        file.write(claim + chr(10))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+print(deep.ask([deep.Example("It rained.", "It was wet.", "a")], fatal, ledger="l.sqlite").votes.tolist())
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a system without it")
+def test_a_call_that_kills_its_process_at_once_is_known(tmp_path):
+    """No flush is waited for, and yet the start outlives the process; after two deaths the item is left alone."""
+    (tmp_path / "run.py").write_text(FATAL)
+    command = [sys.executable, "run.py"]
+    options = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(Path(deep.__file__).parents[1])}, "text": True}
+    first, second, third = (subprocess.run(command, capture_output=True, **options) for _ in range(3))
+    assert [run.returncode for run in (first, second, third)] == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert "1 requests were in flight when an earlier run ended" in second.stderr
+    assert "1 requests were in flight at the end of two runs" in third.stderr
+    assert third.stdout == "[[-1]]\n"
+    assert (tmp_path / "called").read_text().split(".") == ["It was wet", "\nIt was wet", "\n"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_calls_do_not_wait_for_the_disk(tmp_path, monkeypatch, fails):
+    """Calls one after the other need fewer flushes than there are calls, whether they return or raise."""
+    flushes = []
+
+    def flush(number):
+        flushes.append(number)
+        time.sleep(0.05)
+
+    async def quick(source, claim):
+        if fails and claim != "claim 0":
+            raise ValueError(claim)
+        return True
+
+    for name in ("fdatasync", "fsync"):
+        monkeypatch.setattr(os, name, flush, raising=False)
+    votes = ask(EXAMPLES, quick, ledger=tmp_path / "l", workers=1)
+    assert 0 < len(flushes) < len(EXAMPLES)
+    assert votes.votes[:, 0].tolist() == [1] + [-1 if fails else 1] * 39
+
+
+def test_an_answer_is_counted_once_it_is_on_disk(tmp_path, monkeypatch):
+    """Where the disk fails, the run stops, and no answer is counted that is not there."""
+    seen = []
+
+    def broken(number):
+        raise OSError(5, "Input/output error")
+
+    for name in ("fdatasync", "fsync"):
+        monkeypatch.setattr(os, name, broken, raising=False)
+    with pytest.raises(LedgerError, match=r"cannot be written: \[Errno 5\] Input/output error\. The run stops"):
+        ask(EXAMPLES, is_odd, ledger=tmp_path / "l", progress=lambda progress: seen.append(progress.tally.answered))
+    assert not any(seen)
 
 
 def test_a_notebook_has_a_loop_already():

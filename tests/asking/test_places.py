@@ -2,7 +2,7 @@
 
 import pytest
 
-from deep.asking._vote_files import MOST_SOUGHT, Places, located
+from deep.asking._write import MOST_SOUGHT, Places, located
 from deep.prompt_pool import SearchableText
 from deep.records import Example, Judgment
 

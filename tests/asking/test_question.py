@@ -11,8 +11,9 @@ import pytest
 import deep
 from deep import Example
 from deep.asking import AskOptions, TextScorer
-from deep.asking._ask import GivenExamples, _example
+from deep.asking._ask import GivenExamples
 from deep.asking._plan import Plan, planned_voters
+from deep.asking._score_text import _example
 from deep.cli import main
 from deep.datasets import examples_from_dataset
 from deep.exceptions import InputError

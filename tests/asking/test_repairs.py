@@ -227,8 +227,7 @@ def test_a_repaired_judgment_says_so(tmp_path):
     def reply(body):
         return "VERDICT: YES" if is_repair(body) else doubtful
 
-    from deep.asking._plan import Plan, planned_voters
-    from deep.asking._score_text import judgments_of_plan
+    from deep.asking._plan import Plan, judgments_of_plan, planned_voters
     from deep.datasets import examples_from_dataset
     from deep.prompt_pool import PromptJudge, load_prompt
 

@@ -6,7 +6,7 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from deep.asking import _vote_files
+from deep.asking import _write
 from tests.deep_commands import votes
 
 ROWS = "source,claim\n" + "".join(f"the sky is blue {n},the sky is blue {n}\n" for n in range(5))
@@ -24,7 +24,7 @@ def words(tmp_path, monkeypatch):
 @pytest.mark.parametrize("late", [False, True])
 def test_two_runs_to_one_output(tmp_path, words, monkeypatch, capsys, late):
     """The second to end leaves all files of the first, whether that ended before it or while it wrote."""
-    write = _vote_files.Outputs.write
+    write = _write.Outputs.write
 
     def other():
         run = [sys.executable, "-m", "deep", "votes", *words, "--lexical", "numbers"]
@@ -43,7 +43,7 @@ def test_two_runs_to_one_output(tmp_path, words, monkeypatch, capsys, late):
         then()
 
     kept = {}
-    monkeypatch.setattr(_vote_files.Outputs, "write", first)
+    monkeypatch.setattr(_write.Outputs, "write", first)
     assert votes(words) == 2
     said = capsys.readouterr().err
     assert "`out` must stay as it is during a run" in said

@@ -15,6 +15,7 @@ from deep._util.names import check_name
 from deep.asking import (
     AskOptions,
     AskProgress,
+    Engine,
     Plan,
     ProgressCallback,
     Replay,
@@ -122,14 +123,12 @@ class _Desk(NamedTuple):
 async def _desk(plan: Plan, options: AskOptions) -> AsyncIterator[_Desk]:
     client = llm.Client(options.base_url, os.environ.get(options.api_key_env, "").strip() or None)
     once, retry = options.at_most_once, options.retry_failed
+    tally = llm.Tally(None if plan.staged else plan.n_requests)
     try:
-        async with llm.Ledger(options.ledger, options=options.record, at_most_once=once, retry=retry) as ledger:
-            terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
-            gate = llm.ModelGate(await ledger.known_quirks())
-            with llm.History(options.ledger) as history:
-                replay = Replay(plan.programs, plan.endpoint, history, run=ledger.run, at_most_once=once, retry=retry)
-                tally = llm.Tally(None if plan.staged else plan.n_requests)
-                yield _Desk(ledger, client, terms, gate, tally, replay)
+        async with Engine.opened(options, tally, asks=False) as engine:
+            caller, history, run = engine.caller, engine.history, engine.caller.ledger.run
+            replay = Replay(plan.programs, plan.endpoint, history, run=run, at_most_once=once, retry=retry)
+            yield _Desk(caller.ledger, client, caller.terms, caller.gate, tally, replay)
     finally:
         await client.close()
 
@@ -139,7 +138,8 @@ async def _export(
 ) -> Account:
     async with _desk(plan, options) as desk:
         ledger, client, terms, gate, tally, replay = desk
-        released = await ledger.release_exports(plan.endpoint) if "exported" in options.retry_failed else 0
+        give_up = "exported" in options.retry_failed
+        released = await ledger.call(llm.release_exports, plan.endpoint) if give_up else 0
         exporter = BatchExporter(ledger, client, read_answer, terms, gate, tally, plan.endpoint, folder, *limits)
         await exporter.run(_watched(chain(plan.requests(), replay.requests()), tally, progress))
         return {

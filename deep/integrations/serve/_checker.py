@@ -320,7 +320,7 @@ class Checker:
         self._closing = ExitStack()
         self._threads = [self._closing.enter_context(ThreadPoolExecutor(1, f"deep-{name}")) for name in ("one", "long")]
         self._ask_options = self.scorer.ask if self.plan.keeps_answers else None
-        self._asking = None if self._ask_options is None else _AskingThread(LiveAsker(self.plan, self._ask_options))
+        self._asking = None if self._ask_options is None else LiveAsker(self.plan, self._ask_options)
 
     async def open(self) -> None:
         """Open the ledger now, and not with the first question.
@@ -342,7 +342,7 @@ class Checker:
     def close(self) -> None:
         """End the threads, and close the ledger."""
         if self._asking is not None:
-            self._asking.close()
+            run_in_loop(self._asking.end()).result()
         self._closing.close()
 
     async def check(self, pairs: Sequence[PairText]) -> list[PairAnswer]:
@@ -364,7 +364,7 @@ class Checker:
                     self._keep(key, body)
         return [found[pair.key] for pair in pairs]
 
-    async def _ask(self, asking: "_AskingThread", pairs: Sequence[PairText]) -> set[bytes]:
+    async def _ask(self, asking: "LiveAsker", pairs: Sequence[PairText]) -> set[bytes]:
         """Ask LLMs and functions about pairs, and return those for which the budget had no room."""
         try:
             within = await asyncio.gather(*(asking.ask(self._example(pair)) for pair in pairs))
@@ -457,42 +457,6 @@ def _portions(pairs: Sequence[PairText]) -> Iterator[list[PairText]]:
         weight += pair.weight
     if some:
         yield some
-
-
-class _AskingThread:
-    """Runs an asker in the event loop of functions, not the server's, so that neither waits for the other."""
-
-    def __init__(self, asker: LiveAsker) -> None:
-        self._asker = asker
-        self._turns = set[asyncio.Task[bool]]()
-
-    async def open(self) -> None:
-        """Open the ledger."""
-        await asyncio.wrap_future(run_in_loop(self._open()))
-
-    async def _open(self) -> None:
-        await self._asker.open()
-
-    async def ask(self, example: Example) -> bool:
-        """Ask the questions about an example that the ledger lacks; see :meth:`LiveAsker.ask`."""
-        return await asyncio.wrap_future(run_in_loop(self._ask(example)))
-
-    async def _ask(self, example: Example) -> bool:
-        turn = asyncio.create_task(self._asker.ask(example))
-        self._turns.add(turn)
-        turn.add_done_callback(self._turns.discard)
-        return await turn
-
-    def close(self) -> None:
-        """End the requests in flight, which the ledger then keeps as in doubt, and close it."""
-        run_in_loop(self._end()).result()
-
-    async def _end(self) -> None:
-        turns = list(self._turns)
-        for turn in turns:
-            turn.cancel()
-        await asyncio.gather(*turns, return_exceptions=True)
-        await self._asker.close()
 
 
 LONGEST_ID = 200

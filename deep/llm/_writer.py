@@ -1,0 +1,333 @@
+"""Group commit: the thread through which a ledger writes, and the one that brings what it wrote to disk."""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import NamedTuple, TypeVar, cast
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run
+from deep.exceptions import DeepError
+from deep.llm import _database, schema
+from deep.llm._errors import LedgerError, LedgerFullError, LedgerMovedError
+from deep.llm.schema import Write, missing_rows, write_all
+
+T = TypeVar("T")
+Written = asyncio.Future[object]
+"""Done once something is on disk."""
+
+_Work = Sequence[Write] | Callable[[Connection], object]
+
+
+class _Entry(NamedTuple):
+    work: _Work
+    done: Written
+    on_disk: bool
+
+
+MAX_GROUP = 500
+"""Rows that share a commit at most; a group holds what came in while the last one was being committed."""
+
+
+UNDONE = 50
+"""How often a transaction that the database has undone is tried again."""
+
+
+class Writer:
+    """Group commit: many writes share one transaction, and transactions one flush to disk.
+
+    The flush has a thread of its own, so that what need not be on disk waits for none.
+
+    Parameters
+    ----------
+    connection : Connection
+        From now on used by the writer's thread alone.
+    name : str
+        The ledger's, for error messages.
+    database : Database
+        Says whether what has failed is tried again, by another connection where this one is lost: what is in flight
+        is then written down.
+    reserve : Reserve, optional
+        Released where something cannot be written, which is then tried once more.
+    files : LedgerFiles, optional
+        Looked at before and after every commit; where other programs have moved, removed or written to the ledger, a
+        copy beside it takes what is written from then on.
+
+    Attributes
+    ----------
+    full : LedgerFullError or None
+        Why nothing new should be begun, once the reserve is released, the ledger is not where it was, or its connection
+        was lost.
+
+    Notes
+    -----
+    Within a group the like is written together: no two writes of a group concern the same row, since whoever writes
+    waits for the first before the second.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        database: _database.Database,
+        reserve: _database.Reserve | None = None,
+        files: _database.LedgerFiles | None = None,
+    ) -> None:
+        self._connection = self._opened = connection
+        self._repeating = self._replaced = False
+        self._name = name
+        self._database = database
+        self._reserve = reserve
+        self._files = files
+        self._overwritten = False
+        self._together = True
+        self.full: LedgerFullError | None = None
+        self._queue: queue.SimpleQueue[list[_Entry] | None] = queue.SimpleQueue()
+        self._gathering: list[_Entry] = []
+        self._error: LedgerError | None = None
+        self._loop = asyncio.get_running_loop()
+        self._committed: queue.SimpleQueue[tuple[list[_Entry], object] | None] = queue.SimpleQueue()
+        self._flusher = threading.Thread(target=self._flush, name="deep-ledger-flush", daemon=True)
+        self._flusher.start()
+        self._thread = threading.Thread(target=self._run, name="deep-ledger", daemon=True)
+        self._thread.start()
+
+    def write(self, writes: Sequence[Write], *, on_disk: bool = True) -> Written:
+        """Return a future that is done once `writes` are on disk, or else once they outlive the end of this process."""
+        return self._submit(writes, on_disk=on_disk)
+
+    async def call(self, function: Callable[[Connection], T], *, on_disk: bool = True) -> T:
+        """Run `function` in a transaction of its own, after all earlier writes, and return its result."""
+        return cast(T, await self._submit(function, on_disk=on_disk))
+
+    def _submit(self, work: _Work, *, on_disk: bool) -> Written:
+        if self._error is not None:
+            raise self._error
+        done = self._loop.create_future()
+        self._gathering.append(_Entry(work, done, on_disk))
+        if len(self._gathering) == 1:
+            self._loop.call_soon(self._hand_over)
+        return done
+
+    def _hand_over(self) -> None:
+        """Give the thread the writes of one turn of the event loop: each hand-over costs a thread switch."""
+        if self._gathering:
+            self._queue.put(self._gathering)
+            self._gathering = []
+
+    async def close(self) -> None:
+        """Commit the pending writes and close the connection."""
+        self._hand_over()
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        stop, due, wait = False, None, 0.0  # what the first commit wrote is moved into the file at once
+        while not stop:
+            group, stop = self._gather(due)
+            for part in _parts(group):
+                self._commit(part)
+            if group and due is None:
+                due, wait = time.monotonic() + wait, SECONDS_OUTSIDE
+            if due is not None and time.monotonic() >= due:
+                files = self._files if self._connection is self._opened else None
+                due = None if files is None or files.move_log(self._connection) else time.monotonic() + wait
+        self._committed.put(None)
+        self._flusher.join()
+        with suppress(SQLAlchemyError):  # of a connection that is lost; what was to be written has its error
+            if self._files is not None:
+                end_run(_database.driver_of(self._connection))
+            self._connection.close()
+        if self._files is not None and self._connection is not self._opened:
+            with self._files.closing(overwritten=self._overwritten):
+                self._opened.close()
+
+    def _gather(self, due: float | None) -> tuple[list[_Entry], bool]:
+        """Return all that waits, at least one piece of work before the time `due`, and whether to stop after it."""
+        group: list[_Entry] = []
+        try:
+            entries = self._queue.get(timeout=None if due is None else max(0.0, due - time.monotonic()))
+        except queue.Empty:
+            return group, False
+        while entries is not None:
+            group += entries
+            if len(group) >= MAX_GROUP or self._queue.empty():
+                return group, False
+            entries = self._queue.get()
+        return group, True
+
+    def _commit(self, part: list[_Entry]) -> None:
+        result: object = None
+        error: Exception | None = self._error
+        flushed = callable(part[0].work) and part[0].on_disk  # by the transaction itself: there is one now and then
+        try:
+            if error is None:
+                if self._files is not None and self._connection is self._opened:
+                    level = "FULL" if flushed else "NORMAL"
+                    _database.driver_of(self._connection).execute(f"PRAGMA synchronous = {level}")
+                self._together, self._repeating = True, False
+                result = self._execute_again([entry.work for entry in part])
+                if self._replaced:
+                    self._report([entry for entry in part if _begins(entry.work)], None, self.full)
+                    part = [entry for entry in part if not _begins(entry.work)]
+        except (sqlite3.Error, SQLAlchemyError) as failure:
+            error = self._error = self._broken(failure)
+        except Exception as failure:
+            error = failure
+        if error is None and not flushed and self._files is not None and self._connection is self._opened:
+            self._committed.put(([entry for entry in part if entry.on_disk], result))
+            part = [entry for entry in part if not entry.on_disk]
+        self._report(part, result, error)
+
+    def _flush(self) -> None:
+        """Bring to disk what was committed, and report it: all that came in during one flush by the next."""
+        parts: list[tuple[list[_Entry], object] | None] = []
+        while None not in parts:
+            parts = [self._committed.get()]
+            while not self._committed.empty():
+                parts.append(self._committed.get())
+            try:
+                if self._files is not None:
+                    self._files.flush()
+            except OSError as failure:
+                self._error = self._broken(failure)
+            for part, result in (part for part in parts if part is not None):
+                self._report(part, result, self._error)
+
+    def _broken(self, failure: Exception) -> LedgerError:
+        return LedgerError(
+            f"`ledger` {self._name} cannot be written: {_database.one_line(failure)}. The run stops; nothing more is "
+            "asked."
+        )
+
+    def _execute_again(self, works: list[_Work]) -> object:
+        """Run work in a transaction, and again where a shared database has undone it, or was lost."""
+        for _ in range(UNDONE):
+            try:
+                return self._execute_or_release(self._still_due(works))
+            except Exception as failure:
+                connection = self._database.connection_after(self._connection, failure)
+                if connection is None:
+                    raise
+                if connection is not self._connection:
+                    self._connection = self._opened = connection
+                    # Whether it was committed before the connection was lost is not known.
+                    self._replaced = self._repeating = True
+                    self.full = self._full(failure)
+                self._together = False
+        return self._execute_or_release(self._still_due(works))
+
+    def _still_due(self, works: list[_Work]) -> list[_Work]:
+        """Leave out attempts that are about to be sent, once the connection was lost, and with it the lease of the run.
+
+        Another run may have taken over their requests and asked them: to send them now would be to pay twice.
+        """
+        return [work for work in works if not (self._replaced and _begins(work))]
+
+    def _execute_or_release(self, works: list[_Work]) -> object:
+        """Run work in a transaction, and again where it fails and there is a reserve to release."""
+        try:
+            return self._execute(works)
+        except SQLAlchemyError as failure:
+            if self._reserve is None or not self._reserve.release():
+                raise
+            self.full = self._full(failure, "Make room, and run it again.")
+            return self._execute(works)
+
+    def _full(self, failure: Exception, remedy: str = "Run it again.") -> LedgerFullError:
+        return LedgerFullError(
+            f"`ledger` {self._name} cannot be written: {_database.one_line(failure)}. The run stops; what was in "
+            f"flight is written down. {remedy}"
+        )
+
+    def _execute(self, works: list[_Work]) -> object:
+        """Run work in a transaction, and see to it that it is found under the ledger's name, or beside it."""
+        files = self._files if self._connection is self._opened else None
+        if files is None:
+            return self._transact(works)
+        change = files.change()
+        if change is not None and self._move(files.path, change):
+            return self._transact(works)
+        result = self._transact(works)
+        moved = files.moved()
+        if moved is not None:
+            self._move(files.path, moved)
+        elif files.unlocked and self.full is None:
+            self.full = LedgerFullError(
+                f"`ledger` {self._name} must keep its lock. Another program removed {files.path}.lock, so that other "
+                "processes may write too. The run stops; what was in flight is written down. Run it again."
+            )
+        files.left()
+        return result
+
+    def _move(self, path: str, change: str) -> bool:
+        """Go on in a copy beside the ledger, so that nothing new is begun; return whether it can be made."""
+        why = f"`ledger` {self._name} must stay as it is while it is in use. It {change} by another program."
+        if change.startswith("lost"):
+            why = why.replace(" by another program", "")
+        try:
+            kept, self._connection = _database.keep(self._connection, path)
+        except (DeepError, OSError) as error:
+            self.full = LedgerMovedError(
+                f"{why} The run stops; what was in flight is in the file that was opened, and cannot be kept beside: "
+                f"{_database.one_line(error)}."
+            )
+            return False
+        self._overwritten = change == "was written to"
+        answers = "what was in flight is" if Path(f"{kept}.damaged").exists() else "all answers are"
+        self.full = LedgerMovedError(f"{why} The run stops; {answers} in {kept}, and the next run enters them.")
+        return True
+
+    def _transact(self, works: list[_Work]) -> object:
+        if works and callable(work := works[0]):
+            with self._connection.begin():
+                return work(self._connection)
+        writes = [write for work in works if not callable(work) for write in work]
+        if self._repeating:
+            writes = [write._replace(how="insert_or_keep") if write.how == "insert" else write for write in writes]
+        if self._replaced:  # what another run has answered meanwhile stays answered
+            writes = [w._replace(how="update_open") if w.table is schema.requests else w for w in writes]
+        together = self._database.round_trip(self._connection) if self._together else nullcontext()
+        with together, self._connection.begin():
+            if self._connection is not self._opened:
+                write_all(self._connection, missing_rows(writes))
+            write_all(self._connection, writes)
+        return None
+
+    def _report(self, part: list[_Entry], result: object, error: Exception | None) -> None:
+        """Wake the waiting tasks; once for the whole group, since each wake-up of the loop costs a system call."""
+        futures = [entry.done for entry in part]
+        if futures and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_settle, futures, result, error)
+
+
+def _begins(work: _Work) -> bool:
+    """Return whether work announces an attempt that is sent once it is written."""
+    return not callable(work) and any(write.row.get("state") == "sent" for write in work)
+
+
+def _settle(futures: list[Written], result: object, error: Exception | None) -> None:
+    for future in futures:
+        if future.cancelled():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+
+def _parts(group: list[_Entry]) -> list[list[_Entry]]:
+    """Return runs of row writes, and each function on its own, in order."""
+    parts: list[list[_Entry]] = []
+    for entry in group:
+        if not parts or callable(entry.work) or callable(parts[-1][0].work):
+            parts.append([])
+        parts[-1].append(entry)
+    return parts
