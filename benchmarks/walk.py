@@ -5,7 +5,7 @@
 A model of twelve lexical checks is fitted on ``examples/claims.csv``. One text is scored to warm up; then another is
 scored while every call into `deep/` is counted by Python's profiler. Comprehensions and lambdas count with the function
 that holds them. With ``--cold`` the model is loaded, its judges are found and the text is scored, with nothing done
-before but the imports. ``--write`` puts the list into ``docs/how-it-works.md``, held by a test. ``--all`` prints three
+before but the imports. ``--write`` puts the list into ``docs/walks.md``, held by a test. ``--all`` prints three
 lines instead: how many files and functions one text takes (warm), `deep fit` on three labeled datasets and `deep loo`.
 The last two are run by their command lines, each in a fresh process that has imported nothing but `deep.cli`; a file
 counts where a function of it is called, in the main thread, also while a module is imported, but not for its own body.
@@ -27,7 +27,7 @@ from deep.asking import TextScorer
 from deep.cli import main as run
 
 ROOT = Path(deep.__file__).parent
-PAGE = ROOT.parent / "docs" / "how-it-works.md"
+PAGE = ROOT.parent / "docs" / "walks.md"
 BEGIN, END = "<!-- walk -->", "<!-- end of walk -->"
 CLAIMS = ROOT.parent / "examples" / "claims.csv"
 WARM_UP = "It was hot in May 2020 for 3 hours. No rain.", 'It was cold in June 2021 for 4 km, "hot".'
@@ -111,7 +111,7 @@ def main() -> None:
     """Walk, and print or write."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--cold", action="store_true", help="with loading the model and finding its judges")
-    p.add_argument("--write", action="store_true", help="write the list into docs/how-it-works.md")
+    p.add_argument("--write", action="store_true", help="write the list into docs/walks.md")
     p.add_argument("--all", action="store_true", help="print how much one text, a fit and loo pass through")
     args = p.parse_args()
     if args.all:

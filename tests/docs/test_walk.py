@@ -1,4 +1,4 @@
-"""The way of one text to its P, as docs/how-it-works.md has it."""
+"""The way of one text to its P, as docs/walks.md has it."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ def test_the_page_names_every_file_and_function():
     """
     run = subprocess.run([sys.executable, "benchmarks/walk.py"], cwd=ROOT, capture_output=True, text=True, check=True)
     found = run.stdout[run.stdout.index("<!-- walk -->") :].strip()
-    assert found in (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    assert found in (ROOT / "docs" / "walks.md").read_text(encoding="utf-8")
     files, functions = map(int, re.findall(r"(\d+) files, (\d+) functions", found)[0])
     assert files <= 18
     assert functions <= 120
