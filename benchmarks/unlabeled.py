@@ -25,22 +25,15 @@ from deep.model import Unlabeled, fit_unlabeled
 from deep.model.linear import _consensus, _unlabeled
 
 PANELS = (
-    "crowd/votes_RTE.csv",
-    "crowd/votes_bluebirds_duck.csv",
-    "alttest/votes.parquet",
-    "umass_triviaqa/votes.parquet",
-    "llmbar/votes.parquet",
-    "css_binary/votes.parquet",
-    "summeval_llm/votes_ge5.csv",
-    "llm_aggrefact/votes.parquet",
+    *(f"crowd/votes_{name}.csv" for name in ("RTE", "bluebirds_duck")),
+    *(f"{name}/votes.parquet" for name in ("alttest", "umass_triviaqa", "llmbar", "css_binary")),
+    *("summeval_llm/votes_ge5.csv", "llm_aggrefact/votes.parquet"),
 )
 WRENCH = tuple(f"wrench/{name}.parquet" for name in ("cdr", "commercial", "imdb", "sms", "tennis", "yelp", "youtube"))
-MORE = (
-    *("faithbench", "relevance_methods", "span_mt", "relevance_prompts", "ice_code", "hatecheck", "span_d2t"),
-    "llm_rubric",
-)
-CROWDS = ("crowd/votes_ZC_all.parquet", "crowd/votes_ZC_us.parquet", "crowd/votes_ZC_in.parquet")
+NEW = ("faithbench", "relevance_methods", "span_mt", "relevance_prompts", "ice_code", "hatecheck", "span_d2t")
+CROWDS = tuple(f"crowd/votes_ZC_{name}.parquet" for name in ("all", "us", "in"))
 SPADE = tuple(f"spade/{name}.parquet" for name in ("codereviews", "lecturesummaries", "sportroutine", "statsbot"))
+MORE = (*(f"{name}/votes.parquet" for name in (*NEW, "llm_rubric")), *CROWDS, *SPADE)
 GRID = tuple(product((0.4, 0.44, 0.47, 0.5, 0.6, 0.7), (1.2, 1.4, 1.5, 1.6, 1.8, 2.0, 2.5)))
 """The correlation of errors that is assumed of dense panels, and their largest log-odds; those of sparse ones stay."""
 BEFORE = (0.4, 2.5)
@@ -158,7 +151,7 @@ def figures(known: tuple[_consensus.Judges, _consensus.Panel, float], votes, y, 
 
 def choose(folder: Path) -> None:
     """Print for each panel the constants that the others choose, and what they change there."""
-    paths = (*WRENCH, *PANELS, *(f"{name}/votes.parquet" for name in MORE), *CROWDS, *SPADE)
+    paths = (*WRENCH, *PANELS, *MORE)
     all_figures = np.array([tried(path, folder) for path in paths])
     change = all_figures[:, :-1] - all_figures[:, -1:]
     kind = np.array([path.partition("/")[0] for path in paths])
@@ -174,8 +167,9 @@ def choose(folder: Path) -> None:
         nested += [] if path == "all" else [change[i, best]]
         now = "" if path == "all" else f", from {np.round(all_figures[i, -1], 3).tolist()}"
         sys.stdout.write(f"{path}: {GRID[best]}, accuracy, log loss, Brier score {np.round(gain, 3).tolist()}{now}\n")
-    of_all = np.average(nested, axis=0, weights=share)
-    sys.stdout.write(f"by what the others choose, in the mean: {np.round(of_all, 4).tolist()}\n")
+    sys.stdout.write(
+        f"chosen by the others, in the mean: {np.average(nested, axis=0, weights=share).round(4).tolist()}\n"
+    )
 
 
 def main() -> None:

@@ -244,6 +244,7 @@ def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, objec
 
 TOLD = "what the labels told that the model has learned from"
 POWERED = "the mean of cross-fitted P, moved by its mean error on the labels that the model has learned from"
+ONE_DOCUMENT = "All labels are of one document: the intervals do not hold for items of others."
 MOVED = "the share at the fit, moved by how far the mean P of these items lies from that of the fit"
 TWICE = (
     "The model has learned from labels of this dataset: none is used twice, and the share is the model's own. With "
@@ -285,6 +286,8 @@ def share_report(
     votes = target.votes
     found = model.scores_of(votes, scores=target.scores)
     twice = target.n_labels > 0 and target.name in labels_seen(model)
+    documents = None if votes.document_ids is None else votes.document_ids[votes.labels >= 0]
+    is_one_document = documents is not None and target.n_labels > 1 and len(np.unique(documents)) == 1
     adaptation.Belief.check_rule(model.prior_rule, votes.labels, votes.document_ids)
     shares = adaptation.estimate_share(
         found.p_consistent,
@@ -302,7 +305,7 @@ def share_report(
         "labels": 0 if twice else target.n_labels,
         "of": of,
         "level": level,
-        "note": TWICE if twice else None,
+        "note": TWICE if twice else ONE_DOCUMENT if is_one_document else None,
         "prior": asdict(found.share),
         "shares": [{**asdict(share), "how": how[share.method]} for share in shares],
     }

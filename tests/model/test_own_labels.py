@@ -175,3 +175,14 @@ def test_few_documents_of_a_class_only_correct_the_votes(lot):
     assert (whole.method, whole.left_out) == ("average", {})
     with pytest.raises(InputError, match=r"^`labels` must hold two rows of two documents of each class"):
         fit(dataset(4, 200, n=200, documents=["d"] * 200)[0], recipe="paper", sizes=[3], ensembler="LDA")
+
+
+def test_labels_of_one_document_say_so():
+    """Their intervals are of that document alone; labels of two need no word."""
+    votes, y = dataset(2, 0, n=300)
+    model = fit(replace(votes, labels=y.astype(np.int8), datasets=np.full(300, "other", dtype=object)))
+    labels = np.where(np.arange(300) < 20, y, -1)
+    for size, said in ((20, True), (10, False)):
+        rows = replace(votes, labels=labels, document_ids=np.array([f"d{i // size}" for i in range(300)], dtype=object))
+        note = share_report(model, Target(rows))["note"]
+        assert (note is not None and "one document" in note) == said

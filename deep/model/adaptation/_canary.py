@@ -251,11 +251,10 @@ def labels_to_find(
     True
     """
     z = logit(np.clip(check_probabilities(p, name="p"), NOISE, 1 - NOISE))
-    profile = profile_of(z, np.ones(len(z)))
     mean = float(expit(z).mean())
     # To the side on which there is more room.
     target = mean + error if mean < 0.5 else mean - error
-    intercept = intercept_at(profile, float(logit(target)))
+    intercept = intercept_at(profile_of(z, np.ones(len(z))), float(logit(target)))
     return labels_needed(p, misfit, alternative=(intercept, 1.0), powers=(power,))[power]
 
 

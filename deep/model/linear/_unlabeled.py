@@ -148,9 +148,9 @@ def fit_unlabeled(
     >>> found.method, found.warnings
     ('average', ())
     >>> found.linear.log_odds(np.array([[1, 1, 1, 1], [1, 0, 0, 1], [-1, -1, -1, 1]])).round(1).tolist()
-    [2.7, 0.0, 0.5]
+    [1.7, 0.0, 0.3]
     >>> [round(share, 2) for share in (found.prior.low, found.prior.estimate, found.prior.high)]
-    [0.26, 0.5, 0.73]
+    [0.21, 0.5, 0.78]
     """
     matrix = checks.check_votes(votes, name="votes", voters=checks.column_names(votes))
     weights = checks.check_sample_weight(sample_weight, len(matrix))
