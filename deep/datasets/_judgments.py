@@ -424,14 +424,10 @@ def judgment_pieces(path: Path, columns: Sequence[str], size: int | None = ROWS_
         It cannot be read, or lacks a column.
     """
     with open_parquet(path, "judgments") as table:
-        _check_columns(path, table.names, columns)
+        missing = next((name for name in columns if name not in table.names), None)
+        if missing is not None:
+            raise InputError(f"`judgments` must have a column {missing}. Got none in {str(path)!r}.")
         yield from table.tables(columns, size)
-
-
-def _check_columns(path: Path, names: Collection[str], columns: Sequence[str]) -> None:
-    missing = next((name for name in columns if name not in names), None)
-    if missing is not None:
-        raise InputError(f"`judgments` must have a column {missing}. Got none in {str(path)!r}.")
 
 
 def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | None) -> Iterator[JudgmentDetail]:

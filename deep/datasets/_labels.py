@@ -16,7 +16,7 @@ from deep._util.frames import Frame
 from deep._util.names import is_storable, listed, meant_column, plain_form
 from deep.datasets._join import VOTE_COLUMNS, check_any_matched, join_parts, likely_reason, number_items, read_part
 from deep.datasets._source import DATASET, Source, rows_under
-from deep.datasets._tables import MOST_VOTERS, Paths, Tables, is_frame, is_paths, open_all
+from deep.datasets._tables import Paths, Tables, is_frame, is_paths, open_all
 from deep.exceptions import InputError, warn
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -299,11 +299,7 @@ def _labels_of(
             f"`labels` must have a column label, or a column a person. Got {', '.join(map(shown, columns))} in "
             f"{source.path}."
         )
-    if len(wide) > MOST_VOTERS:
-        raise InputError(
-            f"`labels` must have at most {MOST_VOTERS:,} columns of people. Got {len(wide):,} in {source.path}. Write "
-            "one row an item and one column a person."
-        )
+    source.check_width(wide, "labels", "person")
     data = source.read(wide)
     return [
         ([plain_form(name)] * len(column.values), _labels(column, consistent_from)) for name, column in data.items()

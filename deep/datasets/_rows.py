@@ -396,15 +396,8 @@ def _lines(text: TextIO, file: _File) -> Iterator[str]:
         at = f"in line {number} of {file}"
         blank = blank + 1 if line.isspace() else 0
         if blank == MOST_BLANK:
-            raise InputError(
-                f"`{file.param}` must have fewer than {MOST_BLANK:,} blank lines in a row. Got the last of them {at}. "
-                "Take them out."
-            )
-        if len(line) > LONGEST:
-            raise InputError(
-                f"`{file.param}` must have lines of at most {LONGEST:,} characters. Got a longer one {at}. Split "
-                "the file at the ends of its rows."
-            )
+            told = f"Got {MOST_BLANK:,} blank lines in a row, the last {at}"
+            raise InputError(f"`{file.param}` must hold rows. {told}. Delete them.")
         wrong = None if line.isascii() else NOT_UTF8.search(line)
         if wrong is not None:
             byte = ord(wrong[0]) - 0xDC00
@@ -419,7 +412,9 @@ def _read_csv(file: _File, _columns: Collection[str]) -> Iterator[Located]:
         with file.text() as text:
             records = csv_records(_lines(text, file), LONGEST, strict=True)
             _, header = next(records, (0, []))
-            _check_header(header, file)
+            repeated = next((name for name, times in Counter(header).items() if times > 1), None)
+            if repeated is not None:
+                raise InputError(f"`{file.param}` must have unique column names. Got {repeated!r} twice in {file}.")
             for number, (line, cells) in enumerate(records, start=1):
                 if len(cells) > len(header) or (len(cells) < len(header) and not file.pad):
                     raise InputError(
@@ -431,12 +426,6 @@ def _read_csv(file: _File, _columns: Collection[str]) -> Iterator[Located]:
         raise InputError(
             f"`{file.param}` must be CSV. Got {file}: {error}. Close its quotes, and double those inside a cell."
         ) from None
-
-
-def _check_header(cells: list[str], file: _File) -> None:
-    repeated = next((name for name, times in Counter(cells).items() if times > 1), None)
-    if repeated is not None:
-        raise InputError(f"`{file.param}` must have unique column names. Got {repeated!r} twice in {file}.")
 
 
 def _read_json(file: _File, _columns: Collection[str]) -> Iterator[Located]:

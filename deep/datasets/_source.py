@@ -6,7 +6,7 @@ import re
 import zlib
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 BLOCK_SIZE = 1 << 26
 """Bytes that the CSV parser takes at once; a single row may not be longer."""
+
+MOST_VOTERS = 10_000
+"""Columns of a table: what compares each judge with each other has their square in memory."""
 
 MOST_BYTES = 1 << 31
 """A CSV file's, uncompressed: what memory is meant to hold."""
@@ -108,7 +111,8 @@ def open_table(path: "str | Path | Frame") -> "Source":
     with rows_under(DATASET.get() or unnamed):
         if names:
             return LongSource(source, {name: role for role, name in names.items()})
-        source.add_dataset(DATASET.get())
+        if (dataset := DATASET.get()) is not None and "dataset" not in source.columns:
+            source._dataset, source.columns = dataset, ("dataset", *source.columns)
         return source
 
 
@@ -139,10 +143,13 @@ class Source(TablePlace, ABC):
     def _header(self) -> tuple[str, ...]:
         """Return the names of the columns, as they stand there."""
 
-    def add_dataset(self, dataset: str | None) -> None:
-        """Give all rows a dataset, where the table has no such column and there is one."""
-        if dataset is not None and "dataset" not in self.columns:
-            self._dataset, self.columns = dataset, ("dataset", *self.columns)
+    def check_width(self, names: Collection[str], param: str, what: str) -> None:
+        """Raise where the table has more columns of judges or people than can be compared."""
+        if len(names) > MOST_VOTERS:
+            raise InputError(
+                f"`{param}` must have at most {MOST_VOTERS:,} {what} columns each. Got {len(names):,} in "
+                f"{str(self.path)!r}. Write one row an item and one column a {what}."
+            )
 
     def read(self, names: Sequence[str]) -> "dict[str, Column]":
         """Return columns by name, of one length, at least 1."""

@@ -53,10 +53,6 @@ Paths = str | Path | Sequence[str | Path]
 Tables = Paths | Frame
 
 
-MOST_VOTERS = 10_000
-"""Columns of a table: what compares each judge with each other has their square in memory."""
-
-
 def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None = None) -> VoteMatrix:
     r"""Read votes from one or more tables.
 
@@ -188,6 +184,7 @@ def _read(paths: Tables, ignore: Iterable[str], cells: CellReader, empty: np.gen
         tuple(name for name in source.columns if name not in VOTE_COLUMNS and name not in ignored) for source in sources
     ]
     for source, names in zip(sources, voters, strict=True):
+        source.check_width(names, "paths", what)
         if not isinstance(source, LongSource):  # whose voters are cells, not names of columns
             leave_out = "leave it out with `--ignore {name!r}` (`ignore`)"
             check_no_known(names, VOTE_COLUMNS, "paths", leave_out, f" in {source.path}")
@@ -195,11 +192,6 @@ def _read(paths: Tables, ignore: Iterable[str], cells: CellReader, empty: np.gen
         raise InputError(
             f"`paths` must have at least one {what} column beside {', '.join(VOTE_COLUMNS)} and the ignored ones. "
             f"Got {quoted(all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
-        )
-    if (widest := max(map(len, voters))) > MOST_VOTERS:
-        raise InputError(
-            f"`paths` must have at most {MOST_VOTERS:,} {what} columns each. Got {widest:,} in "
-            f"{str(sources[[*map(len, voters)].index(widest)].path)!r}. Write one row an item and one column a {what}."
         )
     return join_parts([read_part(*pair, ignored, cells) for pair in zip(sources, voters, strict=True)], empty)
 

@@ -181,7 +181,11 @@ BAD = [
     ("x.jsonl.gz", GOOD, r"must be a whole gzip file. Got .*x.jsonl.gz'.*Compress or download it again"),
     ("x.csv.gz", gzip.compress(GOOD * 50, mtime=0)[:-30], r"must be a whole gzip file"),
     ("x.parquet", GOOD, r"must name readable Parquet files. Got .*x.parquet: "),
-    ("x.json", b"\n" * (1 << 20) + b'[{"source": "a", "claim": "b"}]', r"fewer than 1,048,576 blank lines in a row"),
+    (
+        "x.json",
+        b"\n" * (1 << 20) + b'[{"source": "a", "claim": "b"}]',
+        r"must hold rows. Got 1,048,576 blank lines in a row",
+    ),
     ("x.xlsx", b"PK", r"must be a file that ends in one of .csv, .csv.gz, .json.*Got '.*x.xlsx'"),
 ]
 """A name, a content, and what is said of it."""

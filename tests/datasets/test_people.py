@@ -78,7 +78,7 @@ def test_documents_and_grades(tmp_path):
         (
             wide().join(pd.DataFrame(1, [0, 1], [f"p{k}" for k in range(10_001)])),
             {},
-            "at most 10,000 columns of people. Got 10,001",
+            "`labels` must have at most 10,000 person columns each. Got 10,001 in ",
         ),
         (LAYOUTS["annotators"].iloc[[0, 0]], {}, "one label for each item and person. Got two by 'Ann'"),
     ],
