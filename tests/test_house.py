@@ -237,7 +237,7 @@ CEILINGS = {
     "evaluate": 2_350,
     "experiments/loo": 1_710,
     "features": 1_175,
-    "llm": 3_160,
+    "llm": 3_130,
     "model": 5_170,
     "prompt_pool": 2_250,
     "report": 1_530,
