@@ -3,14 +3,14 @@
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 import sqlalchemy as sa
 from sqlalchemy import text as sql
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from deep.exceptions import InputError, MissingDependencyError
-from deep.llm import Database, describe_ledger, new_engine, one_line
+from deep.llm import Database, PendingWork, Work, Writer, describe_ledger, new_engine, one_line, schema
 
 _SILENT = logging.NullHandler()
 
@@ -19,6 +19,9 @@ LOCK_CLASS = 0x64656570
 
 DEADLOCK, CONFLICT = "40P01", "40001"
 """The states of a transaction that the server has undone to let another one pass."""
+
+UNDONE = 50
+"""How often a transaction that the database has undone is tried again."""
 
 PATIENCE = 60.0
 """Seconds for which a server that was lost is waited for; answers that come meanwhile are kept in memory."""
@@ -91,6 +94,10 @@ class PostgresqlDatabase(Database):
         )
         return {run, *connection.execute(held, {"lock": LOCK_CLASS}).scalars()}
 
+    def writer(self, connection: sa.Connection, name: str) -> Writer:
+        """Return a writer that tries again what was undone or lost."""
+        return SharedWriter(connection, name, self)
+
     @contextmanager
     def round_trip(self, connection: sa.Connection) -> Iterator[None]:
         """Return a context in which writes and their commit go to the server together.
@@ -144,6 +151,75 @@ class PostgresqlDatabase(Database):
                 time.sleep(0.2)
             else:
                 return connection
+
+
+class SharedWriter(Writer):
+    """Writes to a database that may undo a transaction, or be lost for a while.
+
+    Parameters
+    ----------
+    connection : Connection
+    name : str
+    database : PostgresqlDatabase
+        Says whether what has failed is tried again, by another connection where this one is lost: what is in flight
+        is then written down.
+    """
+
+    def __init__(self, connection: sa.Connection, name: str, database: PostgresqlDatabase) -> None:
+        self._database = database
+        self._repeating = self._replaced = False
+        self._together = True
+        super().__init__(connection, name)
+
+    def _carry_out(self, part: list[PendingWork]) -> object:
+        """Run work in a transaction, and again where the database has undone it, or was lost."""
+        self._together, self._repeating = True, False
+        result = self._try([entry.work for entry in part])
+        if self._replaced:
+            self._report([entry for entry in part if _begins(entry.work)], None, self.full)
+            part[:] = [entry for entry in part if not _begins(entry.work)]
+        return result
+
+    def _try(self, works: list[Work]) -> object:
+        for _ in range(UNDONE):
+            try:
+                return self._execute(self._still_due(works))
+            except Exception as failure:
+                connection = self._database.connection_after(self._connection, failure)
+                if connection is None:
+                    raise
+                if connection is not self._connection:
+                    self._connection = self._opened = connection
+                    # Whether it was committed before the connection was lost is not known.
+                    self._replaced = self._repeating = True
+                    self.full = self._full(failure)
+                self._together = False
+        return self._execute(self._still_due(works))
+
+    def _still_due(self, works: list[Work]) -> list[Work]:
+        """Leave out attempts that are about to be sent, once the connection was lost, and with it the lease of the run.
+
+        Another run may have taken over their requests and asked them: to send them now would be to pay twice.
+        """
+        return [work for work in works if not (self._replaced and _begins(work))]
+
+    def _transact(self, works: list[Work]) -> object:
+        if works and callable(works[0]):
+            return super()._transact(works)
+        writes = [write for work in works if not callable(work) for write in work]
+        if self._repeating:
+            writes = [write._replace(how="insert_or_keep") if write.how == "insert" else write for write in writes]
+        if self._replaced:  # what another run has answered meanwhile stays answered
+            writes = [w._replace(how="update_open") if w.table is schema.requests else w for w in writes]
+        together = self._database.round_trip(self._connection) if self._together else nullcontext()
+        with together, self._connection.begin():
+            schema.write_all(self._connection, writes)
+        return None
+
+
+def _begins(work: Work) -> bool:
+    """Return whether work announces an attempt that is sent once it is written."""
+    return not callable(work) and any(write.row.get("state") == "sent" for write in work)
 
 
 def _is_lost(connection: sa.Connection, failure: Exception) -> bool:

@@ -62,4 +62,7 @@ from ._spending import Tally as Tally
 from ._spending import output_limit as output_limit
 from ._spending import with_longer_limit as with_longer_limit
 from ._spending import worst_case as worst_case
+from ._writer import PendingWork as PendingWork
+from ._writer import Work as Work
+from ._writer import Writer as Writer
 from ._writer import Written as Written

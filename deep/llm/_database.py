@@ -5,9 +5,9 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -20,6 +20,9 @@ from deep._util.sqlite_log import log_of
 from deep.exceptions import DeepError, InputError
 from deep.llm import schema
 from deep.llm._errors import LedgerError
+
+if TYPE_CHECKING:
+    from deep.llm._writer import Writer
 
 T = TypeVar("T")
 
@@ -89,12 +92,8 @@ class Database:
         """Return the runs that are alive, this one among them."""
         return {run}
 
-    def round_trip(self, _connection: sa.Connection) -> AbstractContextManager[None]:
-        """Return a context in which writes and their commit go to the database together, where its driver can."""
-        return nullcontext()
-
-    def connection_after(self, _connection: sa.Connection, _failure: Exception) -> sa.Connection | None:
-        """Return the connection by which to try again what has failed, another one where it was lost; None: do not."""
+    def writer(self, _connection: sa.Connection, _name: str) -> "Writer | None":
+        """Return a writer of its own; None for one that writes to a file."""
         return None
 
 

@@ -80,7 +80,8 @@ class Ledger:
             if not self.shared:
                 self.entered = _database.enter_kept(connection, self.target)
                 files = _database.LedgerFiles(self.target)
-            self._writer = Writer(connection, self.name, self._kept_in, self._reserve, files)
+            shared = self._kept_in.writer(connection, self.name)
+            self._writer = shared or Writer(connection, self.name, self._reserve, files)
             self.run = await self.call(self._begin_run)
             self._leases = Leases(self.run, self._kept_in, self.at_most_once, self.retry)
             await self.recover()

@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run
 from deep.exceptions import DeepError
-from deep.llm import _database, schema
+from deep.llm import _database
 from deep.llm._errors import LedgerError, LedgerFullError, LedgerMovedError
 from deep.llm.schema import Write, missing_rows, write_all
 
@@ -23,21 +23,19 @@ T = TypeVar("T")
 Written = asyncio.Future[object]
 """Done once something is on disk."""
 
-_Work = Sequence[Write] | Callable[[Connection], object]
+Work = Sequence[Write] | Callable[[Connection], object]
 
 
-class _Entry(NamedTuple):
-    work: _Work
+class PendingWork(NamedTuple):
+    """A piece of work to be written, the future of who waits, and whether that waits for the disk."""
+
+    work: Work
     done: Written
     on_disk: bool
 
 
 MAX_GROUP = 500
 """Rows that share a commit at most; a group holds what came in while the last one was being committed."""
-
-
-UNDONE = 50
-"""How often a transaction that the database has undone is tried again."""
 
 
 class Writer:
@@ -51,9 +49,6 @@ class Writer:
         From now on used by the writer's thread alone.
     name : str
         The ledger's, for error messages.
-    database : Database
-        Says whether what has failed is tried again, by another connection where this one is lost: what is in flight
-        is then written down.
     reserve : Reserve, optional
         Released where something cannot be written, which is then tried once more.
     files : LedgerFiles, optional
@@ -76,24 +71,20 @@ class Writer:
         self,
         connection: Connection,
         name: str,
-        database: _database.Database,
         reserve: _database.Reserve | None = None,
         files: _database.LedgerFiles | None = None,
     ) -> None:
         self._connection = self._opened = connection
-        self._repeating = self._replaced = False
         self._name = name
-        self._database = database
         self._reserve = reserve
         self._files = files
         self._overwritten = False
-        self._together = True
         self.full: LedgerFullError | None = None
-        self._queue: queue.SimpleQueue[list[_Entry] | None] = queue.SimpleQueue()
-        self._gathering: list[_Entry] = []
+        self._queue: queue.SimpleQueue[list[PendingWork] | None] = queue.SimpleQueue()
+        self._gathering: list[PendingWork] = []
         self._error: LedgerError | None = None
         self._loop = asyncio.get_running_loop()
-        self._committed: queue.SimpleQueue[tuple[list[_Entry], object] | None] = queue.SimpleQueue()
+        self._committed: queue.SimpleQueue[tuple[list[PendingWork], object] | None] = queue.SimpleQueue()
         self._flusher = threading.Thread(target=self._flush, name="deep-ledger-flush", daemon=True)
         self._flusher.start()
         self._thread = threading.Thread(target=self._run, name="deep-ledger", daemon=True)
@@ -107,11 +98,11 @@ class Writer:
         """Run `function` in a transaction of its own, after all earlier writes, and return its result."""
         return cast(T, await self._submit(function, on_disk=on_disk))
 
-    def _submit(self, work: _Work, *, on_disk: bool) -> Written:
+    def _submit(self, work: Work, *, on_disk: bool) -> Written:
         if self._error is not None:
             raise self._error
         done = self._loop.create_future()
-        self._gathering.append(_Entry(work, done, on_disk))
+        self._gathering.append(PendingWork(work, done, on_disk))
         if len(self._gathering) == 1:
             self._loop.call_soon(self._hand_over)
         return done
@@ -149,9 +140,9 @@ class Writer:
             with self._files.closing(overwritten=self._overwritten):
                 self._opened.close()
 
-    def _gather(self, due: float | None) -> tuple[list[_Entry], bool]:
+    def _gather(self, due: float | None) -> tuple[list[PendingWork], bool]:
         """Return all that waits, at least one piece of work before the time `due`, and whether to stop after it."""
-        group: list[_Entry] = []
+        group: list[PendingWork] = []
         try:
             entries = self._queue.get(timeout=None if due is None else max(0.0, due - time.monotonic()))
         except queue.Empty:
@@ -163,7 +154,7 @@ class Writer:
             entries = self._queue.get()
         return group, True
 
-    def _commit(self, part: list[_Entry]) -> None:
+    def _commit(self, part: list[PendingWork]) -> None:
         result: object = None
         error: Exception | None = self._error
         flushed = callable(part[0].work) and part[0].on_disk  # by the transaction itself: there is one now and then
@@ -172,11 +163,7 @@ class Writer:
                 if self._files is not None and self._connection is self._opened:
                     level = "FULL" if flushed else "NORMAL"
                     _database.driver_of(self._connection).execute(f"PRAGMA synchronous = {level}")
-                self._together, self._repeating = True, False
-                result = self._execute_again([entry.work for entry in part])
-                if self._replaced:
-                    self._report([entry for entry in part if _begins(entry.work)], None, self.full)
-                    part = [entry for entry in part if not _begins(entry.work)]
+                result = self._carry_out(part)
         except (sqlite3.Error, SQLAlchemyError) as failure:
             error = self._error = self._broken(failure)
         except Exception as failure:
@@ -188,7 +175,7 @@ class Writer:
 
     def _flush(self) -> None:
         """Bring to disk what was committed, and report it: all that came in during one flush by the next."""
-        parts: list[tuple[list[_Entry], object] | None] = []
+        parts: list[tuple[list[PendingWork], object] | None] = []
         while None not in parts:
             parts = [self._committed.get()]
             while not self._committed.empty():
@@ -207,32 +194,9 @@ class Writer:
             "asked."
         )
 
-    def _execute_again(self, works: list[_Work]) -> object:
-        """Run work in a transaction, and again where a shared database has undone it, or was lost."""
-        for _ in range(UNDONE):
-            try:
-                return self._execute_or_release(self._still_due(works))
-            except Exception as failure:
-                connection = self._database.connection_after(self._connection, failure)
-                if connection is None:
-                    raise
-                if connection is not self._connection:
-                    self._connection = self._opened = connection
-                    # Whether it was committed before the connection was lost is not known.
-                    self._replaced = self._repeating = True
-                    self.full = self._full(failure)
-                self._together = False
-        return self._execute_or_release(self._still_due(works))
-
-    def _still_due(self, works: list[_Work]) -> list[_Work]:
-        """Leave out attempts that are about to be sent, once the connection was lost, and with it the lease of the run.
-
-        Another run may have taken over their requests and asked them: to send them now would be to pay twice.
-        """
-        return [work for work in works if not (self._replaced and _begins(work))]
-
-    def _execute_or_release(self, works: list[_Work]) -> object:
+    def _carry_out(self, part: list[PendingWork]) -> object:
         """Run work in a transaction, and again where it fails and there is a reserve to release."""
+        works = [entry.work for entry in part]
         try:
             return self._execute(works)
         except SQLAlchemyError as failure:
@@ -247,7 +211,7 @@ class Writer:
             f"flight is written down. {remedy}"
         )
 
-    def _execute(self, works: list[_Work]) -> object:
+    def _execute(self, works: list[Work]) -> object:
         """Run work in a transaction, and see to it that it is found under the ledger's name, or beside it."""
         files = self._files if self._connection is self._opened else None
         if files is None:
@@ -285,32 +249,22 @@ class Writer:
         self.full = LedgerMovedError(f"{why} The run stops; {answers} in {kept}, and the next run enters them.")
         return True
 
-    def _transact(self, works: list[_Work]) -> object:
+    def _transact(self, works: list[Work]) -> object:
         if works and callable(work := works[0]):
             with self._connection.begin():
                 return work(self._connection)
         writes = [write for work in works if not callable(work) for write in work]
-        if self._repeating:
-            writes = [write._replace(how="insert_or_keep") if write.how == "insert" else write for write in writes]
-        if self._replaced:  # what another run has answered meanwhile stays answered
-            writes = [w._replace(how="update_open") if w.table is schema.requests else w for w in writes]
-        together = self._database.round_trip(self._connection) if self._together else nullcontext()
-        with together, self._connection.begin():
+        with self._connection.begin():
             if self._connection is not self._opened:
                 write_all(self._connection, missing_rows(writes))
             write_all(self._connection, writes)
         return None
 
-    def _report(self, part: list[_Entry], result: object, error: Exception | None) -> None:
+    def _report(self, part: list[PendingWork], result: object, error: Exception | None) -> None:
         """Wake the waiting tasks; once for the whole group, since each wake-up of the loop costs a system call."""
         futures = [entry.done for entry in part]
         if futures and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_settle, futures, result, error)
-
-
-def _begins(work: _Work) -> bool:
-    """Return whether work announces an attempt that is sent once it is written."""
-    return not callable(work) and any(write.row.get("state") == "sent" for write in work)
 
 
 def _settle(futures: list[Written], result: object, error: Exception | None) -> None:
@@ -323,9 +277,9 @@ def _settle(futures: list[Written], result: object, error: Exception | None) -> 
             future.set_exception(error)
 
 
-def _parts(group: list[_Entry]) -> list[list[_Entry]]:
+def _parts(group: list[PendingWork]) -> list[list[PendingWork]]:
     """Return runs of row writes, and each function on its own, in order."""
-    parts: list[list[_Entry]] = []
+    parts: list[list[PendingWork]] = []
     for entry in group:
         if not parts or callable(entry.work) or callable(parts[-1][0].work):
             parts.append([])
