@@ -458,7 +458,7 @@ def test_the_budget_stops_it(tmp_path, capsys):
         (["curve", "10=EMPTY"], "`points` must be folders of runs. Got 'EMPTY'"),
         (
             ["--data", "DATA", "--llm", "a", "--examples", "absent.toml"],
-            "`examples` must be a TOML file. Got 'absent.toml'",
+            "`examples` must be a readable TOML file. Got 'absent.toml'",
         ),
         (["--data", "DATA", "--encoder", "no/such/model"], "no/such/model"),
         (["--data", "DATA", "--out", "EMPTY/.."], "`out` must be"),

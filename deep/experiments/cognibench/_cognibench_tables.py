@@ -475,7 +475,9 @@ def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapp
             turns, {"statements": _by_kind(turn, "per turn")}, "Statements per turn, by turn from 0", share=False
         ),
         "figure6-verdicts": draw_bars(
-            [f"{name} ({n})" for name, n, _ in counts], {"of their kind": {"statements": of_kind}}, "Verdicts"
+            [f"{name} ({n})" for name, n, _ in counts],
+            {"of the statements of that kind": {"statements": of_kind}},
+            "Verdicts",
         ),
         "figure7-hallucinations": draw_bars(
             [*turns, *parts], {"hallucinated": _by_kind(rates, "hallucination rate")}, "Hallucinations, by place from 0"
