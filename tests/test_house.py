@@ -229,23 +229,23 @@ SHORT = {
 CEILINGS = {
     "(root)": 810,
     "_util": 1_610,
-    "asking": 2_620,
-    "calibration": 875,
+    "asking": 2_610,
+    "calibration": 830,
     "commands": 750,
     "console": 1_210,
-    "datasets": 2_970,
+    "datasets": 2_950,
     "ensembles": 830,
-    "evaluate": 2_390,
-    "experiments/loo": 1_710,
-    "features": 1_175,
-    "llm": 3_190,
-    "model": 5_380,
-    "prompt_pool": 2_250,
-    "report": 1_540,
+    "evaluate": 2_370,
+    "experiments/loo": 1_650,
+    "features": 1_160,
+    "llm": 3_160,
+    "model": 5_360,
+    "prompt_pool": 2_160,
+    "report": 1_530,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_860, 13_800, 266
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_940, 13_700, 247
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 
