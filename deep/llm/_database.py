@@ -20,6 +20,7 @@ from deep._util.sqlite_log import log_of
 from deep.exceptions import DeepError, InputError
 from deep.llm import schema
 from deep.llm._errors import LedgerError
+from deep.llm.schema import metadata
 
 if TYPE_CHECKING:
     from deep.llm._writer import Writer
@@ -413,7 +414,7 @@ class LedgerFiles:
 
 
 def keep(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
-    """Copy an open ledger to a file beside it, where it can be read; return its name and a connection to that file.
+    """Copy an open ledger to a file beside it, as far as it can be read; return its name and a connection to it.
 
     Raises
     ------
@@ -422,15 +423,34 @@ def keep(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
     """
     kept = _free_name(path)
     source = driver_of(connection)
+    damaged = Path(f"{kept}.damaged")
     try:
         with closing(sqlite3.connect(kept)) as copy:
             source.backup(copy)
             sound = copy.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     except sqlite3.Error:
         sound = False
-    if not sound:  # another program has overwritten it: what is in flight begins a new one
-        Path(kept).replace(f"{kept}.damaged")
-    return kept, connect(engine_for(kept, create=True), kept)
+    if not sound:
+        Path(kept).replace(damaged)
+    opened = connect(engine_for(kept, create=True), kept)
+    if not sound:
+        _salvage(damaged, opened)
+    return kept, opened
+
+
+def _salvage(damaged: Path, connection: sa.Connection) -> None:
+    """Copy the rows of a damaged ledger that can be read: what this run wrote stands in its log, and is whole."""
+    with closing(sqlite3.connect(damaged)) as source:
+        for table in metadata.sorted_tables:
+            names = ", ".join(f'"{column.name}"' for column in table.columns)
+            marks = ", ".join("?" * len(table.columns))
+            with suppress(sqlite3.Error, SQLAlchemyError), connection.begin():
+                rows = source.execute(f"SELECT {names} FROM {table.name}")
+                with suppress(sqlite3.Error):  # up to the first page that is not its own
+                    for row in rows:
+                        connection.exec_driver_sql(
+                            f"INSERT OR IGNORE INTO {table.name} ({names}) VALUES ({marks})", row
+                        )
 
 
 def kept_files(path: str) -> list[Path]:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
 from sqlalchemy import Connection
@@ -245,8 +244,7 @@ class Writer:
             )
             return False
         self._overwritten = change == "was written to"
-        answers = "what was in flight is" if Path(f"{kept}.damaged").exists() else "all answers are"
-        self.full = LedgerMovedError(f"{why} The run stops; {answers} in {kept}, and the next run enters them.")
+        self.full = LedgerMovedError(f"{why} The run stops; all answers are in {kept}, and the next run enters them.")
         return True
 
     def _transact(self, works: list[Work]) -> object:

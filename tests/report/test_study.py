@@ -153,12 +153,13 @@ def test_results_that_are_none_are_refused(tmp_path, text):
 
 @pytest.mark.parametrize("name", ["cognibench", "fect", "loo", "paper", "probe"])
 def test_every_study_ends_with_its_report(name):
-    """What writes a folder writes its report and prints the line."""
+    """What writes a folder writes its report and prints the line, by itself or by what the studies share."""
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted((STUDIES / name).glob("*.py")))
     calls = [node.func for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     names = [func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls]
     assert "whole_folder" not in names
-    assert names.count("reported_folder") == names.count("report_line") > 0
+    assert names.count("reported_folder") == names.count("report_line")
+    assert "publish" in names or "report_line" in names
 
 
 ANSWER = {"judged": "2 judges.", "suspect": "One <b>wins</b>.", "trust": "P is none.", "then": "ask", "command": ""}
