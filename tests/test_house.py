@@ -235,17 +235,17 @@ CEILINGS = {
     "console": 1_210,
     "datasets": 2_950,
     "ensembles": 830,
-    "evaluate": 2_370,
+    "evaluate": 2_390,
     "experiments/loo": 1_650,
     "features": 1_160,
-    "llm": 3_160,
+    "llm": 3_170,
     "model": 5_360,
     "prompt_pool": 2_160,
     "report": 1_530,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_940, 13_700, 247
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_950, 13_600, 247
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -403,7 +403,7 @@ def summary(
 
 def _constant_judges(tally: Tally) -> list[str]:
     """Return sentences on the judges that say the same of every claim."""
-    from deep.features import constant_words
+    from deep.evaluate import constant_words
 
     votes: Counter[str] = Counter()
     for (voter, _), counts in tally.by_dataset.items():

@@ -21,7 +21,7 @@ For instance:
 import argparse
 from collections.abc import Iterator
 
-from deep import console, evaluate, features, model
+from deep import console, evaluate, model
 from deep._util.files import check_out
 from deep._util.names import listed, short_names
 from deep._util.options import topic_values
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     results = console.SCHEMA | evaluate.fit_report(fitted, data.score_names) | {"model": str(out)}
     X, short = data.votes.votes, short_names(data.votes.voter_names)
     counts = zip(short.values(), (X == 1).sum(axis=0).tolist(), (X != ABSTAIN).sum(axis=0).tolist(), strict=True)
-    results["constant_judges"] = features.constant_words({name: (ones, n) for name, ones, n in counts})
+    results["constant_judges"] = evaluate.constant_words({name: (ones, n) for name, ones, n in counts})
     del data  # the rows take the memory that writing the model needs
     fitted.save(out)
     notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []

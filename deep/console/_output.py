@@ -14,7 +14,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deep import evaluate, features
+from deep import evaluate
 from deep._util.entry_points import load_part
 from deep._util.files import MARKER, to_json
 from deep._util.names import dollars, short_names, table
@@ -356,7 +356,7 @@ def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
     yield ""
     constant = evaluate.constant_judges(card)
     yield from map(printable, constant)
-    if constant[-1:] == [features.NO_JUDGE_DISTINGUISHES]:
+    if constant[-1:] == [evaluate.NO_JUDGE_DISTINGUISHES]:
         return  # how alike the judges err, and which to keep, would be said of nothing
     if not math.isnan(card.agreement):
         yield f"Two judges agree by a kappa of {card.agreement:.2f}, mean over pairs."

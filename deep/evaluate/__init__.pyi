@@ -69,11 +69,13 @@ from ._panel_measures import effective_words as effective_words
 from ._panel_measures import panel_card as panel_card
 from ._panel_measures import people_words as people_words
 from ._panel_measures import read_panel_card as read_panel_card
+from ._selective import NO_JUDGE_DISTINGUISHES as NO_JUDGE_DISTINGUISHES
 from ._selective import Findings as Findings
 from ._selective import Selection as Selection
 from ._selective import adapt as adapt
 from ._selective import canary_lines as canary_lines
 from ._selective import check as check
+from ._selective import constant_words as constant_words
 from ._selective import drift_lines as drift_lines
 from ._selective import estimate as estimate
 from ._selective import fit_report as fit_report

@@ -19,10 +19,10 @@ from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.evaluate._measured import Row, shown
+from deep.evaluate._selective import constant_words
 from deep.exceptions import InputError
 from deep.features import (
     cohen_kappa,
-    constant_words,
     effective_number,
     error_correlation,
 )

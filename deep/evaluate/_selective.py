@@ -10,6 +10,7 @@ import pandas as pd
 
 from deep import calibration, evaluate  # by the room, since a fit's report needs nothing of what they hold
 from deep._util.checks import Floats, check_share
+from deep._util.names import listed
 from deep._util.odds import expit
 from deep.datasets import LabelsGiven, as_labels
 from deep.exceptions import InputError
@@ -170,7 +171,7 @@ def sure_words(model: Model) -> str | None:
     >>> from deep.model import fit
     >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
     >>> sure_words(model).partition(",")[0]
-    'Of the labels of 4 training datasets'
+    'On 4 training datasets'
     """
     if not model.left_out or model.correction is not None:
         return None
@@ -184,11 +185,63 @@ def sure_words(model: Model) -> str | None:
             items[i] += n[of].sum() / n.sum()  # each dataset weighs the same
             right[i] += hits[of].sum() / n.sum()
     k = len(model.left_out)
-    whose = f"Of the labels of {k} training dataset{'' if k == 1 else 's'}, left out of the fit,"
-    share, *rates = map(evaluate.in_percent, [items[0] / k, *(right / np.maximum(items, 1e-9))])
+    shares = (items[0] / k, right.sum() / k, *(right / np.maximum(items, 1e-9)))
+    share, rate, of_sure, of_others = (f"{100 * value:.1f} %" for value in shares)
+    left_out = "by parts left out" if k == 1 else "each left out in turn"
+    said = f"On {k} training dataset{'s' * (k > 1)}, {left_out}, {share} of items are sure"
     if not items.all():
-        return f"{whose} {share} % are sure; {evaluate.in_percent(right.sum() / k)} % of the decisions are right."
-    return f"{whose} {share} % are sure; {rates[0]} % of these decisions are right, {rates[1]} % of the others."
+        return f"{said}; {rate} of decisions are right."
+    return f"{said}: of these {of_sure} are decided right, of the others {of_others}."
+
+
+NO_JUDGE_DISTINGUISHES = (
+    "No judge distinguishes these claims: P is their share for all. More labels will not help; other judges will."
+)
+
+MIN_CONSTANT_VOTES = 10
+"""Votes from which on a judge that always says the same is told: fewer are alike by chance too often."""
+
+MAX_OTHER_VOTES = 0.02
+"""Share of a judge's votes that may be of the other sign where it says nearly always the same: 2 of 100."""
+
+
+def constant_words(votes: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Return sentences on judges that say the same of every item, or of nearly every one.
+
+    Parameters
+    ----------
+    votes : mapping of str to (int, int)
+        Of each judge, how many of its votes are 1, and how many votes it has.
+
+    Returns
+    -------
+    list of str
+        One for all judges that always say 1, one for those that always say 0, and one for each that nearly does; at
+        last that no judge distinguishes the items, where that is so.
+
+    Examples
+    --------
+    >>> from deep.evaluate import constant_words
+    >>> for line in constant_words({"yes-no": (100, 100), "terse": (40, 100), "strict": (1, 100)}):
+    ...     print(line)
+    yes-no says 1 of every claim: it tells nothing about which are consistent.
+    strict says 0 of 99 of its 100 claims: it tells little about which are consistent.
+    """
+    given = {name: counts for name, counts in votes.items() if counts[1] >= MIN_CONSTANT_VOTES}
+    lines = []
+    constant = {vote: [name for name, (ones, n) in given.items() if ones == vote * n] for vote in (1, 0)}
+    for vote, names in constant.items():
+        if names:
+            say, it_tells = ("says", "it tells") if len(names) == 1 else ("say", "they tell")
+            lines.append(f"{listed(names)} {say} {vote} of every claim: {it_tells} nothing about which are consistent.")
+    for name, (ones, n) in given.items():
+        others = min(ones, n - ones)
+        if 0 < others <= MAX_OTHER_VOTES * n:
+            alike = f"{int(ones > n - ones)} of {n - others:,} of its {n:,} claims"
+            lines.append(f"{name} says {alike}: it tells little about which are consistent.")
+    if given and sum(map(len, constant.values())) == len(votes):
+        lines.append(NO_JUDGE_DISTINGUISHES)
+    return lines
 
 
 WHY = {

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep import features
 from deep._util.checks import Texts
 from deep._util.names import short_names
 from deep.evaluate._measured import Row, in_percent
+from deep.evaluate._selective import NO_JUDGE_DISTINGUISHES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -380,7 +380,7 @@ def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     leaning = f" ({tally.leaning:,} of them leaning inconsistent)" if tally.undecided else ""
     silent = f", {tally.unvoted:,} without a vote" if tally.unvoted else ""
     if tally.alike:
-        why = f" {features.NO_JUDGE_DISTINGUISHES}"
+        why = f" {NO_JUDGE_DISTINGUISHES}"
     elif tally.consistent or tally.inconsistent:
         why = " Surely: the 90 % interval of P lies on one side of the threshold."
     elif tally.undecided:

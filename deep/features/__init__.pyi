@@ -1,9 +1,7 @@
-from ._analysis import NO_JUDGE_DISTINGUISHES as NO_JUDGE_DISTINGUISHES
 from ._analysis import Ratings as Ratings
 from ._analysis import agreement_interval as agreement_interval
 from ._analysis import analyze_votes as analyze_votes
 from ._analysis import cohen_kappa as cohen_kappa
-from ._analysis import constant_words as constant_words
 from ._analysis import effective_number as effective_number
 from ._analysis import effective_votes as effective_votes
 from ._analysis import error_correlation as error_correlation

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from deep._util import checks
 from deep._util.checks import Floats, Votes, Weights
-from deep._util.names import listed
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
@@ -18,56 +17,6 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-12
 """A weight below this share of the rows it belongs to is what rounding left of 0."""
-
-
-NO_JUDGE_DISTINGUISHES = (
-    "No judge distinguishes these claims: P is their share for all. More labels will not help; other judges will."
-)
-
-MIN_CONSTANT_VOTES = 10
-"""Votes from which on a judge that always says the same is told: fewer are alike by chance too often."""
-
-MAX_OTHER_VOTES = 0.02
-"""Share of a judge's votes that may be of the other sign where it says nearly always the same: 2 of 100."""
-
-
-def constant_words(votes: Mapping[str, tuple[int, int]]) -> list[str]:
-    """Return sentences on judges that say the same of every item, or of nearly every one.
-
-    Parameters
-    ----------
-    votes : mapping of str to (int, int)
-        Of each judge, how many of its votes are 1, and how many votes it has.
-
-    Returns
-    -------
-    list of str
-        One for all judges that always say 1, one for those that always say 0, and one for each that nearly does; at
-        last that no judge distinguishes the items, where that is so.
-
-    Examples
-    --------
-    >>> from deep.features import constant_words
-    >>> for line in constant_words({"yes-no": (100, 100), "terse": (40, 100), "strict": (1, 100)}):
-    ...     print(line)
-    yes-no says 1 of every claim: it tells nothing about which are consistent.
-    strict says 0 of 99 of its 100 claims: it tells little about which are consistent.
-    """
-    given = {name: counts for name, counts in votes.items() if counts[1] >= MIN_CONSTANT_VOTES}
-    lines = []
-    constant = {vote: [name for name, (ones, n) in given.items() if ones == vote * n] for vote in (1, 0)}
-    for vote, names in constant.items():
-        if names:
-            say, it_tells = ("says", "it tells") if len(names) == 1 else ("say", "they tell")
-            lines.append(f"{listed(names)} {say} {vote} of every claim: {it_tells} nothing about which are consistent.")
-    for name, (ones, n) in given.items():
-        others = min(ones, n - ones)
-        if 0 < others <= MAX_OTHER_VOTES * n:
-            alike = f"{int(ones > n - ones)} of {n - others:,} of its {n:,} claims"
-            lines.append(f"{name} says {alike}: it tells little about which are consistent.")
-    if given and sum(map(len, constant.values())) == len(votes):
-        lines.append(NO_JUDGE_DISTINGUISHES)
-    return lines
 
 
 def analyze_votes(

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from deep.cli import main
-from deep.evaluate import DecisionCounts, suspect_words
-from deep.features import NO_JUDGE_DISTINGUISHES, constant_words
+from deep.evaluate import NO_JUDGE_DISTINGUISHES, DecisionCounts, constant_words, suspect_words
 
 N = 40
 IN_VAIN = re.compile(r"some 30|lowest|label \d+|independent ones|[Kk]eep these|would do")

@@ -31,6 +31,7 @@ GUESTS = {
     "deep.integrations.labeling",
     "deep.integrations.sequential",
     "deep.integrations.serve",
+    "deep.integrations.skill",
 }
 """Commands and parts of commands that are neither of the core nor a study's own command."""
 

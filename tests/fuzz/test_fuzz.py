@@ -262,7 +262,7 @@ def check_batch(path):
         _settle=lambda job, cost: None,
         body_of=lambda request: {},
         ignored=lambda request, body, reply: [],
-        is_cut=lambda job, judgment: BatchRunner.is_cut(runner, job, judgment),
+        is_cut=lambda job, judgment, reply: BatchRunner.is_cut(runner, job, judgment, reply),
         count_answer=lambda job, *counted, again: BatchRunner.count_answer(runner, job, *counted, again=again),
         enter_answer=lambda job, *found, again: BatchRunner.enter_answer(runner, job, *found, again=again),
     )

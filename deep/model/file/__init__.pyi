@@ -1,7 +1,7 @@
 from ._document import check_prior as check_prior
 from ._document import checksum as checksum
+from ._document import library_versions as library_versions
 from ._document import write_document as write_document
-from ._load import library_versions as library_versions
 from ._load import load as load
 from ._model import Model as Model
 from ._score_votes import ScoredFile as ScoredFile

@@ -5,12 +5,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import metadata
 from operator import attrgetter
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
 import numpy as np
 
+from deep import __version__
 from deep._util.checks import Floats, Votes, check_share
 from deep._util.files import JsonObject, whole_file
 from deep._util.odds import P_MIN
@@ -33,6 +36,20 @@ METHODS = ("average", "chain", "own-labels", "stack", "votes")
 
 LARGEST_SCORE = 1e100
 """Scores come in any unit."""
+
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost")
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of Python, deep and the libraries that a fit depends on."""
+    found = {"deep": __version__, "python": python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 def _above_zero(value: Any) -> bool:

@@ -2,39 +2,22 @@
 
 import json
 from collections.abc import Mapping
-from importlib import metadata
 from os import PathLike
 from pathlib import Path
-from platform import python_version
 from typing import Any, NoReturn
 
 import numpy as np
 
-from deep import __version__
 from deep._util.checks import check_kind
 from deep._util.files import LARGEST_MODEL, read_bytes
 from deep.exceptions import InputError
-from deep.model.file._document import FORMAT, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, model_arguments
+from deep.model.file._document import FORMAT, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, library_versions, model_arguments
 from deep.model.file._kinds import numbers
 from deep.model.file._model import Model
 from deep.model.file._table import ChainScorer
 
 FileObject = Mapping[str, Any]
 """An object of the file, of which nothing is known before it is checked."""
-
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost")
-
-
-def library_versions() -> dict[str, str]:
-    """Return the versions of Python, deep and the libraries that a fit depends on."""
-    found = {"deep": __version__, "python": python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
 
 TOLERANCE = 1e-6
 """How far a chain that is fitted again may be from the probabilities in its file."""
