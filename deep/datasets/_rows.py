@@ -394,6 +394,11 @@ def _lines(text: TextIO, file: _File) -> Iterator[str]:
     while line := text.readline(LONGEST + 1):
         number += 1
         at = f"in line {number} of {file}"
+        if len(line) > LONGEST:
+            raise InputError(
+                f"`{file.param}` must have lines of at most {LONGEST:,} characters. Got a longer one {at}. Split "
+                "the file at the ends of its rows."
+            )
         blank = blank + 1 if line.isspace() else 0
         if blank == MOST_BLANK:
             told = f"Got {MOST_BLANK:,} blank lines in a row, the last {at}"

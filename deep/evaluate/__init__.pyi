@@ -69,7 +69,6 @@ from ._panel_measures import effective_words as effective_words
 from ._panel_measures import panel_card as panel_card
 from ._panel_measures import people_words as people_words
 from ._panel_measures import read_panel_card as read_panel_card
-from ._selective import NO_JUDGE_DISTINGUISHES as NO_JUDGE_DISTINGUISHES
 from ._selective import Findings as Findings
 from ._selective import Selection as Selection
 from ._selective import adapt as adapt
@@ -95,6 +94,7 @@ from ._target import share_report as share_report
 from ._target import targets_of as targets_of
 from ._target import votes_for as votes_for
 from ._verdict import LOWEST as LOWEST
+from ._verdict import NO_JUDGE_DISTINGUISHES as NO_JUDGE_DISTINGUISHES
 from ._verdict import SIMULATED_BADGE as SIMULATED_BADGE
 from ._verdict import STATES as STATES
 from ._verdict import Badge as Badge

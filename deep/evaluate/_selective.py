@@ -194,10 +194,6 @@ def sure_words(model: Model) -> str | None:
     return f"{said}: of these {of_sure} are decided right, of the others {of_others}."
 
 
-NO_JUDGE_DISTINGUISHES = (
-    "No judge distinguishes these claims: P is their share for all. More labels will not help; other judges will."
-)
-
 MIN_CONSTANT_VOTES = 10
 """Votes from which on a judge that always says the same is told: fewer are alike by chance too often."""
 
@@ -240,7 +236,7 @@ def constant_words(votes: Mapping[str, tuple[int, int]]) -> list[str]:
             alike = f"{int(ones > n - ones)} of {n - others:,} of its {n:,} claims"
             lines.append(f"{name} says {alike}: it tells little about which are consistent.")
     if given and sum(map(len, constant.values())) == len(votes):
-        lines.append(NO_JUDGE_DISTINGUISHES)
+        lines.append(evaluate.NO_JUDGE_DISTINGUISHES)
     return lines
 
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from deep._util.checks import Texts
 from deep._util.names import short_names
 from deep.evaluate._measured import Row, in_percent
-from deep.evaluate._selective import NO_JUDGE_DISTINGUISHES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +28,10 @@ FAR_OFF = 0.05
 
 SAME_P = 1e-9
 """P of two items that differ by less are one P: sums of the same votes may differ in their last digits."""
+
+NO_JUDGE_DISTINGUISHES = (
+    "No judge distinguishes these claims: P is their share for all. More labels will not help; other judges will."
+)
 
 STATES = ("consistent", "inconsistent", "undecided")
 
