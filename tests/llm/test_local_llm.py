@@ -132,7 +132,8 @@ def test_a_reply_that_the_context_cuts_off_is_no_vote_and_is_asked_once(server, 
             prompt.parse(text, finish_reason=end, source=source, claim=claim).vote
             for text, end in replies_about(log[seen:], claim)
         ]
-        assert votes.loc[str(number), name] in said or (pd.isna(votes.loc[str(number), name]) and None in said)
+        vote = votes.loc[str(number), name]
+        assert (-1 if pd.isna(vote) else vote) in said
 
 
 def test_a_source_longer_than_the_context_costs_no_other_its_vote(server, claims, capsys):
@@ -172,7 +173,8 @@ def test_a_killed_run_asks_nothing_again_that_was_answered(server, claims):
     run.wait()
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
-    questions = [json.dumps(body["messages"]) for body, _ in log[seen:]]
-    assert len(set(questions)) == len(CLAIMS)
+    # A reply that was cut off at its limit is asked for once more with a longer one: that is another question.
+    questions = [json.dumps([body["messages"], body["max_tokens"]]) for body, _ in log[seen:]]
+    assert len({json.dumps(body["messages"]) for body, _ in log[seen:]}) == len(CLAIMS)
     # What was in flight at the kill may be asked again: its answer never came.
-    assert len(questions) <= len(CLAIMS) + 1
+    assert len(questions) <= len(set(questions)) + 1
