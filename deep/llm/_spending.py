@@ -328,7 +328,8 @@ def with_longer_limit(body: Body) -> Body:
 
 def ends_early(body: Body, reply: Reply) -> bool:
     """Return whether a reply has fewer tokens than it may: one that was cut off then has met the end of the context."""
-    return reply.tokens.get("output", math.inf) < (output_limit(body) or 0)
+    # An empty reply was spent on hidden reasoning, of whose tokens servers count some or none.
+    return bool(reply.text) and reply.tokens.get("output", math.inf) < (output_limit(body) or 0)
 
 
 SHORTEST_LOOP, LONGEST_LOOP = 60, 6000
@@ -348,6 +349,8 @@ def may_end_later(body: Body, reply: Reply) -> bool:
     >>> body = {"model": "m", "max_tokens": 500, "temperature": 0}
     >>> [may_end_later(body, Reply("Step 1: the", tokens={"output": n})) for n in (500, 9)]
     [True, False]
+    >>> may_end_later(body, Reply("", tokens={"output": 9}))
+    True
     >>> may_end_later(body, Reply("It rained. " * 9, tokens={"output": 500}))
     False
     """
