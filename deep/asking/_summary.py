@@ -405,10 +405,11 @@ def _constant_judges(tally: Tally) -> list[str]:
     """Return sentences on the judges that say the same of every claim."""
     from deep.evaluate import constant_words
 
-    votes: Counter[str] = Counter()
+    votes, items = Counter[str](), Counter[str]()
     for (voter, _), counts in tally.by_dataset.items():
         votes[voter] += counts["votes"]
-    return constant_words({short: (tally.ones[voter], votes[voter]) for voter, short in short_names(votes).items()})
+        items[voter] += counts.total()
+    return constant_words({name: (tally.ones[v], votes[v], items[v]) for v, name in short_names(items).items()})
 
 
 def _commonest(messages: Counter[str]) -> dict[str, object]:
@@ -465,8 +466,7 @@ def summary_text(values: dict[str, Any]) -> str:
     failing = [voter for voter in values["voters"] if voter["failing"]]
     classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing)
     lines += called_out({voter["voter"]: voter["failure_rate"] for voter in failing}, classes)
-    lines += values["constant_judges"]
-    lines += _unasked_lines(values)
+    lines += [*values["constant_judges"], *_unasked_lines(values)]
     lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
     lines += [f"ledger: {values['ledger']}"] if values["ledger"] else []
     return "\n".join([*lines, ""])

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     results = console.SCHEMA | evaluate.fit_report(fitted, data.score_names) | {"model": str(out)}
     X, short = data.votes.votes, short_names(data.votes.voter_names)
     counts = zip(short.values(), (X == 1).sum(axis=0).tolist(), (X != ABSTAIN).sum(axis=0).tolist(), strict=True)
-    results["constant_judges"] = evaluate.constant_words({name: (ones, n) for name, ones, n in counts})
+    results["constant_judges"] = evaluate.constant_words({name: (ones, n, len(X)) for name, ones, n in counts})
     del data  # the rows take the memory that writing the model needs
     fitted.save(out)
     notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []

@@ -410,7 +410,7 @@ def constant_judges(card: _cards.PanelCard) -> list[str]:
     counts = {}
     for each in card.judges:
         n = round(each.itself.coverage * each.itself.n)
-        counts[short[each.judge]] = (round(each.itself.polarity * n) if n else 0, n)
+        counts[short[each.judge]] = (round(each.itself.polarity * n) if n else 0, n, each.itself.n)
     return constant_words(counts)
 
 

@@ -201,41 +201,45 @@ MAX_OTHER_VOTES = 0.02
 """Share of a judge's votes that may be of the other sign where it says nearly always the same: 2 of 100."""
 
 
-def constant_words(votes: Mapping[str, tuple[int, int]]) -> list[str]:
+COVERS = 0.9
+"""Share of the items that a judge must vote on to be told. A rule that votes 1 or not at all says something by where
+it votes, and so do the many that vote 0 alone."""
+
+
+def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
     """Return sentences on judges that say the same of every item, or of nearly every one.
 
     Parameters
     ----------
-    votes : mapping of str to (int, int)
-        Of each judge, how many of its votes are 1, and how many votes it has.
+    votes : mapping of str to (int, int, int)
+        Of each judge, how many of its votes are 1, how many votes it has, and of how many items.
 
     Returns
     -------
     list of str
         One for all judges that always say 1, one for those that always say 0, and one for each that nearly does; at
-        last that no judge distinguishes the items, where that is so.
+        last that no judge distinguishes the items, where all say the same of all items.
 
     Examples
     --------
     >>> from deep.evaluate import constant_words
-    >>> for line in constant_words({"yes-no": (100, 100), "terse": (40, 100), "strict": (1, 100)}):
+    >>> for line in constant_words({"yes-no": (100, 100, 100), "rule": (40, 40, 100), "strict": (1, 100, 100)}):
     ...     print(line)
-    yes-no says 1 of every claim: it tells nothing about which are consistent.
+    yes-no always says 1: it tells nothing about which claims are consistent.
     strict says 0 of 99 of its 100 claims: it tells little about which are consistent.
     """
-    given = {name: counts for name, counts in votes.items() if counts[1] >= MIN_CONSTANT_VOTES}
+    told = {name: each for name, each in votes.items() if each[1] >= max(MIN_CONSTANT_VOTES, COVERS * each[2])}
     lines = []
-    constant = {vote: [name for name, (ones, n) in given.items() if ones == vote * n] for vote in (1, 0)}
-    for vote, names in constant.items():
-        if names:
+    for vote in (1, 0):
+        if names := [name for name, (ones, n, _) in told.items() if ones == vote * n]:
             say, it_tells = ("says", "it tells") if len(names) == 1 else ("say", "they tell")
-            lines.append(f"{listed(names)} {say} {vote} of every claim: {it_tells} nothing about which are consistent.")
-    for name, (ones, n) in given.items():
+            lines.append(f"{listed(names)} always {say} {vote}: {it_tells} nothing about which claims are consistent.")
+    for name, (ones, n, _) in told.items():
         others = min(ones, n - ones)
         if 0 < others <= MAX_OTHER_VOTES * n:
             alike = f"{int(ones > n - ones)} of {n - others:,} of its {n:,} claims"
             lines.append(f"{name} says {alike}: it tells little about which are consistent.")
-    if given and sum(map(len, constant.values())) == len(votes):
+    if told and all(n == items and ones in (0, n) for ones, n, items in votes.values()):
         lines.append(evaluate.NO_JUDGE_DISTINGUISHES)
     return lines
 

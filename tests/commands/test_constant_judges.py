@@ -45,13 +45,13 @@ def test_a_panel_that_distinguishes_nothing_is_told_everywhere(capsys, labels):
     """By `fit`, `panel` and `score`, with labels or without; no advice to label, no list of the lowest of equals."""
     table = write("v.csv", labels=labels, votes=SAME)
     fitted = said(capsys, "fit", table, "--out", "m.json")
-    assert "yes-a, yes-b say 1 of every claim: they tell nothing about which are consistent." in fitted
-    assert "no-c says 0 of every claim: it tells nothing about which are consistent." in fitted
+    assert "yes-a, yes-b always say 1: they tell nothing about which claims are consistent." in fitted
+    assert "no-c always says 0: it tells nothing about which claims are consistent." in fitted
     scored = said(capsys, "score", "m.json", table, "--out", "s.csv")
     panel = said(capsys, "panel", table)
     for text in (fitted, scored, panel):
         assert NO_JUDGE_DISTINGUISHES in text
-    assert not IN_VAIN.search(scored + panel.partition("no-c says")[2])
+    assert not IN_VAIN.search(scored + panel.partition("no-c always says")[2])
 
 
 def test_a_report_of_such_a_panel_asks_for_other_judges(capsys):
@@ -72,7 +72,7 @@ def test_the_run_that_asks_them_ends_with_it(capsys, monkeypatch, tmp_path):
     rows = "".join(f"d,{i},It rained.,It rained {i} times.\n" for i in range(N))
     Path("c.csv").write_text(f"dataset,example_id,source,claim\n{rows}", encoding="utf-8")
     asked = ["votes", "c.csv", "--judge", "always_yes:yes", "--out", "v.parquet"]
-    assert f"says 1 of every claim: it tells nothing about which are consistent.\n{NO_JUDGE_DISTINGUISHES}" in said(
+    assert f"always says 1: it tells nothing about which claims are consistent.\n{NO_JUDGE_DISTINGUISHES}" in said(
         capsys, *asked
     )
     assert json.loads(said(capsys, *asked, "--json"))["constant_judges"][-1] == NO_JUDGE_DISTINGUISHES
@@ -82,18 +82,25 @@ def test_one_judge_that_differs_is_enough(capsys):
     """Then only the constant ones are told."""
     table = write("v.csv", labels=True, votes={**SAME, "good": lambda i: i % 2})
     fitted = said(capsys, "fit", table, "--out", "m.json")
-    assert "no-c says 0 of every claim" in fitted
+    assert "no-c always says 0" in fitted
     assert NO_JUDGE_DISTINGUISHES not in fitted
     assert NO_JUDGE_DISTINGUISHES not in said(capsys, "score", "m.json", table, "--out", "s.csv")
 
 
 def test_few_votes_are_alike_by_chance():
     """Nine votes are not told; nor is a judge that has none."""
-    assert constant_words({"a": (9, 9), "b": (0, 0)}) == []
-    assert constant_words({"a": (2, 40), "b": (20, 40)}) == []
-    assert constant_words({"a": (2, 100), "b": (50, 100)}) == [
+    assert constant_words({"a": (9, 9, 9), "b": (0, 0, 9)}) == []
+    assert constant_words({"a": (2, 40, 40), "b": (20, 40, 40)}) == []
+    assert constant_words({"a": (2, 100, 100), "b": (50, 100, 100)}) == [
         "a says 0 of 98 of its 100 claims: it tells little about which are consistent."
     ]
+
+
+def test_rules_that_vote_one_class_or_not_at_all_are_told_of_nothing():
+    """Where they vote says what they know; P differs by that, so nobody says that no judge distinguishes the items."""
+    assert constant_words({"for": (40, 40, 100), "against": (0, 60, 100)}) == []
+    assert NO_JUDGE_DISTINGUISHES not in constant_words({"yes": (100, 100, 100), "against": (0, 60, 100)})
+    assert NO_JUDGE_DISTINGUISHES not in constant_words({"yes": (95, 95, 100)})
 
 
 def test_one_item_or_none_is_no_panel_of_equals():
