@@ -50,9 +50,12 @@ BOOSTING = {"CatBoost": "catboost", "LGBM": "lightgbm", "XGB": "xgboost"}
 """The library of each ensembler that ``deep-judges[boosting]`` brings."""
 
 
-def default_ensemblers() -> tuple[str, ...]:
-    """Return the ensemblers that are tried where none are named: those whose library is installed."""
-    return tuple(name for name in OWN_NAMES if name not in _lacking())
+def default_ensemblers(recipe: str = "deep") -> tuple[str, ...]:
+    """Return the ensemblers that are tried where none are named: those whose library is installed.
+
+    Under recipe 'deep' MultinomialNB is not one of them: of complete votes it says what BernoulliNB says.
+    """
+    return tuple(name for name in OWN_NAMES if name not in _lacking() and (name, recipe) != ("MultinomialNB", "deep"))
 
 
 def left_out_note() -> str | None:

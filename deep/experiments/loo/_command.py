@@ -110,12 +110,9 @@ class LooOptions(ChainOptions, console.Computation):
             return ()
         return tuple(model.RECIPES[name] for name in dict.fromkeys(self.tables or (self.own_recipe,)))
 
-    @property
-    def table_ensemblers(self) -> tuple[str, ...]:
-        """Return the ensemblers of the table; none where only the stack or the average is wanted."""
-        if self.own is not None:
-            return ()
-        return ensembles.default_ensemblers() if self.ensembler is None else tuple(dict.fromkeys(self.ensembler))
+    def table_ensemblers(self, recipe: str) -> tuple[str, ...]:
+        """Return the ensemblers of the table of a recipe."""
+        return ensembles.default_ensemblers(recipe) if self.ensembler is None else tuple(dict.fromkeys(self.ensembler))
 
     @property
     def table_calibrators(self) -> tuple[str, ...]:
@@ -252,7 +249,9 @@ def run(args: argparse.Namespace) -> int:
             write_chains(found, scratch / "chains.parquet", origin)
         runs = [result.results for result in found]
         loo.write_tables(runs, scratch / "tables", votes=origin)
-        drawn = loo.write_encoders(args, votes, scores, runs, scratch / "tables")
+        drawn, moves = loo.encoder_parts(args, votes, scores, runs)
+        for name, table in moves.items():
+            evaluate.write_table(scratch / "tables", name, table, loo.MOVES)
         loo.write_figures(found, scratch / "figures", encoders=drawn, simulated=origin == console.SIMULATED)
     console.print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)
     return ExitStatus.DONE

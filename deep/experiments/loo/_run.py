@@ -209,7 +209,7 @@ def _tasks(split: HoldOut, recipe: model.Recipe, settings: LooOptions) -> list[m
         training,
         recipe,
         sizes=settings.sizes or model.SIZES,
-        ensemblers=settings.table_ensemblers,
+        ensemblers=settings.table_ensemblers(recipe.name),
         calibrators=settings.table_calibrators,
         selector=settings.selector or "auto",
         random_state=settings.random_state,
@@ -315,7 +315,7 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
         found.append(left_out_note())
     if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
         found.append(model.grouped_note(n_train, model.chain_limit(train), start="While chains were searched for, the"))
-    if "SVC" in settings.table_ensemblers:
+    if any("SVC" in settings.table_ensemblers(recipe.name) for recipe in settings.shown):
         found.append(draws_note(len(distinct_patterns(np.column_stack([train.votes, train.labels]))[0])))
     notes = [note for note in dict.fromkeys(found) if note]
     against = next((c for c in results["comparisons"] if c["b"].startswith("best_prompt")), None)

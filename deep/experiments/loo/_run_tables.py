@@ -421,16 +421,17 @@ def read_votes_and_encoders(args: argparse.Namespace) -> tuple[VoteMatrix, Score
     return votes, simulated_scores(votes, args.seed)
 
 
-def write_encoders(
-    args: argparse.Namespace, votes: VoteMatrix, scores: ScoreTable | None, runs: Sequence[Run], folder: Path
-) -> dict[str, "Figure"]:
-    """Write how thresholds move, and return the figures of encoders by name; nothing without scores."""
+def encoder_parts(
+    args: argparse.Namespace, votes: VoteMatrix, scores: ScoreTable | None, runs: Sequence[Run]
+) -> tuple[dict[str, "Figure"], dict[str, pd.DataFrame]]:
+    """Return the figures of encoders and the table of how thresholds move, by name; none without scores."""
     if scores is None:
-        return {}
+        return {}, {}
     figures, moves = encoder_figures(votes, scores, runs, source_lengths(votes, args.texts) if args.texts else None)
-    write_table(folder, "threshold-moves", moves, "Where the best threshold of each encoder lies, and why it moves")
-    return figures
+    return figures, {"threshold-moves": moves}
 
+
+MOVES = "Where the best threshold of each encoder lies, and why it moves"
 
 CAPTION = "SIMULATED votes: no LLM was called"
 

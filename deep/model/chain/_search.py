@@ -431,7 +431,8 @@ class ChainTask:
         """
         columns, chosen = list(self.subset.columns), self.training.select(self.subset.columns)
         seed = task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state)
-        found = grid_search(self.ensembler, chosen, criterion=self.recipe.criterion, random_state=seed)
+        grid = {**ENSEMBLERS[self.ensembler].param_grid, **self.recipe.grids.get(self.ensembler, {})}
+        found = grid_search(self.ensembler, chosen, criterion=self.recipe.criterion, grid=grid, random_state=seed)
         patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, columns]))
         scores, weights = found.ensembler.predict_proba(patterns)[:, 1], chosen.weights()
         names = [name for name in self.calibrators if name != UNCALIBRATED]
