@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import linprog
 
 from deep import VoteMatrix
 from deep.datasets import PublishedDataset, published_datasets, published_points, recover_counts
@@ -221,6 +222,55 @@ def report(found: Held, cells: list[PublishedFigure]) -> str:
     return f"{apart}{len(lacking)} of {len(found.apart)} orders lacking: {'; '.join(lacking[:5])}"
 
 
+def bounds(found: Held, cells: list[PublishedFigure]) -> Iterator[tuple[str, int, float, float, float]]:
+    """Yield how near to the cells kept out, and how far from them, votes can be that fit as well as these do.
+
+    They give every voter the counts of Table 1, no fitted cell is further from its printed figure than it is now, and
+    no pattern occurs that does not now. Each bin of a calibration error keeps its sign, which makes all figures linear
+    in the items by pattern and label: the bounds are those of a part of such votes, up to whole items.
+
+    Yields
+    ------
+    tuple
+        Table, cells kept out, the mean distance in points of these votes, the least and the most.
+    """
+    there = np.flatnonzero(found.counts.any(axis=1))
+    now, known = found.values(found.gaps, found.accepted), found.counts[there].T.ravel().astype(float)
+    blank, ones = np.zeros(len(there)), np.ones(len(there))
+    voters = [*PATTERNS[there].T.astype(float), ones]  # the last: all items of the class
+    equal = np.array([np.r_[v, blank] for v in voters] + [np.r_[blank, v] for v in voters])
+    signs = np.where(found.gaps < 0, -1.0, 1.0)
+    rows, held_signs = [], []
+    for chain, is_ece in zip(found.chain, found.is_ece, strict=True):
+        p, bins = found.p[chain, there], found.bins[chain, there]
+        errors, sign = np.r_[-p, 1 - p] * 100 / found.n.sum(), np.tile(signs[chain, bins], 2)
+        accuracy = 50 * np.r_[-found.accepts[chain, there] / found.n[0], found.accepts[chain, there] / found.n[1]]
+        rows.append(errors * sign if is_ece else accuracy)
+        held_signs += [-np.where(np.tile(bins, 2) == b, errors * sign, 0.0) for b in np.unique(bins)] if is_ece else []
+    figures, printed = np.array(rows), np.array([100 * figure.value for figure in cells])
+    aims = printed - now + figures @ known  # the printed values, as those of the linear part
+    out = np.array([kept_out(figure) for figure in cells])
+    slack = np.abs(now - printed)[~out]
+    limits = np.vstack([figures[~out], -figures[~out], *held_signs])
+    least = np.r_[aims[~out] + slack, slack - aims[~out], np.zeros(len(held_signs))]
+    for table in ("2", "4", "5"):
+        chosen = out & np.array([figure.table == table for figure in cells])
+        n, sign = int(chosen.sum()), np.where(now < printed, -1.0, 1.0)[chosen]
+        if not n:
+            continue
+        own, eye = figures[chosen], np.eye(n)
+        apart = np.block([[own, -eye], [-own, -eye], [limits, np.zeros((len(limits), n))]])
+        near = linprog(
+            np.r_[np.zeros(len(known)), np.ones(n) / n],
+            apart,
+            np.r_[aims[chosen], -aims[chosen], least],
+            np.hstack([equal, np.zeros((len(equal), n))]),
+            equal @ known,
+        )
+        far = linprog(-(sign @ own) / n, limits, least, equal, equal @ known)
+        yield table, n, float(np.abs(now - printed)[chosen].mean()), near.fun, -far.fun - float(sign @ aims[chosen]) / n
+
+
 def stored() -> dict[str, Counts]:
     """Return the counts of the data file."""
     found = {}
@@ -247,7 +297,14 @@ def main() -> None:
     parser.add_argument("--moves", type=int, default=60_000, help="swaps tried on each dataset in each round")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--bounds", action="store_true", help="print what votes that fit as well can be off, and end")
     args = parser.parse_args()
+    if args.bounds:
+        for dataset in DATASETS:
+            for table, n, *far in bounds(*held(stored(), dataset.name, len(STAY) - 1, args.jobs)):
+                said = "{:.1f} points off; votes that fit as well: {:.1f} to {:.1f}".format(*far)
+                sys.stdout.write(f"Table {table}, {dataset.name}: {n} cells kept out, {said}\n")
+        return
     counts = start() if args.first == 0 else stored()
     for number in range(args.first, len(STAY)):
         rng = np.random.default_rng([args.seed, number])

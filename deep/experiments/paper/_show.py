@@ -1,6 +1,7 @@
 """The figures of a run beside the printed ones: verdicts, the tables in terminal and Markdown, and the drawings."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ UNDER = 7.0
 
 
 def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
-    """Return what the paper says in words of its Tables 2 and 4, counted in its cells and in this run's.
+    """Return the counts behind the words of the paper on its Tables 2 and 4, in its cells and in those of this run.
 
     Returns
     -------
@@ -180,9 +181,8 @@ def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
         moved = "Table 2: largest move of balanced accuracy by Platt, points"
         found.loc[len(found)] = [moved, 0.2, None]
         ours.loc[len(ours)] = [moved, moves.max(), None]
-    counts = dict.fromkeys(["of", "ours_of"], "Int64")
     both = pd.concat([found.set_index("claim"), ours.set_index("claim")], axis=1)
-    return both.rename_axis("claim").reset_index().astype(counts).round(1)
+    return both.rename_axis("claim").reset_index().astype(dict.fromkeys(["of", "ours_of"], "Int64")).round(1)
 
 
 def _claims(some: pd.DataFrame) -> Iterator[tuple[str, float, int | None]]:
@@ -244,18 +244,13 @@ def side_by_side(figures: pd.DataFrame, table: str) -> pd.DataFrame:
     wide = chosen.drop_duplicates(["method", "origin", "column"]).pivot(
         index=["method", "origin"], columns="column", values="text"
     )
-    order = pd.MultiIndex.from_tuples(dict.fromkeys(_paired(chosen)), names=["method", "origin"])
+    there = set(zip(chosen["method"], chosen["origin"], strict=True))
+    pairs = product(pd.unique(chosen["method"]), (PUBLISHED, THIS_RUN, NETCAL_ECE))
+    order = pd.MultiIndex.from_tuples([pair for pair in pairs if pair in there], names=["method", "origin"])
     ranks = {name: pd.factorize(chosen[name], use_na_sentinel=False)[0] for name in ("dataset", *varying)}
     columns = pd.unique(chosen["column"].iloc[np.lexsort(list(ranks.values())[::-1])])
     wide = wide.reindex(index=order, columns=columns).fillna("")
     return wide.rename_axis(columns=None).reset_index()
-
-
-def _paired(chosen: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield methods in the order of appearance, the published figures of each before our own."""
-    there = set(zip(chosen["method"], chosen["origin"], strict=True))
-    for method in pd.unique(chosen["method"]):
-        yield from ((method, origin) for origin in (PUBLISHED, THIS_RUN, NETCAL_ECE) if (method, origin) in there)
 
 
 def _words(values: "pd.Series[str]", name: str) -> "pd.Series[str]":
