@@ -225,9 +225,9 @@ def report(found: Held, cells: list[PublishedFigure]) -> str:
 def bounds(found: Held, cells: list[PublishedFigure]) -> Iterator[tuple[str, int, float, float, float]]:
     """Yield how near to the cells kept out, and how far from them, votes can be that fit as well as these do.
 
-    They give every voter the counts of Table 1, no fitted cell is further from its printed figure than it is now, and
-    no pattern occurs that does not now. Each bin of a calibration error keeps its sign, which makes all figures linear
-    in the items by pattern and label: the bounds are those of a part of such votes, up to whole items.
+    They give every voter the counts of Table 1, are on average as near to the fitted cells, and have no pattern that
+    does not occur now. Each bin of a calibration error keeps its sign, which makes all figures linear in the items by
+    pattern and label: the bounds are those of a part of such votes, up to whole items.
 
     Yields
     ------
@@ -249,26 +249,31 @@ def bounds(found: Held, cells: list[PublishedFigure]) -> Iterator[tuple[str, int
         held_signs += [-np.where(np.tile(bins, 2) == b, errors * sign, 0.0) for b in np.unique(bins)] if is_ece else []
     figures, printed = np.array(rows), np.array([100 * figure.value for figure in cells])
     aims = printed - now + figures @ known  # the printed values, as those of the linear part
-    out = np.array([kept_out(figure) for figure in cells])
-    slack = np.abs(now - printed)[~out]
-    limits = np.vstack([figures[~out], -figures[~out], *held_signs])
-    least = np.r_[aims[~out] + slack, slack - aims[~out], np.zeros(len(held_signs))]
+    out, n_cells = np.array([kept_out(figure) for figure in cells]), len(cells)
+    # The unknowns are the items, and the distance of each cell.
+    distance = np.eye(n_cells)
+    limits = np.vstack(
+        [
+            np.block([[figures, -distance], [-figures, -distance]]),
+            np.hstack([np.reshape(held_signs, (-1, len(known))), np.zeros((len(held_signs), n_cells))]),
+            np.r_[np.zeros(len(known)), ~out],
+        ]
+    )
+    most = np.r_[aims, -aims, np.zeros(len(held_signs)), np.abs(now - printed)[~out].sum()]
+    same = np.hstack([equal, np.zeros((len(equal), n_cells))]), equal @ known
     for table in ("2", "4", "5"):
         chosen = out & np.array([figure.table == table for figure in cells])
-        n, sign = int(chosen.sum()), np.where(now < printed, -1.0, 1.0)[chosen]
-        if not n:
-            continue
-        own, eye = figures[chosen], np.eye(n)
-        apart = np.block([[own, -eye], [-own, -eye], [limits, np.zeros((len(limits), n))]])
-        near = linprog(
-            np.r_[np.zeros(len(known)), np.ones(n) / n],
-            apart,
-            np.r_[aims[chosen], -aims[chosen], least],
-            np.hstack([equal, np.zeros((len(equal), n))]),
-            equal @ known,
-        )
-        far = linprog(-(sign @ own) / n, limits, least, equal, equal @ known)
-        yield table, n, float(np.abs(now - printed)[chosen].mean()), near.fun, -far.fun - float(sign @ aims[chosen]) / n
+        n, sign = int(chosen.sum()), np.where(now < printed, -1.0, 1.0) * chosen
+        if n:
+            near = linprog(np.r_[np.zeros(len(known)), chosen / n], limits, most, *same).fun
+            far = -linprog(np.r_[-(sign @ figures) / n, np.zeros(n_cells)], limits, most, *same).fun
+            yield table, n, float(np.abs(now - printed)[chosen].mean()), near, far - float(sign @ aims) / n
+
+
+def bounds_words(table: str, row: Sequence[float]) -> str:
+    """Return a line on the cells of a table that were kept out."""
+    n, now, near, far = row
+    return f"Table {table}: {n} cells kept out, {now:.1f} points off; votes that fit as well: {near:.1f} to {far:.1f}"
 
 
 def stored() -> dict[str, Counts]:
@@ -300,10 +305,14 @@ def main() -> None:
     parser.add_argument("--bounds", action="store_true", help="print what votes that fit as well can be off, and end")
     args = parser.parse_args()
     if args.bounds:
+        every: dict[str, list[tuple[int, ...]]] = {}
         for dataset in DATASETS:
-            for table, n, *far in bounds(*held(stored(), dataset.name, len(STAY) - 1, args.jobs)):
-                said = "{:.1f} points off; votes that fit as well: {:.1f} to {:.1f}".format(*far)
-                sys.stdout.write(f"Table {table}, {dataset.name}: {n} cells kept out, {said}\n")
+            for table, *row in bounds(*held(stored(), dataset.name, len(STAY) - 1, args.jobs)):
+                every.setdefault(table, []).append(row)
+                sys.stdout.write(f"{dataset.name}, {bounds_words(table, row)}\n")
+        for table, rows in every.items():
+            means = np.average(np.array(rows)[:, 1:], axis=0, weights=np.array(rows)[:, 0])
+            sys.stdout.write(f"all, {bounds_words(table, (sum(row[0] for row in rows), *means))}\n")
         return
     counts = start() if args.first == 0 else stored()
     for number in range(args.first, len(STAY)):

@@ -86,7 +86,8 @@ def _fit_of(row: Mapping[Hashable, Any]) -> str:
     """Return whether the embedded votes were fitted to a cell, as to Table 1 and half of 2, 4 and 5."""
     if row["table"] not in PUBLISHED_TABLES:
         return FITTED if row["table"] == "1" else DERIVED
-    cell = row["method"], int(row["n_prompts"]), row["calibrator"]
+    # A frame holds NaN for no calibrator, whose name decides as well.
+    cell = row["method"], int(row["n_prompts"]), None if pd.isna(row["calibrator"]) else row["calibrator"]
     figure = PublishedFigure(row["table"], row["dataset"], *cell, row["metric"], row["value"] / 100)
     return KEPT_OUT if kept_out(figure) else FITTED
 
