@@ -69,7 +69,7 @@ class Sentence:
 def split(text: str) -> Iterator[str]:
     """Yield the sentences of a text: they end with a mark before a capital, or with a blank line or list sign."""
     for part in re.split(r"\n\s*\n|\n\s*[-*] |\n {4,}|(?:^|\n) {2}deep [^\n]*", text):
-        for sentence in re.split(r"(?<=[.!?])[\"'”)*]*\s+(?=[A-Z`…(\"“*\d])", " ".join(part.split())):
+        for sentence in re.split(r"(?<=[.!?])[\"'”)*]*\s+(?=[A-Z`…(\"“*\d]|deep )", " ".join(part.split())):
             n_letters = len(re.findall(r"[A-Za-z]", sentence))
             if len(re.findall(r"[A-Za-z]{2,}", sentence)) >= MIN_WORDS and n_letters > len(sentence) / 2:
                 yield sentence.strip()
@@ -144,7 +144,14 @@ def page_sentences(path: Path) -> Iterator[Sentence]:
 def user_pages() -> list[Path]:
     """Return the pages that are written by hand for users, the README first."""
     docs = ROOT / "docs"
-    apart = {"papers", "results-tables", "testing", "mutation", "walks"}  # made by a command, or for contributors
+    apart = {
+        "papers",
+        "results-tables",
+        "testing",
+        "mutation",
+        "netcal",
+        "walks",
+    }  # made by a command, or for contributors
     pages = [path for path in sorted(docs.glob("*.md")) if path.stem not in apart]
     return [ROOT / "README.md", *pages, *sorted((docs / "integrations").glob("*.md"))]
 
