@@ -29,8 +29,8 @@ DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 KEYS = ("dataset", "item_id")
 
 
-VOTE_COLUMNS = (*KEYS, "label", "document_id", "family")
-"""The columns of a table of votes that are no voters."""
+VOTE_COLUMNS = (*KEYS, "label", "document_id", "family", "generator")
+"""The columns of a table of votes that are no voters; `generator` is read where judges are held beside writers."""
 
 
 ROWS_AT_ONCE = 1 << 17
@@ -79,7 +79,7 @@ def check_keys(source: Source) -> None:
 def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> TablePart:
     """Read the columns `names` of a table, and those of `VOTE_COLUMNS` that it has and that are not ignored."""
     check_keys(source)
-    roles = [role for role in VOTE_COLUMNS if role in source.columns and role not in ignored]
+    roles = [role for role in dict.fromkeys((*KEYS, *ROLE_READERS)) if role in source.columns and role not in ignored]
     pieces = source.pieces([*roles, *names], ROWS_AT_ONCE, whole=True)
     hashes: list[Hashes] = []
     found: dict[str, list[Array]] = {"values": []}
