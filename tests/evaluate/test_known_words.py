@@ -55,7 +55,7 @@ def test_few_training_datasets_ask_for_ten_labels():
         assert label_words(fit(votes.rows(np.isin(votes.datasets, list(names)))), [prior]) == said
     one = fit(votes.rows(votes.datasets == "a"))
     assert label_words(one, [PriorEstimate(0.6, 0.5, 0.7), prior]) == said
-    assert label_words(one, [PriorEstimate.known(0.6, np.linspace(-9, 9, 24)), PriorEstimate(0.6, 0.0, 1.0)]) is None
+    assert label_words(one, [PriorEstimate(0.6, 0.6, 0.6), PriorEstimate(0.6, 0.0, 1.0)]) is None
     assert label_words(fit(votes), [prior]) is None
 
 
