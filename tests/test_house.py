@@ -228,14 +228,14 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 810,
-    "_util": 1_610,
+    "_util": 1_955,
     "asking": 2_610,
     "calibration": 830,
     "commands": 760,
     "console": 1_210,
-    "datasets": 2_960,
+    "datasets": 2_590,
     "ensembles": 830,
-    "evaluate": 2_600,
+    "evaluate": 2_640,
     "experiments/loo": 1_650,
     "features": 1_160,
     "llm": 3_170,
@@ -245,7 +245,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_970, 13_600, 248
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_960, 13_600, 248
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

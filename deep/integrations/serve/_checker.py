@@ -223,6 +223,8 @@ def contract() -> JsonSchema:
     described = {"description": "the model", "content": _json({"type": "object"})}
     about = "The judges, how the model was fitted and on what, its prior and its threshold"
     up = {"description": "it is", "content": _json({"type": "object"})}
+    ready = {"200": up, "503": {"description": "it is ending", "content": _json({"type": "object"})}}
+    counts = {"description": "the counts", "content": {"text/plain": {"schema": {"type": "string"}}}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "deep", "version": __version__},
@@ -230,6 +232,8 @@ def contract() -> JsonSchema:
             "/v1/check": {"post": check},
             "/v1/model": {"get": {"summary": about, "responses": {"200": described, **everywhere}}},
             "/healthz": {"get": {"summary": "Whether the server is up; needs no token", "responses": {"200": up}}},
+            "/readyz": {"get": {"summary": "Whether it takes requests; needs no token", "responses": ready}},
+            "/metrics": {"get": {"summary": "Counts in the text form of Prometheus", "responses": {"200": counts}}},
         },
     }
 
