@@ -13,10 +13,11 @@ For instance:
 """
 
 import argparse
+import math
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from deep._util.options import option
 from deep.exceptions import DeepError, ExitStatus
 
 if TYPE_CHECKING:
-    from deep.datasets import Examples
+    from deep.datasets import Examples, Failures
     from deep.integrations.foreign import Foreign
     from deep.records import VoteMatrix
 
@@ -49,6 +50,9 @@ SPREADSHEET = re.compile(
 
 AGAINST = re.compile(r"not\b|un|in(?!fer)|contra|no\b|hallu|wrong|bad|false")
 """How words begin that are the negative one of two."""
+
+USUAL = 0.05
+"""`deep fit` leaves out a judge that fails on more of a dataset."""
 
 PEOPLE = re.compile(r"human|expert|annotator|crowd|turker|gold", re.IGNORECASE)
 """Names of columns that may be people's, whose answers are labels and no votes."""
@@ -75,7 +79,7 @@ add_arguments = console.adder(_Doctor)
 
 @dataclass
 class Finding:
-    """What one file is.
+    """The kind of one file, and sentences on it.
 
     Parameters
     ----------
@@ -84,7 +88,7 @@ class Finding:
     facts, missing, careful : list of str
         Sentences: what it holds, what is not there, what may mislead.
     content : object
-        What was read of it.
+        The table, model or cards that were read.
     has_classes : bool
         Whether there are labels of both classes, so that judges can be measured.
     can_be_judged : bool
@@ -93,6 +97,10 @@ class Finding:
         To be given to `deep data from`.
     ignore : list of str
         Judges that are none.
+    one_class : list of str
+        Datasets whose labels are of one class, which `deep fit` refuses.
+    failure_rate : float
+        Of the judge that fails least, on the dataset where it fails most.
     """
 
     path: Path
@@ -105,6 +113,8 @@ class Finding:
     can_be_judged: bool = True
     options: str = ""
     ignore: list[str] = field(default_factory=list)
+    one_class: list[str] = field(default_factory=list)
+    failure_rate: float = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return it without its content, as values of JSON."""
@@ -133,7 +143,7 @@ def _lines(findings: Sequence[Finding], commands: Sequence[str]) -> Iterator[str
 
 
 def examine(path: Path) -> Finding:
-    """Return what a file is: deep's own kinds first, then those of other tools."""
+    """Return the kind of a file: deep's own kinds first, then those of other tools."""
     if path.is_dir():
         if (path / MARKER).exists():
             return Finding(path, "run", ["the results of a run of deep"])
@@ -154,7 +164,7 @@ def _guessed(path: Path, why: str) -> Finding | None:
     words = re.findall(r"'([^']+)' \(\d", why) if why.startswith("`yes`") else []
     against = [word for word in words if AGAINST.match(word.lower())]
     grade = re.search(r"--from-grade (\S+)\.$", why)
-    options = {"from_grade": float(grade[1])} if grade else {}
+    options: dict[str, Any] = {"from_grade": float(grade[1])} if grade else {}
     if len(words) == len({*words}) == 2 and len(against) == 1:
         options = {"yes": (next(word for word in words if word not in against),), "no": (against[0],)}
     if not options:
@@ -190,7 +200,7 @@ def _model(path: Path, head: bytes) -> Finding | None:
 
 
 def _own_table(path: Path) -> Finding | None:
-    """Return what a table in deep's own columns is; None where its columns are others'."""
+    """Return the kind of a table in deep's own columns; None where its columns are others'."""
     from deep import datasets
     from deep._util.columns import long_names
 
@@ -219,6 +229,7 @@ def _own_table(path: Path) -> Finding | None:
     found = Finding(path, "votes", content=votes)
     if name is not None:
         found.careful.append(f"no column dataset: all rows are of one, {name!r} (--dataset {shlex.quote(name)})")
+    _describe_failures(found, datasets.read_reasons([path], votes), votes.shape[1])
     return _describe_votes(found, votes)
 
 
@@ -260,6 +271,7 @@ def _claims(path: Path, examples: "Examples") -> Finding:
 
 def _foreign(path: Path, **options: Any) -> Finding:
     """Describe a file of another tool, as `deep data from` reads it."""
+    from deep.datasets import Failures
     from deep.integrations.foreign import ForeignOptions, read_foreign
 
     read = read_foreign([path], ForeignOptions(**options))
@@ -271,7 +283,15 @@ def _foreign(path: Path, **options: Any) -> Finding:
         told = listed([f"{name} {scale}" for name, scale in scales.items()])
         found.careful.append(f"grades on different scales: {told}; a grade of one says nothing beside that of another")
     if read.voters:
-        return _describe_votes(found, read.votes())
+        votes = read.votes()
+        reasons: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for example, row in zip(read.examples, read.judgments, strict=True):
+            for name, one in row.items():
+                reasons[name, str(example.dataset)][str(one.reason)] += one.reason is not None
+        n_items = Counter(str(example.dataset) for example in read.examples)
+        failures = [Failures(name, of, n_items[of], dict(counts)) for (name, of), counts in reasons.items()]
+        _describe_failures(found, failures, len(read.voters))
+        return _describe_votes(found, votes)
     found.missing.append("answers of judges")
     found.can_be_judged = any(one.has_texts for one in read.examples)
     if not found.can_be_judged:
@@ -334,7 +354,21 @@ def _describe_judges(found: Finding, votes: "VoteMatrix") -> None:
         found.careful.append(f"by their names people, not judges: {listed(people)}; --label NAME or --ignore NAME")
 
 
-def _describe_labels(found: Finding, labels: Sequence[int], names: Sequence[str]) -> None:
+def _describe_failures(found: Finding, failures: "Sequence[Failures]", n_judges: int) -> None:
+    """Say which judges fail often; where all do, a fit has to be told that it may take them."""
+    from deep.datasets import worst_failures
+
+    worst = worst_failures(failures)
+    often = [
+        f"{name} ({console.percent(one.rate)} of {one.dataset})" for name, one in worst.items() if one.rate > USUAL
+    ]
+    if often:
+        found.careful.append(f"no usable answer from {listed(often)}: what is left may be no fair sample")
+    if len(often) == n_judges:
+        found.failure_rate = min(one.rate for one in worst.values())
+
+
+def _describe_labels(found: Finding, labels: Iterable[int], names: Iterable[str]) -> None:
     """Say how many labels there are of each class, and what they do not allow."""
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     for label, name in zip(labels, names, strict=True):
@@ -343,10 +377,10 @@ def _describe_labels(found: Finding, labels: Sequence[int], names: Sequence[str]
     if not counts:
         found.missing.append("labels: without any, P is by the votes alone; thirty of yours help most (`deep label`)")
         return
-    found.has_classes = all(sum(n[label] for n in counts.values()) for label in (0, 1))
+    found.has_classes = any(n[0] and n[1] for n in counts.values())
     told = [f"{name} {n[1]:,} consistent, {n[0]:,} not" for name, n in counts.items()]
     found.facts.append(f"labels: {listed(told)}")
-    one_class = [name for name, n in counts.items() if not n[0] or not n[1]]
+    one_class = found.one_class = [name for name, n in counts.items() if not n[0] or not n[1]]
     if one_class:
         found.careful.append(f"labels of one class only in {listed(one_class)}: no judge can be measured there")
     if len(counts) == 1:
@@ -358,7 +392,7 @@ def _describe_labels(found: Finding, labels: Sequence[int], names: Sequence[str]
         )
 
 
-def _describe_ids(found: Finding, ids: Sequence[str]) -> None:
+def _describe_ids(found: Finding, ids: Iterable[str]) -> None:
     changed = [str(name) for name in ids if SPREADSHEET.fullmatch(str(name))]
     if changed:
         found.careful.append(
@@ -403,15 +437,21 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
         if one.kind == "claims" or (one.kind == "other tool" and (one.content.voters or one.can_be_judged)):
             tables.append(out)
         has_classes |= one.has_classes and one.kind != "unusable"
-    names = [one for one in by_kind["votes"] if any("no column dataset" in text for text in one.careful)]
-    options = f" --dataset {shlex.quote(names[0].path.name.partition('.')[0])}" if names else ""
-    if not tables:
-        return
+    if tables:
+        yield from _table_commands(findings, tables, has_classes=has_classes)
+
+
+def _table_commands(findings: Sequence[Finding], tables: Sequence[Path], *, has_classes: bool) -> Iterator[str]:
+    """Yield the commands for tables of answers, with the labels and the model that stand beside them."""
+    votes = [one for one in findings if one.kind == "votes"]
+    unnamed = [one.path for one in votes if any("no column dataset" in text for text in one.careful)]
+    options = f" --dataset {shlex.quote(unnamed[0].name.partition('.')[0])}" if unnamed else ""
     given = " ".join(map(_quoted, tables))
-    labels = "".join(f" --labels {_quoted(one.path)}" for one in by_kind["labels"])
+    labels = "".join(f" --labels {_quoted(one.path)}" for one in findings if one.kind == "labels")
     stem = tables[0].name.partition(".")[0]
-    for one in by_kind["model"]:
-        if {*one.content.voters} <= {name for votes in by_kind["votes"] for name in votes.content.voter_names}:
+    voters = {name for one in votes for name in one.content.voter_names}
+    for one in findings:
+        if one.kind == "model" and {*one.content.voter_names} <= voters:
             yield f"deep check {_quoted(one.path)} --votes {given}{labels}{options}"
             yield f"deep report {_quoted(one.path)} {given}{labels}{options} --out {_quoted(Path(f'{stem}.html'))}"
             return
@@ -419,7 +459,13 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
     if has_classes:
         yield f"deep panel {given}{labels}{options}{ignored}"
     yield f"deep report {given}{labels}{options} --out {_quoted(Path(f'{stem}.html'))}"
-    yield f"deep fit {given}{labels}{options}{ignored} --out {_quoted(Path(f'{stem}.model.json'))}"
+    # A dataset with labels of one class teaches nothing, and `deep fit` says so.
+    left_out = [name for one in findings for name in one.one_class]
+    excluded = "".join(f" --exclude {shlex.quote(name)}" for name in left_out)
+    rate = max(one.failure_rate for one in findings)
+    excluded += f" --max-failure-rate {math.ceil(100 * rate) / 100:g}" if rate else ""
+    if has_classes or not left_out:
+        yield f"deep fit {given}{labels}{options}{ignored}{excluded} --out {_quoted(Path(f'{stem}.model.json'))}"
 
 
 def _quoted(path: Path) -> str:

@@ -166,7 +166,7 @@ def test_texts_alone_lead_to_judges(tmp_path, capsys, monkeypatch):
         (
             "x.csv",
             "alpha,beta\nsome words of a text,others\n",
-            r"; Mechanical Turk batch \(CSV\); or a table .* with 'alpha', 'beta'\. Say",
+            r"; Mechanical Turk batch \(CSV\); .* or a table .* with 'alpha', 'beta'\. Say",
         ),
         ("x.json", '{"a": {"b": 1}}', r"Got '.*x\.json' with 'a'\. Say which column is which, for instance: --source"),
         (

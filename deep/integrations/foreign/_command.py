@@ -15,6 +15,7 @@ import argparse
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from deep import console
 from deep._util.options import option, topic_values
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     reasons = sorted(str(one.reason) for one in judged if one.reason)
     counts = {name: items.count(name) for name in dict.fromkeys(items)}
     missing = {name: reasons.count(name) for name in dict.fromkeys(reasons)}
-    results = {
+    results: dict[str, Any] = {
         "kinds": list(found.titles),
         "items": counts,
         "voters": list(found.voters),
@@ -67,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
         "next": _next(found.voters, written),
     }
     lines = [", ".join(found.titles)]
-    lines += [f"{name}: {n} items" for name, n in results["items"].items()]
+    lines += [f"{name}: {n} items" for name, n in counts.items()]
     lines += [f"{results['votes']} votes of {', '.join(found.voters)}, {results['labels']} items labeled"]
-    lines += [f"{n} missing: {reason}" for reason, n in results["reasons"].items()]
+    lines += [f"{n} missing: {reason}" for reason, n in missing.items()]
     lines += [*found.notes, *(f"written: {path}" for path in written), f"next: {results['next']}"]
     console.print_result(console.SCHEMA | results, lines, as_json=args.json)
     return ExitStatus.DONE

@@ -13,7 +13,7 @@ from typing import Any
 from deep import asking, datasets
 from deep._util.columns import VOTE_OF_TEXT
 from deep._util.files import check_out, whole_file
-from deep._util.names import check_name, listed, meant_column
+from deep._util.names import check_name, is_storable, listed, meant_column
 from deep.datasets import FileRow
 from deep.exceptions import InputError
 from deep.integrations.foreign._tools import (
@@ -105,7 +105,7 @@ class Foreign:
             with whole_file(check_out(texts, [".jsonl"])) as partial, partial.open("w", encoding="utf-8") as file:
                 for one in self.examples:
                     row = {name: getattr(one, name) for name in Example.__slots__}
-                    file.write(json.dumps({k: v for k, v in row.items() if v is not None}, ensure_ascii=False) + "\n")
+                    file.write(json.dumps({k: v for k, v in row.items() if v is not None}) + "\n")
             made["examples"] = datasets.origin_record(datasets.read_examples(texts), out)
             written.append(texts)
         if self.voters:
@@ -139,7 +139,15 @@ def read_foreign(paths: Sequence[str | Path], options: ForeignOptions | None = N
     InputError
         A file is none that is known, or something in it must be said first: which column, what a word means.
     """
-    options = options or ForeignOptions()
+    try:
+        return _read(paths, options or ForeignOptions())
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        # A part of the file is of another type than the tool writes.
+        name, why = str(paths[0]), f"{type(error).__name__}: {error}"
+        raise InputError(f"`files` must be as their tool writes them. Got another layout in {name!r}: {why}.") from None
+
+
+def _read(paths: Sequence[str | Path], options: ForeignOptions) -> Foreign:
     files = [_open(Path(path)) for path in paths]
     names = _datasets(files, options)
     items = list[ForeignItem]()
@@ -209,11 +217,8 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
             raise InputError(f"`{role}` must be a column or path in {str(file.path)!r}. Got {name!r}.")
         paths[role] = (name,)
     question = question_of(tool, file.records, options.answer)
-    rest = (
-        judge_columns(file.records, tool.answers.get("known", ()), options.words(tool))
-        if "rest" in tool.answers
-        else []
-    )
+    is_rest = "rest" in tool.answers
+    rest = judge_columns(file.records, tool.answers["known"], options.words(tool)) if is_rest else []
     several = any(record.get("epoch", 1) not in (1, None) for record in file.records)
     judges = {first_of(flat(record), tool.answers.get("judge", ())) for record in file.records} - {None}
     person = str(judges.pop()) if len(judges) == 1 and tool.is_long else file.path.name.partition(".")[0]
@@ -228,7 +233,7 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
         one = ForeignItem(dataset if own is None else str(own), item, document, texts, _own_label(known, options.label))
         one.answers = list(answers_in(tool, known, question, person))
         one.answers += [ForeignAnswer(_per(tool, known, column), record.get(column)) for column in rest]
-        one.failed = first_of(known, tool.broken) is not None
+        one.failed, one.people = first_of(known, tool.broken) is not None, tool.people
         if tool.name == "inspect":
             one.answers = [_of_inspect(answer, record, failed=one.failed) for answer in one.answers]
         if long and item in by_id:
@@ -292,14 +297,10 @@ def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> I
         file.notes.append(f"Not used: {listed(sorted(unused), 12)}.")
     for number, record in enumerate(file.records, start=1):
         cell = {role: record.get(name) for role, name in roles.items()}
-        yield ForeignItem(
-            str(cell.get("dataset") or dataset),
-            _id(cell.get("item")) or str(number),
-            _id(cell.get("document")),
-            {role: text_of(cell.get(role)) for role in ("source", "claim", "question")},
-            cell.get("label"),
-            [ForeignAnswer(name, record.get(name)) for name in judges],
-        )
+        of, name, document = str(cell.get("dataset") or dataset), _id(cell.get("item")), _id(cell.get("document"))
+        texts = {role: text_of(cell.get(role)) for role in ("source", "claim", "question")}
+        answers = [ForeignAnswer(judge, record.get(judge)) for judge in judges]
+        yield ForeignItem(of, name or str(number), document, texts, cell.get("label"), answers)
 
 
 REPLIES = AnswerForm(
@@ -327,7 +328,7 @@ class _Settled:
         self._numbers: dict[str, list[float]] = defaultdict(list)
         self._unread: dict[str, Counter[str]] = defaultdict(Counter)
         self._usable: Counter[str] = Counter()
-        answers = [[self._named(answer) for answer in item.answers] for item in items]
+        answers = [self._once(item) for item in items]
         for answer in (answer for row in answers for answer in row):
             self._look_at(answer)
         own: dict[str, dict[str, None]] = defaultdict(dict)
@@ -351,6 +352,24 @@ class _Settled:
         self.graders = tuple(name for name in self.voters if name in with_grades)
         self._tell(names)
 
+    def _once(self, item: ForeignItem) -> list[ForeignAnswer]:
+        """Return the answers of an item, one a judge: several of a metric are a judge each, and a person has one."""
+        seen: dict[str, list[ForeignAnswer]] = defaultdict(list)
+        for answer in map(self._named, item.answers):
+            seen[answer.judge].append(answer)
+        for name, same in seen.items():
+            values = list(dict.fromkeys(str(self._plain(answer)) for answer in same))
+            if item.people and len(values) > 1:
+                raise InputError(
+                    f"`files` must have one answer of a person. Got {values[0]!r} and {values[1]!r} of {name!r} "
+                    f"on item {item.item!r}. Choose the question with --answer, or delete one."
+                )
+        return [
+            answer._replace(judge=name if n == 1 else f"{name} {n}")
+            for name, same in seen.items()
+            for n, answer in enumerate(same[:1] if item.people else same, start=1)
+        ]
+
     def _named(self, answer: ForeignAnswer) -> ForeignAnswer:
         """Return an answer under a name that a column of judges may have."""
         name = " ".join(answer.judge.split())
@@ -370,18 +389,17 @@ class _Settled:
             self._usable[answer.judge] += answer.judgment is not None
         elif not isinstance(value, bool) and (number := number_in(value)) is not None and not math.isnan(number):
             self._numbers[answer.judge].append(number)
-        elif (
-            isinstance(value, bool)
-            or (isinstance(value, str) and value.strip().lower() in self._words)
-            or (self._replies and isinstance(value, str))
-        ):
+        elif isinstance(value, bool) or self._is_read(value):
             self._usable[answer.judge] += 1
         elif not is_empty(value):
             self._unread[answer.judge][str(value)] += 1
 
-    def _cut(self, judge: str) -> float | None:
+    def _is_read(self, value: object) -> bool:
+        return isinstance(value, str) and (self._replies or value.strip().lower() in self._words)
+
+    def _cut(self, numbers: Sequence[float]) -> float | None:
         """Return from where on a judge's numbers count as consistent; None where that is not known."""
-        numbers, given = self._numbers[judge], self._options.from_grade
+        given = self._options.from_grade
         if min(numbers) >= 0 and max(numbers) <= 1:
             return given if given is not None and given <= 1 else HALF
         return given
@@ -391,8 +409,10 @@ class _Settled:
         options = self._options
         self._left_out = {*options.ignore}
         words = {name: n for name, n in self._unread.items() if name not in self._left_out}
-        grades = {n for n in self._numbers if n not in self._left_out and self._numbers[n] and self._cut(n) is None}
-        mixed = next((name for name in words if self._usable[name] or self._numbers[name]), None)
+        self._cuts = {name: self._cut(numbers) for name, numbers in self._numbers.items()}
+        self._are_votes = {name for name, numbers in self._numbers.items() if {*numbers} <= {0, 1}}
+        grades = {name for name, cut in self._cuts.items() if cut is None} - self._left_out
+        mixed = next((name for name in words if self._usable[name] or name in self._numbers), None)
         usable = {*self._usable, *self._numbers} - {*words, *grades, *options.ignore}
         if words and (mixed or not usable - ({options.label} if label_only else set())):
             seen = sum((words[name] for name in ([mixed] if mixed else words)), Counter[str]())
@@ -432,11 +452,10 @@ class _Settled:
         if number is None:
             asked = {"finish_reason": None, "refusal": None, "material": None, "logprobs": None}
             return replace(REPLIES.judge(str(value), **asked), rationale=str(value))
-        if number in (0, 1) and {*self._numbers[answer.judge]} <= {0, 1}:
+        if answer.judge in self._are_votes:
             return Judgment(int(number), score=grade, rationale=why)
-        cut = self._cut(answer.judge)
-        is_low = answer.judge.startswith(self._lower) if self._lower else False
-        return Judgment(int((number >= (cut or 0)) is not is_low), score=number, rationale=why)
+        is_high = number >= (self._cuts[answer.judge] or 0)
+        return Judgment(int(is_high is not answer.judge.startswith(self._lower)), score=number, rationale=why)
 
     def _label(self, value: object) -> int | None:
         """Return the label that a cell is; None where it is empty or is no answer."""
@@ -448,7 +467,7 @@ class _Settled:
     def _tell(self, names: Iterable[str]) -> None:
         """Note what was assumed: where grades were cut, that a label was not found."""
         given = self._options.from_grade
-        cut = [name for name in self.graders if self._numbers[name] and self._cut(name) == HALF != given]
+        cut = [name for name in self.graders if self._cuts.get(name) == HALF != given]
         if cut:
             self.notes.append(f"Numbers of {listed(cut)} count as consistent from {HALF:g} on (--from-grade).")
         if self.graders:
@@ -465,16 +484,11 @@ def _examples(items: Sequence[ForeignItem], settled: _Settled) -> Iterator[Examp
     documents: dict[tuple[str, str], str] = {}
     for item, label in zip(items, settled.labels, strict=True):
         name = str(item.item)
+        if not is_storable(name):
+            raise InputError(f"`files` must name items in plain text, without NUL. Got {name!a}. Export them anew.")
         seen[item.dataset, name] += 1
         n = seen[item.dataset, name]
         source = item.texts.get("source", "")
         document = item.document or (documents.setdefault((item.dataset, source), name) if source else name)
-        yield Example(
-            source,
-            item.texts.get("claim", ""),
-            name if n == 1 else f"{name}#{n}",
-            label,
-            item.dataset,
-            document,
-            item.texts.get("question") or None,
-        )
+        claim, question = item.texts.get("claim", ""), item.texts.get("question") or None
+        yield Example(source, claim, name if n == 1 else f"{name}#{n}", label, item.dataset, document, question)

@@ -58,6 +58,9 @@ LABEL_LIKE = re.compile(r"(^|_)(label|gold|human|truth|is_\w+)(_|$)", re.IGNOREC
 N_LOOKED_AT = 100
 """Records in which a path is looked for that one of them lacks."""
 
+DEEPEST = 20
+"""Objects in each other that a record is looked into; no path goes further."""
+
 FEW_ANSWERS, SHORT_ANSWER = 20, 60
 """A column with more different texts, or longer ones, holds remarks and no answers."""
 
@@ -84,6 +87,7 @@ class ForeignItem:
     label: object = None
     answers: list[ForeignAnswer] = field(default_factory=list)
     failed: bool = False
+    people: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,8 @@ class ForeignOptions:
         Words that mean consistent.
     no : tuple of str
         Words that mean inconsistent.
+    none : tuple of str
+        Words that are no answer.
     from_grade : float, optional
         The grade from which on an answer counts as consistent; of numbers in [0, 1]: 0.5.
     dataset : str, optional
@@ -128,6 +134,7 @@ class ForeignOptions:
     answer: str | None = option(None, "NAME")
     yes: tuple[str, ...] = option((), "WORD")
     no: tuple[str, ...] = option((), "WORD")
+    none: tuple[str, ...] = option((), "WORD")
     from_grade: float | None = option(None, "GRADE")
     dataset: str | None = option(None, "NAME")
 
@@ -139,7 +146,7 @@ class ForeignOptions:
 
     def words(self, tool: "Tool") -> dict[str, int]:
         """Return the words that are answers, in lower case, and what each means."""
-        given = {word: vote for vote, words in ((1, self.yes), (0, self.no)) for word in words}
+        given = {word: vote for vote, words in ((1, self.yes), (0, self.no), (-1, self.none)) for word in words}
         known = {**VOTE_OF_TEXT, **tool.words, **given}
         return {word.strip().lower(): vote for word, vote in known.items()}
 
@@ -158,6 +165,7 @@ class Tool:
     words: Mapping[str, int] = field(default_factory=dict)
     lower: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
+    people: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -199,7 +207,8 @@ def _inner(value: object, prefix: str) -> Iterator[tuple[str, Any]]:
     parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
     for key, inner in parts:
         yield f"{prefix}{key}", inner
-        yield from _inner(inner, f"{prefix}{key}.")
+        if prefix.count(".") < DEEPEST:
+            yield from _inner(inner, f"{prefix}{key}.")
 
 
 def is_empty(value: object) -> bool:
@@ -244,7 +253,7 @@ def text_of(value: object) -> str:
         return "\n\n".join(filter(None, map(text_of, value)))
     if isinstance(value, Mapping):
         return text_of(next((value[key] for key in ("content", "text", "page_content") if key in value), None))
-    return "" if is_empty(value) else str(value)
+    return "" if is_empty(value) else str(value).replace("\0", "")
 
 
 def load(path: Path) -> list[FileRow] | FileRow:
@@ -299,7 +308,7 @@ def _parquet_rows(path: Path) -> list[FileRow]:
     classes = {name: one["names"] for name, one in features.items() if isinstance(one, dict) and "names" in one}
     rows: list[FileRow] = []
     for _, row in datasets.read_rows(path, names, param="files"):
-        named = {key: dict(enumerate(words)).get(row.get(key)) for key, words in classes.items()}
+        named = {key: dict[Any, str](enumerate(words)).get(row.get(key)) for key, words in classes.items()}
         rows.append({**row, **named})
     return rows
 
@@ -392,7 +401,7 @@ def _answer(tool: Tool, known: Mapping[str, Any], judge: object, question: str |
     if value is None and "$answer" in "".join(how.get("value", ())):  # a column for each choice, true where it is taken
         start = f"{values[0]}."
         value = next((k[len(start) :] for k, cell in known.items() if k.startswith(start) and _is_true(cell)), None)
-    if isinstance(value, Mapping):  # several values of one score are a judge each
+    if isinstance(value, Mapping) and not tool.people:  # several values of one score are a judge each
         yield from (ForeignAnswer(f"{judge}.{key}", one, None, why, failed) for key, one in value.items())
     else:
         yield ForeignAnswer(str(judge), value, grade, why, failed)
