@@ -63,6 +63,7 @@ COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items(
 RENAMED = {
     "annotate": "label agreement",
     "compare": "panel",
+    "data from-inspect": "data from",
     "explain": "score explain",
     "label-next": "label list",
     "moments": "data moments",
@@ -166,8 +167,9 @@ def _main(words: list[str], command: str | None) -> int:
 
         sys.stdout.write(f"deep {__version__}\n")
         return ExitStatus.DONE
-    if command in RENAMED:
-        raise InputError(f"`COMMAND` must be a name of today. Got {command!r}. Say `deep {RENAMED[command]}` instead.")
+    for old in (command, " ".join([command, *words[:1]])):
+        if old in RENAMED:
+            raise InputError(f"`COMMAND` must be a name of today. Got {old!r}. Say `deep {RENAMED[old]}` instead.")
     parts = entry_points.find_entry_points(entry_points.SUBCOMMAND).usable
     if words and f"{command}.{words[0]}" in parts:
         _load(parts[f"{command}.{words[0]}"])
@@ -175,7 +177,7 @@ def _main(words: list[str], command: str | None) -> int:
     with console.recorded(asked):
         if getattr(asked.args, "dataset", None) is None:
             return _command(command).run(asked.args)
-        from deep.datasets import rows_under
+        from deep._util.frames import rows_under
 
         with rows_under(asked.args.dataset):
             return _command(command).run(asked.args)

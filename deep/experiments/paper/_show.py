@@ -163,7 +163,7 @@ UNDER = 7.0
 
 
 def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
-    """Return the counts behind the words of the paper on its Tables 2 and 4, in its cells and in those of this run.
+    """Return the claims in words about Tables 2 and 4, counted in the printed cells and in this run's.
 
     Returns
     -------
