@@ -219,7 +219,6 @@ SHORT = {
     "console/_preload.py": "imported for its effect: libraries that every process of work has",
     "integrations/from_inspect.py": "a command",
     "integrations/skill.py": "a command",
-    "commands/check.py": "a command",
     "commands/export.py": "a command",
     "commands/report.py": "a command",
 }
