@@ -218,7 +218,6 @@ SHORT = {
     "__main__.py": "a room that is run as a module",
     "console/_preload.py": "imported for its effect: libraries that every process of work has",
     "integrations/skill.py": "a command",
-    "commands/check.py": "a command",
     "commands/export.py": "a command",
     "commands/report.py": "a command",
 }
