@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from deep import console
 from deep._util.files import MARKER
+from deep._util.frames import rows_under
 from deep._util.names import listed
 from deep._util.options import option
 from deep.exceptions import DeepError, ExitStatus
@@ -237,7 +238,7 @@ def _labels(path: Path) -> Finding:
     from deep import datasets
 
     source = path.name.partition(".")[0]
-    with datasets.rows_under(None if "dataset" in datasets.table_columns(path) else source):
+    with rows_under(None if "dataset" in datasets.table_columns(path) else source):
         table = datasets.read_labels(path)
     found = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
     _describe_labels(found, table.labels, table.datasets)
