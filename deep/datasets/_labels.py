@@ -359,7 +359,7 @@ def as_labels(labels: LabelsGiven, votes: VoteMatrix, frame: object = None) -> V
     try:
         values = np.asarray(labels)
     except ValueError:  # lists of several lengths
-        raise InputError("`labels` must have one entry a row. Got lists of several lengths.") from None
+        raise InputError("`labels` must have one entry for each row. Got lists of several lengths.") from None
     return VoteMatrix(**{**vars(votes), "labels": _codes(values)})
 
 

@@ -130,8 +130,8 @@ def _measured(name: str, scores: list[SampleScore], label: str | None) -> float:
     several = [len(one.score.value) for one in scores if isinstance(one.score.value, list)]
     if several and min(several) < (size := max(several)):
         getLogger(__name__).warning(
-            "%s: a sample with fewer than %d grades in its list was left out, since the list does not tell whose is "
-            "missing; give a mapping of grades by grader, or use deep/committee.",
+            "%s: left out a sample with fewer than %d grades in its list. Give a mapping of grades by grader, or "
+            "use deep/committee.",
             name,
             size,
         )

@@ -170,7 +170,7 @@ class _Loo:
     seeds: int = option(1, "N", rare=True)
 
 
-RECOMMENDED = {"group": "what is recommended; default: what deep chooses"}
+RECOMMENDED = {"group": "recommend this one; default: deep's choice"}
 
 add_arguments = console.adder(
     *("votes", Encoders, "range", "ignore", "max-failure-rate", "strict"),

@@ -513,7 +513,7 @@ def verdict_of_voters(table: pd.DataFrame, n: int) -> DatasetVerdict:
     suspect = (
         f"{best['model']} tells best: it calls {100 * best['recall']:.0f} % of the hallucinated responses inconsistent."
     )
-    alarms = "no response is clean, so that false alarms are not known"
+    alarms = "no response is clean, so false alarms are unknown"
     if best["false alarms"] == best["false alarms"]:
         alarms = f"{100 * best['false alarms']:.0f} % of the clean responses raise a false alarm"
     then = "fit one model on the votes of all judges, which weighs them and gives P"
