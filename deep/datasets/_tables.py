@@ -1,16 +1,20 @@
 """Votes and scores from tables, whole or a piece at a time: of any length in the memory of a short one."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
 from deep._util.checks import Floats, Labels, Votes, shown
 from deep._util.columns import (
+    GradeError,
+    answer_cells,
     label_cells,
     score_cells,
     text_cells,
@@ -19,6 +23,7 @@ from deep._util.columns import (
 )
 from deep._util.frames import Frame, frame_table
 from deep._util.names import check_no_known, resolve_dataset
+from deep._util.scales import Scale, UnknownScaleError, recognise, scales_of
 from deep.datasets._join import (
     KEYS,
     ROWS_AT_ONCE,
@@ -40,7 +45,7 @@ from deep.datasets._join import (
 from deep.datasets._judgments import read_beside
 from deep.datasets._source import DATASET, UNNAMED, LongSource, ParquetSource, Source, open_table, rows_under
 from deep.exceptions import InputError, warn
-from deep.records import ABSTAIN, VoteMatrix
+from deep.records import ABSTAIN, VoteMatrix, answer_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,8 +58,14 @@ Paths = str | Path | Sequence[str | Path]
 Tables = Paths | Frame
 
 
-def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None = None) -> VoteMatrix:
-    r"""Read votes from one or more tables.
+def read_votes(
+    paths: Tables,
+    *,
+    ignore: Iterable[str] = (),
+    dataset: str | None = None,
+    scales: Mapping[str, str | Scale] = MappingProxyType({}),
+) -> VoteMatrix:
+    r"""Read the answers of judges, mostly votes, from one or more tables.
 
     Parameters
     ----------
@@ -69,6 +80,10 @@ def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None
         Columns to leave out, of whichever files have them; also ``label``, ``document_id`` or ``family``.
     dataset : str, optional
         That of the rows of tables without a column dataset.
+    scales : mapping of str to str, optional
+        The scales of judges that give no votes, by name or pattern: ``{"gpt-*": "1-5"}``, as :class:`Scale` reads
+        them. Those of other judges are recognised: grades are whole numbers or halves up to 10, and judges who give
+        them share one range; shares lie between 0 and 1.
 
     Returns
     -------
@@ -101,9 +116,9 @@ def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None
     if dataset is None and isinstance(paths, Frame):
         dataset = DATASET.get() or UNNAMED
     with rows_under(dataset) if dataset is not None else nullcontext():
-        joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
+        joined, columns = _read_answers(paths, ignore, scales)
     return VoteMatrix(
-        votes=joined.values,
+        **columns,
         example_ids=joined.example_ids,
         voter_names=joined.names,
         datasets=joined.datasets,
@@ -112,6 +127,32 @@ def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None
         families=joined.families,
         checked=True,
     )
+
+
+def _read_answers(
+    paths: Tables, ignore: Iterable[str], scales: Mapping[str, str | Scale]
+) -> tuple[Joined, dict[str, Any]]:
+    """Read tables of judges, and return their answers as columns of a vote matrix; votes alone are read as such."""
+    if not scales:
+        try:
+            joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
+            return joined, {"votes": joined.values}
+        except GradeError:
+            pass
+    ignore = [ignore] if isinstance(ignore, str) else [*ignore]
+    declared = scales_of(scales, [name for name in table_columns(paths) if name not in {*VOTE_COLUMNS, *ignore}])
+    joined = _read(paths, ignore, partial(answer_cells, scales=declared), np.float64(np.nan), "voter")
+    rest = {name: column for name, column in zip(joined.names, joined.values.T, strict=True) if name not in declared}
+    try:
+        known = declared | recognise(rest)
+    except UnknownScaleError as error:
+        row = int(np.flatnonzero(rest[error.column] == error.value)[0])
+        place = locate_row(paths, joined.datasets[row], joined.example_ids[row], error.column)
+        raise InputError(str(error).replace(f"in {shown(error.column)}", f"at {place}", 1)) from None
+    for name, column in rest.items():
+        column[:] = known[name].places(column)
+    of_judges = tuple(known[name] for name in joined.names)
+    return joined, answer_columns(joined.values, of_judges)
 
 
 def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
@@ -152,7 +193,7 @@ def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
     )
 
 
-def locate_row(paths: Sequence[str | Path], dataset: str, item_id: str, column: str) -> str | None:
+def locate_row(paths: Tables, dataset: str, item_id: str, column: str) -> str | None:
     """Return file, column and row of an item for an error message; None where no file has it.
 
     Parameters
@@ -267,27 +308,26 @@ class VoteRows:
     datasets, example_ids : pyarrow.ChunkedArray of str, length n_examples
     labels : ndarray of int8, shape (n_examples,)
         1, 0, or -1 where unknown.
-    votes : ndarray of int8, shape (n_examples, n_voters)
-    scores : ndarray of float, shape (n_examples, n_scorers)
-        NaN where there is none.
+    answers : ndarray, shape (n_examples, n_voters)
+        Votes as int8, or places on scales, NaN for none, where some judges give grades or scores.
     """
 
     datasets: "pa.ChunkedArray"
     example_ids: "pa.ChunkedArray"
     labels: Labels
-    votes: Votes
-    scores: Floats
+    answers: Votes | Floats
 
 
 def iter_votes(
     paths: Paths,
     voters: Sequence[str],
     *,
+    scales: Mapping[str, Scale] = MappingProxyType({}),
     scores: Paths = (),
     score_names: Sequence[str] = (),
     size: int = ROWS_AT_ONCE,
 ) -> Iterator[VoteRows]:
-    """Read the votes of some voters as `read_votes` does, and scores as `join_scores`, at most `size` rows at a time.
+    """Read the answers of some voters as `read_votes` does, at most `size` rows at a time.
 
     One Parquet file of any length needs the memory of one group of its rows, and 8 bytes a row to find an item that
     comes twice. So do Parquet files of scores with the same items in the same order, which may be that very file. Other
@@ -298,10 +338,12 @@ def iter_votes(
     paths : path or sequence of paths
     voters : sequence of str
         The columns to read, in this order; at least one. `document_id`, `family` and all other columns are not read.
+    scales : mapping of str to Scale, optional
+        Of all voters, where some give grades or scores.
     scores : path or sequence of paths, optional
-        Tables of scores.
+        Further tables, of scores.
     score_names : sequence of str, optional
-        Their columns to read, in this order.
+        The voters that stand there, and not in the tables of votes.
     size : int
 
     Raises
@@ -315,21 +357,26 @@ def iter_votes(
     beside = open_all(scores) if score_names else []
     each_in_one = all(sum(name in source.columns for source in beside) == 1 for name in score_names)
     if len(sources) == 1 and each_in_one and all(_same_rows(sources[0], one, size) for one in beside):
-        yield from _iter_source(sources[0], voters, beside, score_names, size)
+        yield from _iter_source(sources[0], voters, scales, beside, score_names, size)
         return
-    votes = read_votes(paths, ignore={*all_columns(sources)} - {*KEYS, "label", *voters})
-    matrix = votes.votes[:, [votes.voter_names.index(name) for name in voters]]
-    soft = np.empty((len(matrix), 0))
+    own = [name for name in voters if name not in score_names]
+    ignored = {*all_columns(sources)} - {*KEYS, "label", *own}
+    votes = read_votes(paths, ignore=ignored, scales={name: scales[name] for name in own if name in scales})
     if score_names:
         table = read_scores(scores, ignore={*all_columns(beside)} - {*KEYS, "label", *score_names})
         table = join_scores(votes, table)
-        soft = table.scores[:, [table.score_names.index(name) for name in score_names]]
-    for start in range(0, len(matrix), size):
-        at = slice(start, start + size)
+        votes = votes.with_answers(table.scores, table.score_names, {name: scales[name] for name in score_names})
+    at = [votes.voter_names.index(name) for name in voters]
+    if scales:
+        answers = np.column_stack([votes.answers_on(scales[name], j) for name, j in zip(voters, at, strict=True)])
+    else:
+        answers = votes.votes[:, at]
+    for start in range(0, len(answers), size):
+        rows = slice(start, start + size)
         datasets, ids = (
-            pa.chunked_array([pa.array(column[at], pa.string())]) for column in (votes.datasets, votes.example_ids)
+            pa.chunked_array([pa.array(column[rows], pa.string())]) for column in (votes.datasets, votes.example_ids)
         )
-        yield VoteRows(datasets, ids, votes.labels[at], matrix[at], soft[at])
+        yield VoteRows(datasets, ids, votes.labels[rows], answers[rows])
 
 
 def _same_rows(one: Source, other: Source, size: int) -> bool:
@@ -348,25 +395,28 @@ def _same_rows(one: Source, other: Source, size: int) -> bool:
 
 
 def _iter_source(
-    source: Source, voters: Sequence[str], beside: Sequence[Source], score_names: Sequence[str], size: int
+    source: Source,
+    voters: Sequence[str],
+    scales: Mapping[str, Scale],
+    beside: Sequence[Source],
+    score_names: Sequence[str],
+    size: int,
 ) -> Iterator[VoteRows]:
     check_keys(source)
-    pieces = source.pieces([*KEYS, *{"label"}.intersection(source.columns), *voters], size)
+    own = [name for name in voters if name not in score_names]
+    pieces = source.pieces([*KEYS, *{"label"}.intersection(source.columns), *own], size)
     soft = [one.pieces([name for name in ("label", *score_names) if name in one.columns], size) for one in beside]
     seen = []
     for piece, *others in zip(pieces, *soft, strict=True):
         datasets, example_ids = (texts(piece[key], required=True) for key in KEYS)
-        votes = np.column_stack([vote_cells(piece[name]) for name in voters])
-        labels = label_cells(piece["label"]) if "label" in piece else np.full(len(votes), ABSTAIN, dtype=np.int8)
-        scores = np.empty((len(votes), len(score_names)), order="F")
+        columns = {name: column for each in (*others, piece) for name, column in each.items()}
+        answers = [answer_cells(columns[name], scales) if scales else vote_cells(columns[name]) for name in voters]
+        labels = label_cells(piece["label"]) if "label" in piece else np.full(len(answers[0]), ABSTAIN, dtype=np.int8)
         for other in others:
-            for column, name in enumerate(score_names):
-                if name in other:
-                    scores[:, column] = score_cells(other[name])
             if "label" in other:
                 check_same_labels(labels, label_cells(other["label"]), datasets, example_ids)
         seen.append(hash_items(datasets, example_ids))
-        yield VoteRows(datasets, example_ids, labels, votes, scores)
+        yield VoteRows(datasets, example_ids, labels, np.column_stack(answers))
     if twice(seen):  # two items may share a hash, though hardly ever do: whether they are one is looked up
         part = read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
@@ -387,13 +437,15 @@ VotesGiven = VoteMatrix | Frame | Paths
 """Votes, a data frame with the columns of a table of votes, or paths of such tables."""
 
 
-def as_votes(votes: object) -> VoteMatrix:
+def as_votes(votes: object, *, scales: Mapping[str, str | Scale] = MappingProxyType({})) -> VoteMatrix:
     """Return votes as a matrix.
 
     Parameters
     ----------
     votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
         A frame has the columns of a file (:func:`read_votes`); without a column dataset all rows are of one.
+    scales : mapping of str to str, optional
+        As in :func:`read_votes`; of a matrix none.
 
     Raises
     ------
@@ -411,9 +463,15 @@ def as_votes(votes: object) -> VoteMatrix:
         return votes
     if isinstance(votes, Frame):
         table = frame_table(votes)
-        return VoteMatrix.from_frame(table, dataset=None if "dataset" in table.column_names else UNNAMED)
+        dataset = None if "dataset" in table.column_names else UNNAMED
+        try:
+            if not scales:
+                return VoteMatrix.from_frame(table, dataset=dataset)
+        except GradeError:
+            pass
+        return read_votes(table, dataset=dataset, scales=scales)
     if is_paths(votes):
-        return read_votes(votes)
+        return read_votes(votes, scales=scales)
     raise InputError(
         "`votes` must be a VoteMatrix, a data frame of pandas, Polars or pyarrow with the columns item_id and one a "
         f"judge, or a path. Got {type(votes).__name__}."

@@ -1,13 +1,13 @@
 """Error rates of judges, and of pairs that err together, from votes alone."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from deep._util.checks import Floats, Mask, Positions, Votes, weigh
 from deep._util.odds import expit, logit
-from deep.features import distinct_patterns
+from deep.features import distinct_patterns, distinct_rows
 from deep.model.linear._average import Linear
 
 ROUNDS = 4
@@ -67,7 +67,7 @@ class Panel:
     Parameters
     ----------
     ones, zeros : ndarray of float, shape (n_patterns, n_judges)
-        1 where the judge voted 1, and where it voted 0.
+        1 where the judge voted 1, and where it voted 0; an answer in between is a share of either.
     weights : ndarray of float, shape (n_patterns,)
     shares : ndarray of float, shape (n_judges,)
         As how much of a judge each counts, in (0, 1].
@@ -79,9 +79,12 @@ class Panel:
     shares: Floats
 
     @classmethod
-    def of(cls, patterns: Votes, weights: Floats) -> "Panel":
-        """Return the panel in which every judge counts in full."""
-        ones, zeros = ((patterns == vote).astype(np.float64) for vote in (1, 0))
+    def of(cls, patterns: Votes | Floats, weights: Floats) -> "Panel":
+        """Return the panel in which every judge counts in full; an answer in between is a vote of both."""
+        if patterns.dtype == np.int8:
+            ones, zeros = ((patterns == vote).astype(np.float64) for vote in (1, 0))
+        else:
+            ones, zeros = (np.where(patterns < 0, 0.0, share) for share in (patterns, 1.0 - patterns))
         return cls(ones, zeros, weights, np.ones(patterns.shape[1]))
 
     @cached_property
@@ -126,16 +129,18 @@ class Judges:
     judge: Positions
 
     @classmethod
-    def of(cls, votes: Votes, weights: Floats) -> "Judges":
-        """Find the judges in rows that have votes."""
-        patterns, row = distinct_patterns(votes)
+    def of(cls, votes: Votes | Floats, weights: Floats) -> "Judges":
+        """Find the judges in rows that have votes, or shares of votes, -1 for none."""
+        patterns, row = distinct_rows(votes)
         total = weigh(row, weights)
         # Those that do not give every row the same vote; where none does, those that vote at all. Where nobody voted 1,
         # a judge of zeros alone is like all others, and what it says counts as theirs does.
         varies = np.any(patterns != patterns[0], axis=0)
         has_both = (patterns == 1).any() and (patterns == 0).any()
         voters = np.flatnonzero(varies if has_both and varies.any() else (patterns >= 0).any(axis=0))
-        found = distinct_patterns(np.ascontiguousarray(patterns[:, voters].T))[1]
+        columns = np.ascontiguousarray(patterns[:, voters].T)
+        merge = distinct_patterns if patterns.dtype == np.int8 else partial(np.unique, axis=0, return_inverse=True)
+        found = merge(columns)[1].ravel()
         kept = patterns[:, voters[np.unique(found, return_index=True)[1]]]
         # Halves are drawn by position, which must depend neither on the order of voters nor on copies.
         order = np.lexsort(_fingerprints(kept, total))
@@ -151,7 +156,7 @@ class Judges:
         return Linear(linear.intercept, ones, zeros)
 
 
-def _fingerprints(patterns: Votes, weights: Floats) -> Floats:
+def _fingerprints(patterns: Votes | Floats, weights: Floats) -> Floats:
     """Return keys of each column that do not depend on the order of rows and columns, shape (n_keys, n_columns).
 
     Color refinement (Weisfeiler and Leman): rows are told apart by the columns that they have votes of, columns by

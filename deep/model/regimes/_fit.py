@@ -15,7 +15,7 @@ from deep.features import distinct_patterns
 from deep.model import chain, linear
 from deep.model.adaptation import Belief, FixedPrior, Misfit
 from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
-from deep.model.linear import Rows
+from deep.model.linear import LabeledRows
 from deep.model.options import ChainOptions, Weighting
 from deep.model.regimes import _regimes
 from deep.model.regimes._regimes import SharedWork
@@ -56,9 +56,10 @@ def fit(
     labels : array-like, data frame or path, optional
         In place of those beside the votes, as :func:`deep.adapt` takes them.
     scores : array-like of shape (n_examples, n_scorers), optional
-        Soft scores aligned with the rows, in any unit; NaN where there is none. The stack alone uses them.
+        Answers of some judges as grades or scores, in any unit, NaN where there is none; they take the place of those
+        judges' votes. A table or matrix that holds them needs no others.
     score_names : sequence of str, optional
-        Of their columns; default "score 1", ...
+        Whose they are, one a column: of judges that have votes, or of others. Default "score 1", ...
     target : str, optional
         The user's own dataset, of which labels are a random sample.
     recipe : {'deep', 'paper'}, optional
@@ -106,13 +107,12 @@ def fit(
     calibrators = None if calibrator is None else checks.several(calibrator, "calibrator")
     matrix = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes), votes)
     warn_of_copies(matrix)
+    matrix = matrix if scores is None else matrix.with_answers(scores, score_names)
     asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
     model = fit_asked(
         matrix,
         asked,
         SharedWork(run=run),
-        scores=scores,
-        score_names=score_names,
         target=target,
         share=share,
         decide=decide,
@@ -129,8 +129,6 @@ def fit_asked(
     asked: ChainOptions,
     work: SharedWork,
     *,
-    scores: npt.ArrayLike | None = None,
-    score_names: Sequence[str] = (),
     target: str | None = None,
     share: Belief | str | None = None,
     decide: str | None = None,
@@ -139,9 +137,6 @@ def fit_asked(
 ) -> Model:
     """Fit as :func:`fit`, beside other fits that share some of the work."""
     own, n = asked.own, len(votes.labels)
-    soft = None if scores is None else checks.as_numbers(scores, "scores")
-    if soft is not None:
-        checks.check_consistent_length(soft, n, "scores")
     groups: Texts | None = None
     if work.groups is not None:
         group_names, position = checks.numbered(work.groups)
@@ -165,7 +160,6 @@ def fit_asked(
     # A copy of ten million rows would double the memory, so select only if something is left out.
     every = bool(is_training.all())
     training = votes if every else votes.rows(is_training)
-    training_scores = soft if soft is None or every else soft[is_training]
     checks.check_both_classes(training.labels, training.datasets)
     checks.check_some_votes(training.votes)
     if groups is not None:
@@ -174,18 +168,13 @@ def fit_asked(
         model = _regimes.fit_chosen_chain(training, asked, known, groups, random_state, work)
     else:
         groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
-        model = _regimes.fit_stack_or_average(
-            training, training_scores, score_names, groups, known, own, random_state, work
-        )
+        model = _regimes.fit_stack_or_average(training, groups, known, own, random_state, work)
     model = model.believing(share)
     if target is None:
         return _deciding(model, decide, model.cells.patterns)
     is_target = votes.datasets == target
-    target_scores = soft[is_target] if soft is not None and model.score_names else None
     rows = votes.rows(is_target)
-    return model.adapted(
-        rows, rows.labels, scores=target_scores, documents=rows.document_ids, target=target, decide=decide
-    )
+    return model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
 
 
 MISFIT = ((1.0, 0.0), (0.0, 0.15))
@@ -202,8 +191,14 @@ FEW = (
 
 def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
+    answer_map = linear.AnswerMap.fit(votes, labeled=False)
+    shares = votes.votes if answer_map is None else (answer_map(votes.answers) + 1) / 2
     fitted = linear.fit_unlabeled(
-        votes.votes, voter_names=votes.voter_names, groups=votes.document_ids, random_state=random_state
+        shares,
+        voter_names=votes.voter_names,
+        groups=votes.document_ids,
+        random_state=random_state,
+        are_shares=answer_map is not None,
     )
     blend = Blend((Part(fitted.method, VoteSum(fitted.linear)),))
     # Cells are counted by label, and no label is known: all stand under 0.
@@ -212,7 +207,7 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
         blend,
         FixedPrior(replace(fitted.prior, warning=RELATIVE)),
         Misfit(np.array([0.0, 1.0]), np.array(MISFIT), 0),
-        _regimes.mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
+        _regimes.mean_contexts(blend, [LabeledRows.of(votes, None, answer_map)]),
         {},
         [],
         _regimes.training_cells(unlabeled),
@@ -220,6 +215,7 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
         method="votes",
         provenance=provenance,
         notes=[FEW if (votes.labels >= 0).any() else NONE, *fitted.warnings],
+        answer_map=answer_map,
     )
 
 
