@@ -367,6 +367,15 @@ class VoteMatrix:
             answers=None if self.answers is None else self.answers[mask],
         )
 
+    def judges(self, columns: Sequence[int] | npt.NDArray[np.intp]) -> Self:
+        """Return some judges, by their positions."""
+        return self.with_columns(
+            votes=self.votes[:, columns],
+            voter_names=tuple(self.voter_names[column] for column in columns),
+            scales=None if self.scales is None else tuple(self.scales[column] for column in columns),
+            answers=None if self.answers is None else self.answers[:, columns],
+        )
+
     def with_columns(self, **columns: Any) -> Self:
         """Return the matrix with some columns changed, each of its own type; none is checked again."""
         return type(self)(**{**vars(self), **columns}, checked=True)
@@ -411,15 +420,11 @@ class VoteMatrix:
         """
         numbers = as_numbers(answers, "scores")
         if numbers.ndim != 2:
-            raise InputError(
-                f"`scores` must be two-dimensional (examples x scorers). Got {numbers.ndim} dimension(s)."
-            )
+            raise InputError(f"`scores` must be two-dimensional (examples x scorers). Got {numbers.ndim} dimension(s).")
         check_consistent_length(numbers, len(self.votes), "scores")
         names = tuple(names) or tuple(f"score {j + 1}" for j in range(numbers.shape[1]))
         if len(names) != numbers.shape[1]:
-            raise InputError(
-                f"`score_names` must be one a column of `scores`, {numbers.shape[1]}. Got {len(names)}."
-            )
+            raise InputError(f"`score_names` must be one a column of `scores`, {numbers.shape[1]}. Got {len(names)}.")
         if np.isinf(numbers).any():
             row, column = np.argwhere(np.isinf(numbers))[0].tolist()
             raise InputError(f"`scores` must be finite or NaN. Got {numbers[row, column].item()!r} at row {row}.")
@@ -523,8 +528,8 @@ class VoteMatrix:
 
 def answer_columns(answers: Floats, scales: tuple[Scale, ...]) -> dict[str, Any]:
     """Return the columns of a vote matrix that hold answers, given as places on scales; votes where all are."""
-    votes = votes_of(answers)
-    return {"votes": votes} if all(one.binary for one in scales) else dict(votes=votes, answers=answers, scales=scales)
+    columns = {"votes": votes_of(answers)}
+    return columns if all(one.binary for one in scales) else {**columns, "answers": answers, "scales": scales}
 
 
 def _read_numbers(votes: npt.ArrayLike, scales: list[Scale], voters: tuple[str, ...]) -> dict[str, Any]:

@@ -196,8 +196,10 @@ def answer_cells(column: Column, scales: Mapping[str, Scale]) -> Floats:
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
         n, first = int(outside.sum()), shown(_cell(plain, row))
-        warn(f"{n:,} answer{'s' * (n > 1)} outside the scale {scale}: none each. The first is {first} at "
-             f"{column.where(row)}.")
+        warn(
+            f"{n:,} answer{'s' * (n > 1)} outside the scale {scale}: none each. The first is {first} at "
+            f"{column.where(row)}."
+        )
     return places
 
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from deep._util.checks import Floats, Votes, shown
+from deep._util.checks import Answers, Floats, Votes, is_votes, shown
 from deep.exceptions import InputError
 
 MOST_LEVELS = 16
@@ -117,8 +117,10 @@ class Scale:
 BINARY = Scale(0.0, 1.0, binary=True)
 
 
-def votes_of(places: Floats) -> Votes:
-    """Return answers as votes: 1 from the middle of the scale on, 0 below it, -1 where there is none."""
+def votes_of(places: Answers) -> Votes:
+    """Return answers as votes: 1 from the middle of the scale on, 0 below it, -1 where there is none; votes as such."""
+    if is_votes(places):
+        return places
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(np.isnan(places), -1, places >= CUT), dtype=np.int8)
 
@@ -161,7 +163,8 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
     """Return the scale of each column of numbers, by the values of all of them.
 
     Votes are 0 and 1; shares lie between; grades are whole numbers or halves, and judges of one table that give grades
-    share the range of all of them. With `any_unit` other numbers range from the least to the largest that is there.
+    share the range of all of them. With `any_unit` all are scores: none is a vote, and other numbers range from the
+    least to the largest that is there.
 
     Raises
     ------
@@ -180,12 +183,12 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
     grades = Scale(min(np.floor(lowest), 1.0), np.ceil(highest), declared=False)
     found = {}
     for name, own in values.items():
-        if len(own) == 1 and graded and grades.low <= own[0] <= 1:
+        if len(own) == 1 and graded and not any_unit and grades.low <= own[0] <= 1:
             why = "alone, beside judges that give grades: a vote, or the lowest grade?"
             raise UnknownScaleError(name, own[0], why)
-        if not len(own) or np.isin(own, (0, 1)).all():
+        if not any_unit and np.isin(own, (0, 1)).all():
             found[name] = replace(BINARY, declared=False)
-        elif own[0] >= 0 and own[-1] <= 1:
+        elif not len(own) or (own[0] >= 0 and own[-1] <= 1):
             found[name] = Scale(0.0, 1.0, declared=False)
         elif _are_grades(own):
             found[name] = grades

@@ -10,18 +10,30 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._util.checks import Floats, Texts, Votes, check_kind, shown
-from deep._util.columns import Column, TablePlace, long_names, read_table, score_cells, text_cells, vote_cells
+from deep._util.checks import Answers, Texts, check_kind, shown
+from deep._util.columns import (
+    Column,
+    TablePlace,
+    answer_cells,
+    long_names,
+    read_table,
+    score_cells,
+    text_cells,
+    vote_cells,
+)
 from deep._util.files import GzipReader, check_regular
 from deep._util.frames import Frame, frame_table, read_frame, wide_table
 from deep._util.names import check_name, is_storable
+from deep._util.scales import Scale
 from deep.datasets._rows import (
     ENDINGS,
     EXCEL_SEPARATOR,
@@ -89,14 +101,27 @@ DATASET: ContextVar[str | None] = ContextVar("DATASET", default=None)
 """The dataset of the rows of tables that have no column dataset."""
 
 
+SCALES: ContextVar[Mapping[str, Scale]] = ContextVar("SCALES", default=MappingProxyType({}))
+"""The scales of judges, by name or pattern, whom a reader of tables is told none of."""
+
+
 @contextmanager
-def rows_under(dataset: str | None) -> Iterator[None]:
-    """Read the rows of tables without a column dataset as rows of this one."""
+def rows_under(dataset: str | None, scales: Sequence[str] = ()) -> Iterator[None]:
+    """Read rows of tables without a column dataset as rows of this one, and answers on scales, as ``"NAME=1-5"``."""
     token = DATASET.set(dataset if dataset is None else check_name(dataset, "dataset"))
+    declared = SCALES.set(dict(map(_declaration, scales)) if scales else SCALES.get())
     try:
         yield
     finally:
         DATASET.reset(token)
+        SCALES.reset(declared)
+
+
+def _declaration(text: str) -> tuple[str, Scale]:
+    name, mark, scale = text.rpartition("=")
+    if not (name and mark):
+        raise InputError(f"`scale` must be NAME=SCALE, as 'gpt-*=1-5'. Got {shown(text)}.")
+    return name, Scale.parse(scale, f" for {shown(name)}")
 
 
 UNNAMED = "data"
@@ -448,28 +473,26 @@ class BatchColumns:
     --------
     >>> import pyarrow as pa
     >>> batch = pa.record_batch({"a": pa.array([1, None, 0], pa.int8()), "s": [0.5, 0.25, None]})
-    >>> BatchColumns(batch).votes(["a"]).tolist()
+    >>> BatchColumns(batch).answers(["a"]).tolist()
     [[1], [-1], [0]]
     """
 
     batch: "pa.RecordBatch | pa.Table"
 
-    def votes(self, names: Sequence[str | None]) -> Votes:
+    def answers(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> Answers:
         """Return columns of votes as 1, 0, or -1 where a cell is empty, shape (n_rows, n_names); None: all empty.
+
+        With scales of the columns, answers are places on them.
 
         Raises
         ------
         InputError
             A column is missing, or a cell is none of these.
         """
-        empty = np.full(self.batch.num_rows, -1, dtype=np.int8)
-        columns = [empty if name is None else vote_cells(self._column(name, "votes")) for name in names]
+        empty = np.full(self.batch.num_rows, np.nan) if scales else np.full(self.batch.num_rows, -1, dtype=np.int8)
+        read = partial(answer_cells, scales=scales) if scales else vote_cells
+        columns = [empty if name is None else read(self._column(name, "votes")) for name in names]
         return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0), dtype=np.int8)
-
-    def scores(self, names: Sequence[str]) -> Floats:
-        """Return columns of scores, nan where a cell is empty, shape (n_rows, n_names)."""
-        columns = [score_cells(self._column(name, "scores")) for name in names]
-        return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0))
 
     def names(self, column: str) -> Texts:
         """Return a column of text, none of it empty."""

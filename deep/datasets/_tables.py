@@ -1,7 +1,7 @@
 """Votes and scores from tables, whole or a piece at a time: of any length in the memory of a short one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
-from deep._util.checks import Floats, Labels, Votes, shown
+from deep._util.checks import Answers, Labels, shown
 from deep._util.columns import (
     GradeError,
     answer_cells,
@@ -43,7 +43,7 @@ from deep.datasets._join import (
     twice,
 )
 from deep.datasets._judgments import read_beside
-from deep.datasets._source import DATASET, UNNAMED, LongSource, ParquetSource, Source, open_table, rows_under
+from deep.datasets._source import DATASET, SCALES, UNNAMED, LongSource, ParquetSource, Source, open_table, rows_under
 from deep.exceptions import InputError, warn
 from deep.records import ABSTAIN, VoteMatrix, answer_columns
 
@@ -63,7 +63,7 @@ def read_votes(
     *,
     ignore: Iterable[str] = (),
     dataset: str | None = None,
-    scales: Mapping[str, str | Scale] = MappingProxyType({}),
+    scales: Mapping[str, str | Scale] | None = None,
 ) -> VoteMatrix:
     r"""Read the answers of judges, mostly votes, from one or more tables.
 
@@ -130,15 +130,14 @@ def read_votes(
 
 
 def _read_answers(
-    paths: Tables, ignore: Iterable[str], scales: Mapping[str, str | Scale]
+    paths: Tables, ignore: Iterable[str], scales: Mapping[str, str | Scale] | None
 ) -> tuple[Joined, dict[str, Any]]:
     """Read tables of judges, and return their answers as columns of a vote matrix; votes alone are read as such."""
+    scales = SCALES.get() if scales is None else scales
     if not scales:
-        try:
+        with suppress(GradeError):
             joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
             return joined, {"votes": joined.values}
-        except GradeError:
-            pass
     ignore = [ignore] if isinstance(ignore, str) else [*ignore]
     declared = scales_of(scales, [name for name in table_columns(paths) if name not in {*VOTE_COLUMNS, *ignore}])
     joined = _read(paths, ignore, partial(answer_cells, scales=declared), np.float64(np.nan), "voter")
@@ -215,6 +214,12 @@ def locate_row(paths: Tables, dataset: str, item_id: str, column: str) -> str | 
 def table_columns(paths: Tables) -> tuple[str, ...]:
     """Return the columns of one or more tables, each once, in order of first appearance; no cell is read."""
     return all_columns(open_all(paths))
+
+
+def declared_scales(names: Sequence[str], others: Sequence[str] = ()) -> dict[str, Scale]:
+    """Return the scales that `--scale` declares of some judges; those of `others` are passed over."""
+    found = scales_of(SCALES.get(), [*names, *others])
+    return {name: scale for name, scale in found.items() if name in names}
 
 
 def _read(paths: Tables, ignore: Iterable[str], cells: CellReader, empty: np.generic, what: str) -> Joined:
@@ -315,7 +320,7 @@ class VoteRows:
     datasets: "pa.ChunkedArray"
     example_ids: "pa.ChunkedArray"
     labels: Labels
-    answers: Votes | Floats
+    answers: Answers
 
 
 def iter_votes(
@@ -367,10 +372,9 @@ def iter_votes(
         table = join_scores(votes, table)
         votes = votes.with_answers(table.scores, table.score_names, {name: scales[name] for name in score_names})
     at = [votes.voter_names.index(name) for name in voters]
+    answers: Answers = votes.votes[:, at]
     if scales:
         answers = np.column_stack([votes.answers_on(scales[name], j) for name, j in zip(voters, at, strict=True)])
-    else:
-        answers = votes.votes[:, at]
     for start in range(0, len(answers), size):
         rows = slice(start, start + size)
         datasets, ids = (
@@ -410,7 +414,8 @@ def _iter_source(
     for piece, *others in zip(pieces, *soft, strict=True):
         datasets, example_ids = (texts(piece[key], required=True) for key in KEYS)
         columns = {name: column for each in (*others, piece) for name, column in each.items()}
-        answers = [answer_cells(columns[name], scales) if scales else vote_cells(columns[name]) for name in voters]
+        read = partial(answer_cells, scales=scales) if scales else vote_cells
+        answers: list[Any] = [read(columns[name]) for name in voters]
         labels = label_cells(piece["label"]) if "label" in piece else np.full(len(answers[0]), ABSTAIN, dtype=np.int8)
         for other in others:
             if "label" in other:
@@ -437,7 +442,7 @@ VotesGiven = VoteMatrix | Frame | Paths
 """Votes, a data frame with the columns of a table of votes, or paths of such tables."""
 
 
-def as_votes(votes: object, *, scales: Mapping[str, str | Scale] = MappingProxyType({})) -> VoteMatrix:
+def as_votes(votes: object, *, scales: Mapping[str, str | Scale] | None = None) -> VoteMatrix:
     """Return votes as a matrix.
 
     Parameters
@@ -464,11 +469,9 @@ def as_votes(votes: object, *, scales: Mapping[str, str | Scale] = MappingProxyT
     if isinstance(votes, Frame):
         table = frame_table(votes)
         dataset = None if "dataset" in table.column_names else UNNAMED
-        try:
-            if not scales:
+        if not scales:
+            with suppress(GradeError):
                 return VoteMatrix.from_frame(table, dataset=dataset)
-        except GradeError:
-            pass
         return read_votes(table, dataset=dataset, scales=scales)
     if is_paths(votes):
         return read_votes(votes, scales=scales)

@@ -7,7 +7,16 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes, check_consistent_length, check_labels, check_votes, numbered
+from deep._util.checks import (
+    Answers,
+    Positions,
+    Votes,
+    check_consistent_length,
+    check_labels,
+    check_votes,
+    is_votes,
+    numbered,
+)
 from deep.exceptions import InputError
 
 CHUNK = 20
@@ -142,7 +151,7 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Positions]:
     return votes[first], inverse
 
 
-def distinct_rows(answers: Votes | Floats) -> tuple[Votes | Floats, Positions]:
+def distinct_rows(answers: Answers) -> tuple[Answers, Positions]:
     """Return the distinct rows of votes or of answers, and the position of each row among them.
 
     Rows of judges that give grades repeat, and are merged exactly; where the answers of a row could be of more than
@@ -154,7 +163,7 @@ def distinct_rows(answers: Votes | Floats) -> tuple[Votes | Floats, Positions]:
     >>> rows.tolist(), inverse.tolist()
     ([[0.0, 1.0], [0.25, nan]], [1, 0, 1])
     """
-    if answers.dtype == np.int8:
+    if is_votes(answers):
         return distinct_patterns(answers)
     codes, kinds = np.zeros(len(answers), dtype=np.int64), 1
     for column in answers.T:

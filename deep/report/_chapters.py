@@ -109,8 +109,6 @@ def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert isinstance(said, list)
     assert isinstance(members, list)
     yield f"It holds: {'; '.join(member.strip() for member in members)}."
-    if material.model.score_names and material.soft is None:
-        yield "It knows soft scores too, and none are given: P here rests on the votes alone. `--scores` takes them."
     yield from [*said, *notes]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes, as_numbers, check_votes
+from deep._util.checks import Answers, Floats, Positions, as_numbers, check_votes, is_votes
 from deep._util.frames import frame_of_table
 from deep._util.names import html_table, listed
 from deep._util.odds import P_MIN
@@ -297,7 +297,7 @@ class Model:
             given = VoteMatrix(rows, range(len(rows)), self.voter_names, ["data"] * len(rows), np.full(len(rows), -1))
         items = {"dataset": pa.array(given.datasets, pa.string()), "item_id": pa.array(given.example_ids, pa.string())}
         label = pa.array(given.labels, mask=given.labels == ABSTAIN)
-        columns = self._columns(list(SCORE_COLUMNS), given, None, prior=prior, answers=answers)
+        columns = self._columns(list(SCORE_COLUMNS), given, None, prior=prior, **matching)
         scores = {name: SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()}
         why = strongest_votes(self.p_streamed, [voter.id for voter in self.voters], answers, [*self.scales.values()])
         return frame_of_table(pa.table({**items, "label": label, **scores, "why": why}), library)
@@ -332,7 +332,7 @@ class Model:
         found = self.scores_at(batch if self.target is None else self.contexts, prior, evidence.of_rows(where))
         return replace(found, batch_share=self.share_of(batch, len(where)) if prior is None else None)
 
-    def evidence(self, answers: Votes | Floats) -> tuple[Evidence, Positions]:
+    def evidence(self, answers: Answers) -> tuple[Evidence, Positions]:
         """Return the evidence on distinct rows of answers, and which of these each row is; parameters as in `rows`.
 
         Where all hangs on the pattern of votes and rows are many, the distinct rows are all patterns.
@@ -351,9 +351,9 @@ class Model:
         """The evidence on every pattern of votes: the one table that is kept."""
         return self.of_patterns(pattern_grid(len(self.voters)))
 
-    def of_patterns(self, patterns: Votes | Floats) -> Evidence:
+    def of_patterns(self, patterns: Answers) -> Evidence:
         """Return the evidence on rows of answers, none of which is checked."""
-        if self.answer_map is None:
+        if is_votes(patterns):
             rows = Rows(patterns, np.empty((len(patterns), 0)), np.ones(len(patterns)))
         else:
             rows = Rows.from_arrays(patterns, self.answer_map)
@@ -532,12 +532,14 @@ class Model:
         self._check_width([given])
         if not self.scales:
             return contributions(self.p_streamed, self.voter_names, check_votes([given], name="votes")[0])
-        cells = [np.nan if vote == ABSTAIN and self.scales[name].low >= 0 else vote
-                 for name, vote in zip(self.voter_names, given, strict=True)]
+        cells = [
+            np.nan if vote == ABSTAIN and self.scales[name].low >= 0 else vote
+            for name, vote in zip(self.voter_names, given, strict=True)
+        ]
         row = VoteMatrix([cells], ["row"], self.voter_names, ["data"], [ABSTAIN], scales=[*self.scales.values()])
         return contributions(self.p_streamed, self.voter_names, self.select(row)[0], [*self.scales.values()])
 
-    def p_streamed(self, answers: Votes | Floats) -> Floats:
+    def p_streamed(self, answers: Answers) -> Floats:
         """Return P(consistent) of rows of answers, as :meth:`select` gives them, each scored by itself."""
         evidence, where = self.evidence(answers)
         return self.scores_at(self.contexts, evidence=evidence.of_rows(where)).p_consistent
@@ -561,7 +563,7 @@ class Model:
         """
         write_document(self.document(), path)
 
-    def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> Votes | Floats:
+    def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> Answers:
         """Return the columns of the model's voters, in their order; parameters as in `score`.
 
         They are votes, or where some voters give grades or scores places on their scales.
@@ -569,11 +571,11 @@ class Model:
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
         return select_columns(self.voters, votes, self.scales, **matching)
 
-    def rows(self, answers: Votes | Floats) -> Rows:
+    def rows(self, answers: Answers) -> Rows:
         """Return rows of answers in the order of `voters`, as :meth:`select` gives them, checked."""
         return Rows.from_arrays(self._checked(answers), self.answer_map, name="votes")
 
-    def _checked(self, answers: Votes | Floats) -> Votes | Floats:
+    def _checked(self, answers: Answers) -> Answers:
         self._check_width(answers)
         return check_votes(answers, name="votes") if self.answer_map is None else check_places(answers)
 
@@ -597,13 +599,11 @@ class Model:
         *,
         prior: float | None,
         streamed: bool = False,
-        answers: Votes | Floats | None = None,
         **matching: bool,
     ) -> dict[str, npt.NDArray[Any]]:
         """Return columns of the scores of all rows, each dataset scored by itself."""
-        if answers is None:
-            votes = self._beside(votes, scores)
-            answers = self.select(votes, **matching)
+        votes = votes_of_voters(self.voters, self._beside(votes, scores), self.scales)
+        answers = self.select(votes, **matching)
         evidence, where = self.evidence(self._checked(answers))
         rows: Sequence[Positions | slice] = [slice(None)]
         if isinstance(votes, VoteMatrix) and not streamed:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes, as_numbers, check_votes, shown
+from deep._util.checks import Answers, Floats, Positions, Votes, as_numbers, check_votes, is_votes, shown
 from deep._util.columns import long_names
 from deep._util.frames import Frame, frame_table, without_codes
 from deep._util.names import check_name, listed
@@ -362,7 +362,7 @@ def select_columns(
     *,
     allow_mismatch: bool = False,
     allow_missing: bool = False,
-) -> Votes | Floats:
+) -> Answers:
     """Return the columns of voters, in their order: votes, or where some give grades or scores places on their scales.
 
     Parameters are as in :func:`match_columns`; a matrix of other scales is read again by those of the voters.
@@ -389,18 +389,18 @@ def check_places(answers: npt.ArrayLike) -> Floats:
         wrong = (found < 0) | (found > 1)
     if found.ndim != 2 or wrong.any():
         raise InputError(
-            "`votes` must be places on the judges' scales, from 0 for the worst answer to 1 for the best, NaN for none, "
-            f"in two dimensions. Got {shown(found[wrong][0] if wrong.any() else found.shape)}. Give a matrix or frame, "
-            "whose answers are read by the scales."
+            "`votes` must be places on the judges' scales, from 0 for the worst answer to 1 for the best, NaN for "
+            f"none, in two dimensions. Got {shown(found[wrong][0] if wrong.any() else found.shape)}. Give a matrix or "
+            "frame, whose answers are read by the scales."
         )
     return found
 
 
-def in_order(votes: Votes, columns: Sequence[int | None]) -> Votes:
+def in_order(votes: Answers, columns: Sequence[int | None]) -> Answers:
     """Return these columns of votes, of no votes where one is None."""
     if list(columns) == list(range(votes.shape[1])):
         return votes
-    found = np.full((len(votes), len(columns)), np.nan if votes.dtype != np.int8 else ABSTAIN, dtype=votes.dtype)
+    found = np.full((len(votes), len(columns)), np.nan if not is_votes(votes) else ABSTAIN, dtype=votes.dtype)
     for place, column in enumerate(columns):
         if column is not None:
             found[:, place] = votes[:, column]
@@ -411,7 +411,7 @@ TRAINING_ROWS = "training_rows"
 """Key of the fingerprints of the training rows by dataset, in the provenance of a model; older files have none."""
 
 
-def row_fingerprints(votes: VoteMatrix, matrix: Votes | Floats) -> dict[str, str]:
+def row_fingerprints(votes: VoteMatrix, matrix: Answers) -> dict[str, str]:
     """Return by dataset a fingerprint of its items and their votes, whatever their order.
 
     Parameters
@@ -423,7 +423,7 @@ def row_fingerprints(votes: VoteMatrix, matrix: Votes | Floats) -> dict[str, str
     """
     from pandas.util import hash_array
 
-    patterns, pattern_of = distinct_rows(np.ascontiguousarray(matrix))
+    patterns, pattern_of = distinct_rows(matrix if matrix.flags.c_contiguous else matrix.copy())
     by_pattern = np.array([int.from_bytes(sha256(row.tobytes()).digest()[:8], "big") for row in patterns], np.uint64)
     rows = hash_array(hash_array(votes.example_ids.astype(object), categorize=False) ^ by_pattern[pattern_of])
     # Sums of mixed numbers of 64 bits, modulo 2**64: the order of the rows does not matter, how often one comes does.

@@ -36,8 +36,8 @@ Knots = tuple[Floats, Floats]
 class AnswerMap:
     """Maps the answers of each judge to evidence; no answer stays NaN.
 
-    A place on a judge's scale stands for a share of a vote: 0 a vote of 0, 1 a vote of 1. Shares of probabilities and of
-    ranks become log-odds. All are centred and scaled, votes to -1 and 1.
+    A place on a judge's scale stands for a share of a vote: 0 a vote of 0, 1 a vote of 1. Shares that are probabilities
+    or ranks become log-odds. All are centred and scaled, votes to -1 and 1.
 
     Parameters
     ----------
@@ -109,11 +109,13 @@ class AnswerMap:
             evidence = cls(votes.scales, knots, tuple(log_odds), *_moments(answers, weights, knots, log_odds))(answers)
             known = ~np.isnan(evidence)
             sums, counts = np.where(known, evidence, 0.0).sum(axis=1), known.sum(axis=1)
-            for j in [j for j, level in enumerate(levels) if level is not None]:
+            for j, level in enumerate(levels):
+                if level is None:
+                    continue
                 others = counts - known[:, j]
                 both = known[:, j] & (others > 0)
                 mean = (sums[both] - evidence[both, j]) / others[both]
-                knots[j] = _valued(levels[j], answers[both, j], mean, weights[both] / weights.mean())
+                knots[j] = _valued(level, answers[both, j], mean, weights[both] / weights.mean())
         if not labeled:
             half = np.full(k, 0.5)
             return cls(votes.scales, knots, (False,) * k, half, half)

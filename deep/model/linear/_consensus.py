@@ -1,11 +1,11 @@
 """Error rates of judges, and of pairs that err together, from votes alone."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
-from deep._util.checks import Floats, Mask, Positions, Votes, weigh
+from deep._util.checks import Answers, Floats, Mask, Positions, is_votes, weigh
 from deep._util.odds import expit, logit
 from deep.features import distinct_patterns, distinct_rows
 from deep.model.linear._average import Linear
@@ -79,9 +79,9 @@ class Panel:
     shares: Floats
 
     @classmethod
-    def of(cls, patterns: Votes | Floats, weights: Floats) -> "Panel":
+    def of(cls, patterns: Answers, weights: Floats) -> "Panel":
         """Return the panel in which every judge counts in full; an answer in between is a vote of both."""
-        if patterns.dtype == np.int8:
+        if is_votes(patterns):
             ones, zeros = ((patterns == vote).astype(np.float64) for vote in (1, 0))
         else:
             ones, zeros = (np.where(patterns < 0, 0.0, share) for share in (patterns, 1.0 - patterns))
@@ -129,7 +129,7 @@ class Judges:
     judge: Positions
 
     @classmethod
-    def of(cls, votes: Votes | Floats, weights: Floats) -> "Judges":
+    def of(cls, votes: Answers, weights: Floats) -> "Judges":
         """Find the judges in rows that have votes, or shares of votes, -1 for none."""
         patterns, row = distinct_rows(votes)
         total = weigh(row, weights)
@@ -138,9 +138,11 @@ class Judges:
         varies = np.any(patterns != patterns[0], axis=0)
         has_both = (patterns == 1).any() and (patterns == 0).any()
         voters = np.flatnonzero(varies if has_both and varies.any() else (patterns >= 0).any(axis=0))
-        columns = np.ascontiguousarray(patterns[:, voters].T)
-        merge = distinct_patterns if patterns.dtype == np.int8 else partial(np.unique, axis=0, return_inverse=True)
-        found = merge(columns)[1].ravel()
+        columns: Answers = patterns[:, voters].T.copy()
+        if is_votes(columns):
+            found = distinct_patterns(columns)[1]
+        else:
+            found = np.unique(columns, axis=0, return_inverse=True)[1].ravel()
         kept = patterns[:, voters[np.unique(found, return_index=True)[1]]]
         # Halves are drawn by position, which must depend neither on the order of voters nor on copies.
         order = np.lexsort(_fingerprints(kept, total))
@@ -156,7 +158,7 @@ class Judges:
         return Linear(linear.intercept, ones, zeros)
 
 
-def _fingerprints(patterns: Votes | Floats, weights: Floats) -> Floats:
+def _fingerprints(patterns: Answers, weights: Floats) -> Floats:
     """Return keys of each column that do not depend on the order of rows and columns, shape (n_keys, n_columns).
 
     Color refinement (Weisfeiler and Leman): rows are told apart by the columns that they have votes of, columns by

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,6 +13,7 @@ from deep._util.checks import Floats, Positions, weigh
 from deep._util.odds import logit
 from deep.ensembles import neutral
 from deep.model.linear import LabeledRows, Linear, Rows
+
 
 def strongest(train: LabeledRows, n: int) -> list[int]:
     """Return the `n` judges whose mean area under the ROC curve over training datasets is furthest from a half."""
