@@ -92,7 +92,7 @@ def tables_of(
 ) -> dict[tuple[str, int, str | None], Floats]:
     """Return P of all patterns by each chain fitted to the other datasets, by ensembler, size and calibrator."""
     training = training_set(votes.rows(votes.datasets != dataset), RECIPES["paper"])
-    options = {"sizes": (3, 5, 9), "ensemblers": default_ensemblers(), "calibrators": ("none", *calibrators)}
+    options = {"sizes": (3, 5, 9), "ensemblers": default_ensemblers("paper"), "calibrators": ("none", *calibrators)}
     tasks = chain_tasks(training, RECIPES["paper"], **options)
     with ProcessPoolExecutor(jobs) as pool:
         found = [candidate for some in pool.map(_run, tasks) for candidate in some]

@@ -104,6 +104,7 @@ from ._verdict import MeasuredMethod as MeasuredMethod
 from ._verdict import badges_of as badges_of
 from ._verdict import canary_badge as canary_badge
 from ._verdict import chance as chance
+from ._verdict import chosen_judge as chosen_judge
 from ._verdict import drift_badge as drift_badge
 from ._verdict import share_words as share_words
 from ._verdict import state_words as state_words

@@ -401,7 +401,7 @@ def people_words(card: _cards.PanelCard) -> str:
 
 def effective_words(n_judges: int, effective: float) -> str:
     """Return a sentence on the number of independent judges that a panel is worth."""
-    return f"By the correlation of their errors, {n_judges} judges are worth {effective:.1f} independent ones."
+    return f"By their errors on these labels, {n_judges} judges are worth {effective:.1f} independent ones."
 
 
 def constant_judges(card: _cards.PanelCard) -> list[str]:

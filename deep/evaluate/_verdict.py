@@ -238,19 +238,43 @@ class MeasuredMethod:
         return {metric: self.mean(metric) for metric in metrics} | {"balanced_accuracy_ci": self.interval}
 
 
-def badges_of(method: MeasuredMethod, best: MeasuredMethod | None, ece_before: float | None) -> Iterator[Badge]:
+def chosen_judge(runs: Sequence[Row]) -> tuple[MeasuredMethod | None, tuple[float, float] | None]:
+    """Return the rival of runs of datasets held out: the judge that training data choose, which needs no label there.
+
+    Returns
+    -------
+    MeasuredMethod or None
+    (float, float) or None
+        Of a single run: the 95 % interval of what is recommended less the rival, by a bootstrap of pairs.
+    """
+    every = [(run["test"], row) for run in runs for row in run["baselines"] if row["kind"] == "best_prompt"]
+    rows = {test: row for test, row in every if row["balanced_accuracy"] is not None}
+    names = {row["name"] for row in rows.values()}
+    name = ", ".join([*(names if len(names) == 1 else ()), "chosen on training data"])
+    tests = [test["ci"] for run in runs for test in run["comparisons"] if test["b"].startswith("best_prompt")]
+    return MeasuredMethod(name, "test", rows) if rows else None, tests[0] if len(tests) == 1 else None
+
+
+def badges_of(
+    method: MeasuredMethod,
+    best: MeasuredMethod | None,
+    ece_before: float | None,
+    paired: tuple[float, float] | None = None,
+) -> Iterator[Badge]:
     """Yield the tests that labels allow: beside the best judge, of calibration, and beside a coin.
 
     Parameters
     ----------
     method : MeasuredMethod
     best : MeasuredMethod, optional
-        The single judge of the highest balanced accuracy on the same items.
+        The rival: a single judge on the same items.
     ece_before : float, optional
         Of P before calibration.
+    paired : (float, float), optional
+        The 95 % interval of the difference to it, where it was measured on pairs.
     """
     if best is not None:
-        low, high = method.gain_interval(best)
+        low, high = paired or method.gain_interval(best)
         level = "ok" if low > 0 else "fail" if high < 0 else "warn"
         says = (
             f"Balanced accuracy: panel {in_percent(method.accuracy)} %, its best judge ({best.name}) "

@@ -30,6 +30,7 @@ def publish(
     note: str = "",
     paper: str = "",
     figures: "Mapping[str, Figure] | None" = None,
+    caption: str = "",
     more: Callable[[Path], object] | None = None,
 ) -> None:
     """Write a run of a study as a folder with its report, whole or not at all, and print its answer.
@@ -54,6 +55,8 @@ def publish(
         Whose printed tables stand beside those of the run.
     figures : mapping of str to Figure, optional
         By file name.
+    caption : str
+        Below each of them.
     more : callable, optional
         Writes further files into the folder.
     """
@@ -66,7 +69,7 @@ def publish(
         if more is not None:
             more(folder)
         write_results(folder, results)
-        save_figures(figures, folder, phone=True)
+        save_figures(figures, folder, caption=caption, phone=True)
     print_result(results, [*lines, report_line(args.out)], as_json=args.json)
 
 

@@ -262,6 +262,11 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
         "Each item counts once here, also where datasets differ in size; the table by dataset shows them apart. ECE "
         "has a noise floor: with so many items, a perfect P would show that much by chance."
     ]
+    if any(run["recommended"]["calibrator"] == "learned-prior" for run in material.runs):
+        says.append(
+            "No calibrator was fitted here: before is P at equal shares of both classes, after is P at the share of "
+            "consistent items that the panel's answers let expect."
+        )
     rows = []
     for name, at, *eces in ece_by_dataset(scored, material.n_bins):
         row = {"dataset": name, "labels": f"{len(at):,}"}
@@ -475,7 +480,7 @@ def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Part
     best = short_names(each.judge for each in card.judges)[found.best_judge]
     says = [f"{HELD_OUT}: {gain}. The best on all parts is {best}."]
     if found.one_judge:
-        says.append(f"For decisions alone one judge, {best}, would do.")
+        says.append(f"For decisions alone one judge, {best}, would do on these claims; it is their labels that tell.")
     rows = [row | {"verdict": "keep" if row["judge"] in found.keep else "drop"} for row in _values(found.value)]
     return says, [DataTable(ADDED, rows)]
 

@@ -87,7 +87,32 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
 
 
-def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = False) -> Chapter:
+def _run_tables(runs: Sequence[JsonObject]) -> Iterator[DataTable]:
+    """Yield of each run its chains by calibrator, and the tests of what is recommended against each rival."""
+    for run in runs:
+        chains: dict[str, dict[str, str]] = {}
+        for row in run["rows"]:
+            name = f"{row['ensembler']} on {row['n_prompts']}, {row['recipe']}'s recipe"
+            figures = f"{in_percent(row['balanced_accuracy'])} / {in_percent(row['ece'])}"
+            chains.setdefault(name, {"chain": name})[row["calibrator"] or "none"] = figures
+        title = f"{run['test']}: balanced accuracy / ECE of every chain by calibrator, %"
+        yield DataTable(title, list(chains.values()), folded=True)
+        tests = [
+            {
+                "rival": test["b"].replace("_", " "),
+                "difference": in_percent(test["difference"], "+"),
+                "95 % interval": in_percent(test["ci"], "+"),
+                "p": f"{test['p']:.2g}",
+                "p, Bonferroni over rivals": f"{test['p_bonferroni']:.2g}",
+            }
+            for test in run["comparisons"]
+        ]
+        yield DataTable(f"{run['test']}: recommended less each rival, points of balanced accuracy, paired", tests)
+
+
+def methods_chapter(
+    methods: Sequence[MeasuredMethod], runs: Sequence[JsonObject] = (), *, elsewhere: bool = False
+) -> Chapter:
     """Return the chapter on the balanced accuracy of every method; `elsewhere` says that it is of other data."""
     title = "Every method, on other data" if elsewhere else "Every method"
     if not methods:
@@ -105,7 +130,8 @@ def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = Fals
     says = ["Red: what this report is about. A judge is measured on the items that it votes on."]
     if len(methods) > len(shown):
         says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
-    parts = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
+    tables = [one for one in _run_tables(runs) if one.rows]
+    parts = [Picture(inline_svg(figure, "methods", caption), caption, [table]), *tables]
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
 
 
@@ -222,10 +248,13 @@ def _badges(
         best = max(single, key=lambda other: other.accuracy, default=None)
         if best is not None:
             best = replace(best, name=short_names(other.name for other in single)[best.name])
+        paired = None
+        if material.runs:  # as the terminal has it
+            best, paired = evaluate.chosen_judge([run for run in material.runs if run["prior_test"] is not None])
         ece_before, measured = None, material.measured
         if measured is not None and (material.model is not None or material.runs):  # else P is no calibrated score
             ece_before = float(np.mean([before for _, _, before, _ in ece_by_dataset(measured, material.n_bins)]))
-        yield from evaluate.badges_of(method, best, ece_before)
+        yield from evaluate.badges_of(method, best, ece_before, paired)
     if watch.drift and not isinstance(watch.drift, str) and not watch.drift.is_training:
         yield evaluate.drift_badge(watch.drift.moved, watch.drift.not_tested())
     if material.simulated:

@@ -234,7 +234,7 @@ def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
     chapters = [
         _chapters.headline_chapter(material, methods),
         _chapters.reliability_chapter(material),
-        methods_chapter(methods, elsewhere=material.is_elsewhere),
+        methods_chapter(methods, material.runs, elsewhere=material.is_elsewhere),
         _chapters.panel_chapter(material),
         _chapters.prior_chapter(material),
         *([] if material.compared is None else [_chapters.compare_chapter(material.compared)]),

@@ -265,12 +265,13 @@ def _method(row: Row) -> str | None:
 def _llm_solution(voter: str) -> str | None:
     """Return the row of Table 3 that a voter fills: its solution, and the LLM that was asked."""
     asked = parse_voter(voter)
-    solution = LLM_SOLUTIONS.get(asked.name.removesuffix(DOCUMENT_FIRST).removeprefix(PRINTED))
+    name, _, model = asked.name.partition("/")  # as the embedded voters are named, without a version
+    solution = LLM_SOLUTIONS.get(name.removesuffix(DOCUMENT_FIRST).removeprefix(PRINTED))
     if solution is None:
         return None
-    first = ", document first" if asked.name.endswith(DOCUMENT_FIRST) else ""
-    printed = ", the printed prompt" if asked.name.startswith(PRINTED) else ""
-    return f"{solution} ({asked.model or 'LLM not named'}{first}{printed})"
+    first = ", document first" if name.endswith(DOCUMENT_FIRST) else ""
+    printed = ", the printed prompt" if name.startswith(PRINTED) else ""
+    return f"{solution} ({asked.model or model or 'LLM not named'}{first}{printed})"
 
 
 def _interval(table: str, dataset: str, method: str, row: Row) -> Row:
