@@ -1,7 +1,7 @@
 """The records that every room shares: an example, a judgment of it, and a matrix of votes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
@@ -430,7 +430,8 @@ class VoteMatrix:
             raise InputError(f"`scores` must be finite or NaN. Got {numbers[row, column].item()!r} at row {row}.")
         columns = dict(zip(names, numbers.T, strict=True))
         known = scales_of(scales, names)
-        known |= recognise({name: own for name, own in columns.items() if name not in known}, any_unit=True)
+        scores = recognise({name: own for name, own in columns.items() if name not in known}, any_unit=True)
+        known |= {name: replace(scale, declared=True) for name, scale in scores.items()}
         others = [name for name in names if name not in self.voter_names]
         voters = (*self.voter_names, *others)
         of_judges = list(self.scales or [BINARY] * len(self.voter_names)) + [BINARY] * len(others)

@@ -256,11 +256,11 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
     InputError
         There are neither votes nor `--simulated`, or both, a table cannot be used, or labels are of several datasets.
     """
+    if not args.votes and not args.simulated:  # grades and scores are answers as votes are
+        args.votes, args.scores = args.scores, []
     if bool(args.votes) == args.simulated:
         what = "both" if args.votes else "neither"
-        grades = "; of grades or scores make votes first, 1 from the one on that means consistent and 0 below it"
-        alone = grades if args.scores and not args.votes else ""
-        raise InputError(f"`VOTES` or `simulated` must be given. Got {what}. Give tables of votes{alone}.")
+        raise InputError(f"`VOTES` or `simulated` must be given. Got {what}. Give tables of votes, grades or scores.")
     every, soft = read_votes_and_scores(args)
     if soft is not None:  # a label known beside the scores is known
         every = every.with_columns(labels=soft.labels)
