@@ -176,7 +176,7 @@ def _main(words: list[str], command: str | None) -> int:
         dataset, scales = (getattr(asked.args, name, None) for name in ("dataset", "scale"))
         if dataset is None and not scales:
             return _command(command).run(asked.args)
-        from deep.datasets import rows_under
+        from deep._util.frames import rows_under
 
         with rows_under(dataset, scales or ()):
             return _command(command).run(asked.args)

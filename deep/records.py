@@ -20,9 +20,18 @@ from deep._util.checks import (
     check_labels,
     check_votes,
 )
-from deep._util.frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
-from deep._util.names import check_name, check_twins, html_table, listed, plain_form
-from deep._util.scales import BINARY, Scale, numbers_of_votes, recognise, scale_sentence, scales_of, votes_of
+from deep._util.frames import Frame, FrameVotes, Layout, frame_of
+from deep._util.join import read_frame
+from deep._util.names import check_name, check_twins, family_of, html_table, listed, plain_form
+from deep._util.scales import (
+    BINARY,
+    Scale,
+    answer_columns,
+    numbers_of_votes,
+    recognise,
+    scale_sentence,
+    scales_of,
+)
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -450,6 +459,7 @@ class VoteMatrix:
         layout: Layout | None = None,
         dataset: str | None = None,
         voter_names: Iterable[object] | None = None,
+        scales: Mapping[str, str | Scale] | None = None,
     ) -> Self:
         """Make a vote matrix of a data frame, by the rules of :func:`deep.read_votes`: no cell is coerced into a vote.
 
@@ -468,6 +478,8 @@ class VoteMatrix:
             The dataset of all rows; to be given where there is no column ``dataset``.
         voter_names : iterable of str, optional
             The voters of an array, for example ``[lf.name for lf in lfs]``.
+        scales : mapping of str to str, optional
+            Of judges that give grades or scores, as :func:`deep.read_votes` takes them.
 
         Raises
         ------
@@ -484,14 +496,18 @@ class VoteMatrix:
         (('Ann', 'Bob'), [[1, 0], [0, -1]])
         """
         if isinstance(frame, np.ndarray):
-            found = read_label_matrix(frame, layout=layout, dataset=dataset, voter_names=voter_names)
-        elif voter_names is not None:
+            if layout is not None or dataset is None or voter_names is None:
+                raise InputError(
+                    "`dataset` and `voter_names` must be given for an array of votes, and no `layout`. Got it "
+                    "otherwise."
+                )
+            n, families = len(frame), {dataset: family} if (family := family_of(dataset)) != dataset else {}
+            return cls(frame, map(str, range(n)), voter_names, [dataset] * n, np.full(n, ABSTAIN), families=families)
+        if voter_names is not None:
             raise InputError(
                 "`voter_names` must be given with an array alone. Got them with a frame, which has columns."
             )
-        else:
-            found = read_frame(frame, layout=layout, dataset=dataset)
-        return cls(**vars(found))
+        return cls(**read_frame(frame, layout=layout, dataset=dataset, scales=scales))
 
     @overload
     def to_frame(self, *, layout: Layout = "wide", library: Literal["pandas"] = "pandas") -> "pd.DataFrame": ...
@@ -525,12 +541,6 @@ class VoteMatrix:
     def family_of(self, dataset: str) -> str:
         """Return the family of a dataset; its own name where none is known."""
         return self.families.get(dataset, dataset)
-
-
-def answer_columns(answers: Floats, scales: tuple[Scale, ...]) -> dict[str, Any]:
-    """Return the columns of a vote matrix that hold answers, given as places on scales; votes where all are."""
-    columns = {"votes": votes_of(answers)}
-    return columns if all(one.binary for one in scales) else {**columns, "answers": answers, "scales": scales}
 
 
 def _read_numbers(votes: npt.ArrayLike, scales: list[Scale], voters: tuple[str, ...]) -> dict[str, Any]:

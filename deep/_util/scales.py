@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 
@@ -123,6 +124,12 @@ def votes_of(places: Answers) -> Votes:
         return places
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(np.isnan(places), -1, places >= CUT), dtype=np.int8)
+
+
+def answer_columns(answers: Floats, scales: tuple[Scale, ...]) -> dict[str, Any]:
+    """Return the columns of a vote matrix that hold answers, given as places on scales; votes where all are."""
+    columns = {"votes": votes_of(answers)}
+    return columns if all(one.binary for one in scales) else {**columns, "answers": answers, "scales": scales}
 
 
 def numbers_of_votes(votes: Votes) -> Floats:

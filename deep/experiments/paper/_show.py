@@ -161,7 +161,7 @@ UNDER = 7.0
 
 
 def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
-    """Return what the paper says in words of its Tables 2 and 4, counted in its cells and in this run's.
+    """Return the claims in words about Tables 2 and 4, counted in the printed cells and in this run's.
 
     Returns
     -------

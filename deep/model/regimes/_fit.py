@@ -224,33 +224,34 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
 
 
 TURNED = -4.0
-"""Standard errors below 0 of the gap between a judge's answers on consistent and on other items, from which on its scale
-is taken to be turned round. A judge of no use comes so far once in 30,000 panels."""
+"""Standard errors of a correlation below 0, from which on a scale is taken to be turned round.
+
+A judge of no use comes so far once in 30,000 panels."""
+
+MIN_ROWS_TO_DOUBT, MIN_OTHERS = 30, 2
+"""Labeled rows, and without labels other judges, by which the direction of a scale is looked at."""
 
 
 def _check_directions(votes: VoteMatrix) -> None:
-    """Raise where the scale of a judge, recognised by its values alone, is turned round: by labels, else by the others."""
+    """Raise where a scale, recognised by its values alone, is turned round: by labels, else by the other judges."""
     for j, scale in enumerate(votes.scales or ()):
-        if scale.declared or votes.answers is None:
+        if scale.declared or scale.binary or votes.answers is None:
             continue
-        answers, known = votes.answers[:, j], ~np.isnan(votes.answers[:, j])
-        by_labels = (votes.labels[known] >= 0).any()
-        rest = np.delete(votes.answers, j, axis=1)
-        known &= (votes.labels >= 0) if by_labels else ~np.isnan(rest).all(axis=1)
+        answers, rest = votes.answers[:, j], np.delete(votes.answers, j, axis=1)
+        by_labels = (votes.labels >= 0).any()
+        known = ~np.isnan(answers) & ((votes.labels >= 0) if by_labels else ~np.isnan(rest).all(axis=1))
         if known.sum() < MIN_ROWS_TO_DOUBT or (not by_labels and rest.shape[1] < MIN_OTHERS):
             continue
-        above = votes.labels[known] if by_labels else np.nanmean(rest[known], axis=1)
-        r = np.nan_to_num(np.corrcoef(answers[known], above)[0, 1]) if np.ptp(answers[known]) * np.ptp(above) else 0.0
-        if r * np.sqrt(known.sum()) < TURNED:
-            name, what = votes.voter_names[j], "label 0" if by_labels else "low answers of the others"
-            low, high = f"{scale.low:g}", f"{scale.high:g}"
+        answers = answers[known]
+        beside = votes.labels[known] if by_labels else np.nanmean(rest[known], axis=1)
+        r = float(np.corrcoef(answers, beside)[0, 1]) if np.ptp(answers) > 0 and np.ptp(beside) > 0 else 0.0
+        if r * np.sqrt(len(answers)) < TURNED:
+            what = "label 0" if by_labels else "low answers of the others"
+            name, low, high = votes.voter_names[j], f"{scale.low:g}", f"{scale.high:g}"
             raise InputError(
-                f"`scale` of {name!r} must be said: its high answers go with {what} (correlation {r:.2f}). If {high} is "
-                f"its worst answer, say `--scale {name}={high}-{low}`; if it is the best, `--scale {name}={low}-{high}`."
+                f"`scale` of {name!r} must be said: its high answers go with {what} (correlation {r:.2f}). If {high} "
+                f"is its worst answer, say `--scale {name}={high}-{low}`; if its best, `--scale {name}={low}-{high}`."
             )
-
-
-MIN_ROWS_TO_DOUBT, MIN_OTHERS = 30, 2
 
 
 def _fit_on_target_alone(
