@@ -63,6 +63,7 @@ COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items(
 RENAMED = {
     "annotate": "label agreement",
     "compare": "panel",
+    "data from-inspect": "data from",
     "explain": "score explain",
     "label-next": "label list",
     "moments": "data moments",
@@ -166,8 +167,9 @@ def _main(words: list[str], command: str | None) -> int:
 
         sys.stdout.write(f"deep {__version__}\n")
         return ExitStatus.DONE
-    if command in RENAMED:
-        raise InputError(f"`COMMAND` must be a name of today. Got {command!r}. Say `deep {RENAMED[command]}` instead.")
+    for old in (command, " ".join([command, *words[:1]])):
+        if old in RENAMED:
+            raise InputError(f"`COMMAND` must be a name of today. Got {old!r}. Say `deep {RENAMED[old]}` instead.")
     parts = entry_points.find_entry_points(entry_points.SUBCOMMAND).usable
     if words and f"{command}.{words[0]}" in parts:
         _load(parts[f"{command}.{words[0]}"])
@@ -260,12 +262,11 @@ def _command(name: str) -> console.Command:
         return cast("console.Command", import_module(COMMANDS[name][0]))
     others = _other_commands()
     if name not in others.usable:
-        known = ", ".join(sorted([*COMMANDS, *others.usable]))
+        known = sorted([*COMMANDS, *others.usable])
         why = others.refused.get(name, repr(name))
-        own_guests = any(map(entry_points.is_own, others.usable.values()))
-        remedy = "" if own_guests else f" The commands of extra packages are not installed. {entry_points.INSTALL}"
-        similar = console.did_you_mean(name, [*COMMANDS, *others.usable])
-        raise InputError(f"`COMMAND` must be one of {known}. Got {why}.{remedy or similar}")
+        own = any(map(entry_points.is_own, others.usable.values()))
+        remedy = console.did_you_mean(name, known) if own else f" Some are not installed. {entry_points.INSTALL}"
+        raise InputError(f"`COMMAND` must be one of {', '.join(known)}. Got {why}.{remedy}")
     return _load(others.usable[name])
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Layout = Literal["crowd-kit", "long", "wide"]
 """One row an item; one row an item and voter; the same by the names that crowd-kit has for them."""
 
-ROLES = ("dataset", "item_id", "label", "document_id", "family")
+ROLES = ("dataset", "item_id", "label", "document_id", "family", "generator")
 NO_VOTE = -1
 
 

@@ -91,7 +91,7 @@ def check_keys(source: Source, names: Mapping[str, str] = MappingProxyType({})) 
 def read_part(source: Source, names: tuple[str, ...], ignored: Collection[str], cells: CellReader) -> TablePart:
     """Read the columns `names` of a table, and those of `ROLES` that it has and that are not ignored."""
     check_keys(source)
-    roles = [role for role in ROLES if role in source.columns and role not in ignored]
+    roles = [role for role in dict.fromkeys((*KEYS, *ROLE_READERS)) if role in source.columns and role not in ignored]
     pieces = source.pieces([*roles, *names], ROWS_AT_ONCE, whole=True)
     hashes: list[Hashes] = []
     found: dict[str, list[Array]] = {"values": []}

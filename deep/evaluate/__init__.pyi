@@ -13,13 +13,16 @@ from ._cards import PanelCard as PanelCard
 from ._cards import card_tables as card_tables
 from ._cards import judge_rows as judge_rows
 from ._compare import DriftReport as DriftReport
+from ._compare import EarlierVotes as EarlierVotes
 from ._compare import PairDifference as PairDifference
 from ._compare import SystemComparison as SystemComparison
 from ._compare import SystemShare as SystemShare
 from ._compare import compare_systems as compare_systems
 from ._compare import drift_report as drift_report
+from ._compare import earlier_votes as earlier_votes
 from ._compare import read_systems as read_systems
 from ._compare import read_together as read_together
+from ._compare import stream_rates as stream_rates
 from ._contribution import HELD_OUT as HELD_OUT
 from ._contribution import OuterWorth as OuterWorth
 from ._contribution import PanelReport as PanelReport
@@ -78,6 +81,8 @@ from ._selective import constant_words as constant_words
 from ._selective import drift_lines as drift_lines
 from ._selective import estimate as estimate
 from ._selective import fit_report as fit_report
+from ._selective import label_words as label_words
+from ._selective import order_words as order_words
 from ._selective import select_decisions as select_decisions
 from ._selective import sure_words as sure_words
 from ._selective import transferred_confidence as transferred_confidence
@@ -110,3 +115,7 @@ from ._verdict import share_words as share_words
 from ._verdict import state_words as state_words
 from ._verdict import suspect_words as suspect_words
 from ._verdict import trust_words as trust_words
+from ._writers import OwnFamily as OwnFamily
+from ._writers import own_families as own_families
+from ._writers import own_family_words as own_family_words
+from ._writers import read_writers as read_writers

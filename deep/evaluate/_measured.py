@@ -92,11 +92,11 @@ class Measured:
     >>> from typing import Annotated
     >>> from deep.evaluate import Measured, TableCell
     >>> @dataclass(frozen=True)
-    ... class Rates(Measured):
+    ... class VoteRates(Measured):
     ...     n: int
     ...     tpr: Annotated[float, TableCell("TPR, %", ".1%")]
     ...     interval: Annotated[tuple[float, float], TableCell("95 %", ".1%")]
-    >>> rates = Rates(40, 0.75, (0.6, float("nan")))
+    >>> rates = VoteRates(40, 0.75, (0.6, float("nan")))
     >>> rates.as_dict(), rates.cells()
     ({'n': 40, 'tpr': 0.75, 'interval': None}, {'TPR, %': '75.0', '95 %': ''})
     """

@@ -392,6 +392,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
             n_boot=N_BOOT,
             worth=scored.votes.shape[1] <= MOST_WHOLE,
             by_dataset=False,
+            writers=evaluate.read_writers(material.tables, scored.votes),
         )
         return Chapter("panel", PANEL_TITLE, *_of_card(card, scored.votes))
     if material.runs:
@@ -408,7 +409,7 @@ def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Pa
         says.append(evaluate.effective_words(len(card.judges), card.effective_votes))
         parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
     said, added = _added(card, votes)
-    return [*says, *evaluate.cost_words(card), *said], [*parts, *added]
+    return [*says, *evaluate.own_family_words(card.own_family), *evaluate.cost_words(card), *said], [*parts, *added]
 
 
 def _people(card: evaluate.PanelCard) -> Iterator[str]:

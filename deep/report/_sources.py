@@ -49,7 +49,7 @@ class ScoredVotes:
     before : ndarray of float, shape (n_items,)
         P before calibration.
     decided, sure : ndarray of bool, shape (n_items,)
-        Called consistent by the rule of the model; the interval of P excludes the threshold.
+        Called consistent by the rule of the model; whether that is sure (:func:`deep.model.is_sure`).
     threshold : ndarray of float, shape (n_items,)
         The P from which on an item is called consistent.
     how : str

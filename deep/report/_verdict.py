@@ -211,7 +211,7 @@ def verdict_of(
         command,
     )
     priors = list(scored.priors.values())
-    share = (priors[0].estimate, priors[0].low, priors[0].high) if len(priors) == 1 else None
+    share = priors[0] if len(priors) == 1 else None
     return evaluate.DatasetVerdict(*says, badges, share, elsewhere, tally)
 
 

@@ -153,12 +153,11 @@ def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequen
     found = model.scores_of(matrix, prior=prior)
     counts = evaluate.DecisionCounts()
     counts.add(matrix.datasets, matrix.example_ids, found.columns())
-    share = found.share.estimate, found.share.low, found.share.high
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
     then = "Next: ask other judges." if counts.alike else "Next: look at the lowest P, and label 30 of these claims."
     return {
         "scores": found.records(),
-        "verdict": [evaluate.suspect_words(counts), evaluate.share_words(share), trust, then],
+        "verdict": [evaluate.suspect_words(counts), evaluate.share_words(found.share), trust, then],
     }
 
 
@@ -491,7 +490,9 @@ class AgentDoor:
         lowest: Any = tally["lowest"]  # NaN, where there is no interval, is null in JSON
         return {
             "says": list(found.lines()),
-            "share": None if found.share is None else dict(zip(("estimate", "low", "high"), found.share, strict=True)),
+            "share": None
+            if found.share is None
+            else {name: getattr(found.share, name) for name in ("estimate", "low", "high")},
             "tests": [{"name": badge.name, "level": badge.level, "says": badge.says} for badge in found.badges],
             **tally,
             "lowest": [{key: None if value != value else value for key, value in item.items()} for item in lowest],
