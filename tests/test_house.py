@@ -231,7 +231,7 @@ CEILINGS = {
     "asking": 2_610,
     "calibration": 830,
     "commands": 760,
-    "console": 1_210,
+    "console": 1_215,
     "datasets": 2_590,
     "ensembles": 840,
     "evaluate": 2_660,
