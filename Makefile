@@ -24,10 +24,15 @@ IN_PARALLEL := -n $(shell expr $(JOBS) + 1) --dist worksteal
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: loo test test-slow test-all check docs engines integrations local bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
+.PHONY: loo loo-full test test-slow test-all check docs engines integrations local bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
+
+# The main job with every package that the paper's methods were asked to be made with, by both recipes: 2.2 GB, of which torch's CPU
+# build is a third. It prints which library did what.
+loo-full: $(VENV)/full-installed
+	$(BIN)/python -m deep.experiments.loo --test aggrefact --compare-recipes
 
 test: check
 	$(BIN)/python -m slipcover --json --out .coverage.json -m pytest $(IN_PARALLEL) -m "not slow"
@@ -108,7 +113,7 @@ mutants: $(VENV)/mutation-installed
 screenshots: $(VENV)/test-installed
 	$(BIN)/python benchmarks/screenshots.py --every build/screens
 
-# With netcal, whose ECE and calibrators stand in two tables; it comes with what tests take.
+# With netcal, whose ECE and calibrators stand in two tables, and snorkel, which has a row; they come with what tests take.
 papers: $(VENV)/test-installed
 	$(BIN)/python benchmarks/papers.py
 
@@ -119,6 +124,11 @@ peers: $(VENV)-peers/installed
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[boosting]'
+	touch $@
+
+$(VENV)/full-installed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[paper]'
 	touch $@
 
 $(VENV)/test-installed: $(VENV)/installed

@@ -1,6 +1,8 @@
 """P on a dataset without labels, learned from one labeled dataset to all: `fit` beside its rivals on the same draws.
 
     DEEP_DATA_HOME=... python benchmarks/few_datasets.py [--draws 40] [--jobs 2] [--panels span_mt ...]
+    DEEP_DATA_HOME=... python benchmarks/few_datasets.py --table --draws 20
+        decisions and log loss beside thirty lines of scikit-learn and the majority, on all panels
 
 What the rule for the intercept knows across panels (`AcrossPanels`) is fitted here: the best of a grid by log loss plus
 ECE over panels, K and draws. The row "deep" has, for each panel, what the other panels chose; panels that share items
@@ -28,7 +30,8 @@ from deep.evaluate import hold_out
 from deep.experiments.few_datasets import ALL, Draw, StudyPanel, draws_of, measurable
 from deep.experiments.few_datasets import transfer_metrics as measures
 from deep.experiments.loo._rivals import Baseline, fit_and_score
-from deep.model import LabeledRows, LearnedPrior, fit_best_judge
+from deep.features import distinct_patterns
+from deep.model import LabeledRows, LearnedPrior, Scores, fit_best_judge
 from deep.model.adaptation import AcrossPanels
 from deep.model.linear import fit_average
 from deep.records import VoteMatrix
@@ -45,10 +48,15 @@ PANELS = {
     "span_mt": "votes.parquet",
     "relevance_prompts": "votes.parquet",
 }
+LATER = dict.fromkeys(("ice_code", "hatecheck", "span_d2t", "llm_rubric"), "votes.parquet")
+"""Panels that had no part in the choice of the constants."""
+
 WITHIN = {"relevance_prompts": "relevance_methods"}
 """A panel whose items are among those of another."""
 
+MANY_ROWS = 40
 SIZES = (1, 2, 3, ALL)
+TABLE_SIZES = (1, 2, ALL)
 MORE = {"llm_aggrefact": (4, 6, 10)}
 GRID = tuple(
     AcrossPanels(mean, following, spread, degrees)
@@ -82,6 +90,9 @@ def rivals(train: VoteMatrix, test: VoteMatrix) -> Iterator[Baseline]:
     z = fit_average(LabeledRows.of(train)).log_odds(test.votes)
     yield Baseline("training prior", "other", z >= 0, p=expit(z + logit(shares, clip=0.01).mean()))
     yield Baseline("constant", "other", np.ones(len(z), dtype=bool), p=np.full(len(z), np.mean(shares)))
+    shares_of_1, new_shares = X.sum(axis=1, keepdims=True), new.sum(axis=1, keepdims=True)
+    platt = LogisticRegression(C=1e6).fit(shares_of_1 / X.shape[1], y)
+    yield Baseline("majority", "other", new_shares[:, 0] >= 0, p=platt.predict_proba(new_shares / X.shape[1])[:, 1])
 
 
 def measure(panels: Sequence[StudyPanel], draw: Draw) -> Found:
@@ -103,9 +114,27 @@ def measure(panels: Sequence[StudyPanel], draw: Draw) -> Found:
         "target": draw.target,
         "rivals": found,
         "shipped": measures(y, scored.p_consistent, scored.decisions),
+        "interval": of_interval(scored, split.test.votes, y),
         "seen": (rule.profiles_, rule.priors_, model.blend.profile(contexts), model.blend.offset(contexts)),
         "cells": (values, np.bincount(cell[y == 1], minlength=len(values)), np.bincount(cell, minlength=len(values))),
     }
+
+
+def of_interval(scored: Scores, votes: np.ndarray, y: np.ndarray) -> Found:
+    """Return which patterns the interval covers, its width, and how often sure decisions and others are right."""
+    inverse = distinct_patterns(votes)[1]
+    n, ones, first = np.bincount(inverse), np.bincount(inverse, y), np.unique(inverse, return_index=True)[1]
+    low, high = scored.interval(n[inverse])
+    rate, held = ones / n, n >= MANY_ROWS
+    covered = (rate >= low[first] - 1e-12) & (rate <= high[first] + 1e-12)
+    right = scored.decisions == y
+    sure = [
+        int(scored.sure.sum()),
+        int(right[scored.sure].sum()),
+        int((~scored.sure).sum()),
+        int(right[~scored.sure].sum()),
+    ]
+    return {"covered": covered[held], "width": float(np.mean(np.diff(scored.bounds, axis=0))), "sure": sure}
 
 
 def with_rule(row: Found, across: AcrossPanels) -> tuple[float, float, bool]:
@@ -189,6 +218,57 @@ def lines(found: Found) -> Iterator[str]:
         yield f"| **mean** | {' | '.join(map(shown, means))} | {covered:.1f} |"
 
 
+def beside(rows: Sequence[Found]) -> Iterator[str]:
+    """Yield the table of decisions and log loss beside thirty lines and the majority, means over draws, as Markdown."""
+    names = ("deep", "logistic regression + Platt", "majority")
+    for k in TABLE_SIZES:
+        mine = [row for row in rows if row["k"] == k]
+        means = {
+            panel: np.array(
+                [
+                    [
+                        np.mean([(row["rivals"] | {"deep": row["shipped"]})[name][m] for row in of])
+                        for m in ("balanced_accuracy", "log_loss")
+                    ]
+                    for name in names
+                ]
+            )
+            for panel in dict.fromkeys(row["panel"] for row in mine)
+            for of in [[row for row in mine if row["panel"] == panel]]
+        }
+        yield f"\n| K = {k}: balanced accuracy / log loss | deep | thirty lines | majority | less thirty lines |"
+        yield "|---|---|---|---|---|"
+        for panel, found in means.items():
+            cells = " | ".join(f"{100 * accuracy:.1f} / {loss:.3f}" for accuracy, loss in found)
+            accuracy, loss = found[0] - found[1]
+            yield f"| {panel} | {cells} | {100 * accuracy:+.1f} / {loss:+.3f} |"
+        apart = np.array([found[0] - found[1] for found in means.values()])
+        error = apart.std(axis=0, ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.zeros(2)
+        cells = " | ".join(f"{100 * a:.1f} / {b:.3f}" for a, b in np.mean(list(means.values()), axis=0))
+        (accuracy, loss), (its, losses) = apart.mean(axis=0), error
+        yield f"| **mean** | {cells} | {100 * accuracy:+.2f} ± {100 * its:.2f} / {loss:+.4f} ± {losses:.4f} |"
+        by_panel = {panel: [row["interval"] for row in mine if row["panel"] == panel] for panel in means}
+        patterns = {panel: np.concatenate([one["covered"] for one in of]) for panel, of in by_panel.items()}
+        each = [
+            np.mean([one["covered"].mean() for one in of if len(one["covered"])])
+            for panel, of in by_panel.items()
+            if len(patterns[panel])
+        ]
+        width = np.mean([one["width"] for of in by_panel.values() for one in of])
+        of_all, of_panels = 100 * np.mean(np.concatenate(list(patterns.values()))), 100 * np.mean(each)
+        yield f"\n90 % intervals, width {width:.2f}, cover {of_all:.1f} % of the patterns of {MANY_ROWS} rows and more,"
+        yield f"{of_panels:.1f} % in the mean over panels."
+        sure = {panel: np.sum([one["sure"] for one in of], axis=0) for panel, of in by_panel.items()}
+        rates = {panel: (a, b / max(a, 1), d / max(c, 1)) for panel, (a, b, c, d) in sure.items()}
+        share = np.mean([a / (a + c) for a, _, c, _ in sure.values()])
+        told = ", ".join(
+            f"{panel} {a} items, {100 * b:.0f} / {100 * c:.0f} %" for panel, (a, b, c) in rates.items() if a
+        )
+        yield f"Sure: {100 * share:.1f} % of the items; right among the sure / the others: {told or 'none'}."
+        worst, least = min(((100 * (f[0] - f[2])[0], panel) for panel, f in means.items()))
+        yield f"\nBehind the majority by most: {least}, {worst:+.1f}."
+
+
 def shown(one: Mapping[str, float]) -> str:
     """Return ECE / log loss / balanced accuracy."""
     return f"{100 * one['ece']:.1f} / {one['log_loss']:.3f} / {100 * one['balanced_accuracy']:.1f}"
@@ -197,19 +277,26 @@ def shown(one: Mapping[str, float]) -> str:
 def main() -> None:
     """Read panels, run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--panels", nargs="+", choices=PANELS, default=list(PANELS))
+    parser.add_argument("--panels", nargs="+", choices=[*PANELS, *LATER])
+    parser.add_argument("--table", action="store_true", help="beside thirty lines and the majority, on all panels")
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="a JSON file")
     args = parser.parse_args()
     started, data = time.perf_counter(), Path(os.environ.get("DEEP_DATA_HOME", "../shared/data"))
-    panels = [StudyPanel(name, measurable(read_votes([str(data / name / PANELS[name])]))[0]) for name in args.panels]
+    files = PANELS | LATER
+    names = args.panels or list(files if args.table else PANELS)
+    panels = [StudyPanel(name, measurable(read_votes([str(data / name / files[name])]))[0]) for name in names]
     tasks = []
     for i, panel in enumerate(panels):
-        wanted = [k for k in (*SIZES, *MORE.get(panel.name, ())) if k == ALL or k < len(panel.votes.dataset_names)]
+        sizes = TABLE_SIZES if args.table else (*SIZES, *MORE.get(panel.name, ()))
+        wanted = [k for k in sizes if k == ALL or k < len(panel.votes.dataset_names)]
         tasks += [Draw(i, d.k, d.target, d.others) for d in draws_of([panel], wanted, args.draws, 0)]
     with progress_bars() as progress:
         rows = list(parallel_map(args.jobs, progress, "draws")(partial(measure, panels), tasks))
+    if args.table:
+        sys.stdout.write("\n".join(beside(rows)) + f"\n\n{round(time.perf_counter() - started)} s\n")
+        return
     found = summary(rows, json.loads(BEFORE.read_text()) if BEFORE.exists() else {})
     found["seconds"] = round(time.perf_counter() - started)
     sys.stdout.write("\n".join(lines(found)) + f"\n\n{found['seconds']} s\n")

@@ -120,12 +120,8 @@ def json_rows(path: Path, name: str) -> list[dict[str, str]]:
 
 
 def value_of(folder: Path, spec: Entry) -> float:
-    """Return a figure: a number of a text, how many (`count`), how far from others (`apart`, `off`), or one cell."""
-    if "regex" in spec:
-        return float(re.findall(spec["regex"], (folder / spec["file"]).read_text(encoding="utf-8"))[0])
+    """Return a figure: how many (`count`), how far from others (`apart`), or one cell."""
     rows = rows_of(folder, spec)
-    if "off" in spec:
-        return mean_gap(rows, fitted=spec["off"] == "fitted")
     if "count" in spec:
         return len({row[spec["count"]] for row in rows})
     if "apart" in spec:
@@ -136,15 +132,9 @@ def value_of(folder: Path, spec: Entry) -> float:
     return float(rows[0][spec["column"]]) / whole * float(spec.get("scale", 1))
 
 
-def mean_gap(rows: list[dict[str, str]], *, fitted: bool) -> float:
-    """Return the mean distance of this run from the printed cells that it was fitted to, or from the others."""
-    known = [row for row in rows if row["ours"] and (row["verdict"] == "fitted") == fitted]
-    return sum(abs(float(row["ours"]) - float(row["value"])) for row in known) / len(known)
-
-
 def mean_distance(rows: list[dict[str, str]], column: str, one: str, other: str) -> float:
     """Return the mean absolute difference of `value` between two values of a column, over the cells that both have."""
-    skipped = {column, "value", "low", "high", "votes", "ours", "verdict"}
+    skipped = {column, "value", "low", "high", "votes", "ours", "verdict", "fit"}
     cells: dict[str, dict[Row, float]] = {one: {}, other: {}}
     for row in rows:
         if row[column] in cells:
@@ -165,11 +155,12 @@ def figure_row(paper: str, item: Entry, figure: Entry, run: Entry, folder: Path)
 
 
 def figure_verdict(item: Entry, figure: Entry, printed: str, here: str) -> str:
-    """Return the verdict of one figure: fitted where its item is, else whether it is the printed one, else why not."""
+    """Return the verdict of one figure: whether it is the printed one, else by how much it is off, or why."""
     if printed == "-":
         return "not printed"
     if item["verdict"] == "fitted":
-        return "fitted"
+        off = f"{abs(float(here) - float(printed)):.{figure.get('digits', 1)}f}"
+        return "met" if printed == here else f"off by {off}"
     return "same" if printed == here else f"differs because {reason_of(item, figure)}"
 
 
@@ -297,7 +288,7 @@ def changes(old: dict[Row, Row], rows: list[Row]) -> Iterator[str]:
 CELLS = "papers-cells.csv"
 """Beside the page: every cell that the papers' tables print, this run's figure and a verdict."""
 
-CELL = ("paper", "table", "dataset", "method", "n_prompts", "calibrator", "metric", "value", "ours", "verdict")
+CELL = ("paper", "table", "dataset", "method", "n_prompts", "calibrator", "metric", "value", "ours", "fit", "verdict")
 ROOMS = {"PROBE": "probe", "CogniBench": "cognibench"}
 """The folders of the papers whose tables are stored as they are printed."""
 

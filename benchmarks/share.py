@@ -6,6 +6,11 @@ Each panel's datasets are targets in turn, of a model fitted on the others (`--t
 Labels are drawn at random from its items. `--of system`: documents are drawn with replacement first, and the truth is
 the share of all items. A against B: ten systems of FaithBench, 50 labels of each; alike are random halves of one
 system's documents. PPI++ is written out below, its power tuned on each sample, with normal intervals.
+
+`stream`: items of one dataset are drawn with replacement, 1,000 as reference and 300 a week, and a drift is planted:
+of every judge's votes of 0 so many are turned that it says 1 more often by some points. `family`: items are given at
+random to a judge's own family of LLMs or to another, 50 of 600 have a label, and half of the judge's votes of 0 on its
+own are turned.
 """
 
 import argparse
@@ -28,12 +33,12 @@ from few_datasets import PANELS
 from deep.calibration import expected_calibration_error, log_loss
 from deep.console import parallel_map, progress_bars
 from deep.datasets import read_votes
-from deep.evaluate import Target, compare_systems
+from deep.evaluate import Target, compare_systems, drift_report, own_families, stream_rates
 from deep.exceptions import InputError
-from deep.model import Belief, canary, estimate_share, fit
+from deep.model import Belief, canary, changes, estimate_share, fit
 from deep.records import VoteMatrix
 
-STUDIES = ("belief", "items", "system", "compare")
+STUDIES = ("belief", "items", "system", "compare", "stream", "family")
 LABELS = (10, 30, 100)
 MOST = 3000
 """Items of a target that are used: shares of more need no estimate."""
@@ -41,6 +46,13 @@ MOST = 3000
 OFTEN = 5
 """Draws of labels of items by one of the others: of 69 intervals that cover in 90 %, the worst covers in 77 % of 40
 draws by chance, in 85 % of 200."""
+
+REFERENCE, WEEK, WEEKS, ONSET = 1000, 300, 52, 20
+POINTS = (0.05, 0.1)
+"""By which judges are made to say 1 more often, from week `ONSET` on."""
+
+TARGETS = 2
+"""Datasets of each panel that a stream is drawn from, and whose judges favour a family."""
 
 APART, EACH = 0.12, 50
 FAITHBENCH = "faithbench"
@@ -172,6 +184,55 @@ def of_pairs(
             yield k > 1, row, name, peer(p, labels, system, mine.document_ids)
 
 
+def _batch(votes: VoteMatrix, n: int, points: float, rng: np.random.Generator) -> VoteMatrix:
+    """Return items drawn with replacement, every judge of which says 1 more often by some points."""
+    found = votes.rows(rng.integers(len(votes.votes), size=n)).votes.copy()
+    zeros = np.maximum((votes.votes == 0).sum(axis=0) / np.maximum((votes.votes >= 0).sum(axis=0), 1), 1e-9)
+    found[(found == 0) & (rng.random(found.shape) < points / zeros)] = 1
+    return VoteMatrix(found, list(map(str, range(n))), votes.voter_names, ["stream"] * n, [-1] * n)
+
+
+def of_stream(votes: VoteMatrix, task: Task, draws: int) -> Iterator[Row]:
+    """Yield whether a batch beside a reference and a year of weeks alarm, and after how many weeks a drift is found."""
+    mine = votes.rows(votes.datasets == task.target[0])
+    model, rng = fit(mine.with_columns(labels=np.full(len(mine.labels), -1))), np.random.default_rng([draws, task.draw])
+
+    def week(points: float) -> Mapping[str, Any]:
+        return stream_rates(model, _batch(mine, WEEK, points, rng))
+
+    for _ in range(draws):
+        before = _batch(mine, REFERENCE, 0.0, rng)
+        for points in (0.0, *POINTS):
+            report = drift_report(model, _batch(mine, WEEK, points, rng), reference=before)
+            yield f"a batch, {100 * points:.0f} points", task.panel, report.stale
+        stream = [stream_rates(model, before), *(week(0.0) for _ in range(WEEKS))]
+        yield "a year without change", task.panel, bool(changes(stream, alpha=0.025))
+        for points in POINTS:
+            later, found = stream[:ONSET], 0
+            while not found and len(later) < WEEKS:
+                later = [*later, week(points)]
+                found = len(later) - ONSET if changes(later, alpha=0.025) else 0
+            yield f"weeks to find {100 * points:.0f} points", task.panel, found or WEEKS - ONSET
+
+
+def of_family(votes: VoteMatrix, task: Task, draws: int) -> Iterator[Row]:
+    """Yield whether the bias of a judge is found with fifty labels, and whether one is that is not there."""
+    mine, rng = votes.rows(votes.datasets == task.target[0]), np.random.default_rng([draws, task.draw])
+    for column in range(mine.shape[1])[:: max(mine.shape[1] // 10, 1)]:
+        name = mine.voter_names[column]
+        for favour in (0.0, 0.5):
+            drawn = mine.rows(rng.integers(len(mine.votes), size=600))
+            own, cast = rng.random(600) < 0.5, drawn.votes.copy()
+            turned = own & (cast[:, column] == 0) & (rng.random(600) < favour)
+            cast[turned, column] = 1
+            labels, ids = hidden(drawn.labels, 50, rng), list(map(str, range(600)))
+            table = VoteMatrix(cast, ids, mine.voter_names, ["one"] * 600, labels)
+            found = [one for one in own_families(table, np.where(own, name, "zz").tolist()) if one.judge == name]
+            for one in found:
+                alarm = one.bias_ci[0] > 0 or (not favour and one.bias_ci[1] < 0)
+                yield "favoured" if favour else "not favoured", task.panel, alarm, turned.sum() / own.sum()
+
+
 def tasks_of(study: str, panels: Mapping[str, VoteMatrix], training: str, draws: int) -> list[Task]:
     """Return the fits that a study takes."""
     rng, found = np.random.default_rng(0), []
@@ -185,6 +246,8 @@ def tasks_of(study: str, panels: Mapping[str, VoteMatrix], training: str, draws:
                     target = names[i % len(names)]
                     others = rng.choice([one for one in names if one != target], k, replace=False)
                     found.append(Task(name, (target,), tuple(others), i))
+        elif study in ("stream", "family"):
+            found += [Task(name, (str(target),), (), i) for i, target in enumerate(names[:TARGETS])]
         elif study == "items" or votes.document_ids is not None:
             for i, target in enumerate(names):
                 others = [one for one in names if one != target]
@@ -210,13 +273,17 @@ def run(study: str, panels: Mapping[str, VoteMatrix], draws: int, task: Task) ->
         "items": lambda: of_share(panels[task.panel], task, "items", OFTEN * draws),
         "system": lambda: of_share(panels[task.panel], task, "system", draws),
         "compare": lambda: of_pairs(panels[task.panel], task, draws),
+        "stream": lambda: of_stream(panels[task.panel], task, draws),
+        "family": lambda: of_family(panels[task.panel], task, draws),
     }
     return list(of[study]())
 
 
 def told(study: str, rows: Sequence[Row]) -> Iterator[str]:
     """Yield the table of a study."""
-    of = {"belief": _belief_table, "compare": _pair_table}.get(study, partial(_share_table, study))
+    of = {"belief": _belief_table, "compare": _pair_table, "stream": _rate_table, "family": _rate_table}.get(
+        study, partial(_share_table, study)
+    )
     yield ""
     yield from of(rows)
 
@@ -257,6 +324,18 @@ def _share_table(study: str, rows: Sequence[Row]) -> Iterator[str]:
             rmse = 10 * np.sqrt(one[:, 0]).mean()
             figures = f"{rmse:.1f} | {one[:, 1].mean():.1f} | {one[:, 1].min():.0f} | {one[:, 2].mean():.1f}"
             yield f"| {method} | {n} | {len(one)} | {figures} |"
+
+
+def _rate_table(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| | draws | mean over panels | least | most |"
+    yield "|---|---|---|---|---|"
+    for name in dict.fromkeys(row[0] for row in rows):
+        mine = [row for row in rows if row[0] == name]
+        means = [float(np.mean([row[2] for row in mine if row[1] == panel])) for panel in {row[1] for row in mine}]
+        planted = f", {100 * np.mean([row[3] for row in mine]):.0f} points" if len(mine[0]) > 3 else ""
+        unit = 1 if name.startswith("weeks") else 100
+        figures = " | ".join(f"{unit * value:.1f}" for value in (np.mean(means), min(means), max(means)))
+        yield f"| {name}{planted} | {len(mine)} | {figures} |"
 
 
 def _by_panel(rows: Sequence[Row]) -> dict[str, np.ndarray]:

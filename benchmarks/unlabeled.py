@@ -1,9 +1,11 @@
 """Accuracy on real panels of what is fitted to votes alone, one fit a table and one fit a dataset.
 
-DEEP_DATA_HOME=... python benchmarks/unlabeled.py [--choose]
+DEEP_DATA_HOME=... python benchmarks/unlabeled.py [--choose | --ends]
 
 `--choose` prints which constants of `fit_unlabeled` for dense panels the other panels choose for each panel, and what
 they give there: the least mean log loss of those by which crowds and WRENCH lose no more than `LOST`, a fit a dataset.
+`--ends` prints how many are inconsistent of the tenth with the lowest P and of all, consistent of the highest tenth and
+of all, and what the log loss is at other priors; WRENCH, the ZenCrowds and SPADE count as one panel each.
 """
 
 import argparse
@@ -172,13 +174,39 @@ def choose(folder: Path) -> None:
     )
 
 
+def ends(folder: Path) -> None:
+    """Print what is true of the lowest and the highest P of each panel, and its log loss at three priors."""
+    by_panel: dict[str, list[list[float]]] = {}
+    for path in (*WRENCH, *PANELS, *MORE):
+        panel, found = read_votes([folder / path]), []
+        for rows in parts(panel, by_dataset=True):
+            votes, y = panel.votes[rows], panel.labels[rows]
+            fitted, cast = fit_unlabeled(votes), (votes >= 0).sum(axis=1)
+            z = fitted.linear.log_odds(votes)
+            order, tenth = np.argsort(z, kind="stable"), max(round(len(y) / 10), 1)
+            share = ((votes == 1).sum(axis=1) / np.maximum(cast, 1))[cast > 0].mean()
+            p = [at_prior(expit(z), prior) for prior in (fitted.prior.estimate, np.clip(share, 0.02, 0.98), y.mean())]
+            losses = [-np.log(np.clip(np.where(y == 1, one, 1 - one), 1e-6, 1)).mean() for one in p]
+            found.append([1 - y[order[:tenth]].mean(), 1 - y.mean(), y[order[-tenth:]].mean(), y.mean(), *losses])
+        name = "crowd/ZC" if path in CROWDS else path.partition("/")[0] if path in (*WRENCH, *SPADE) else path
+        by_panel.setdefault(name, []).append(np.mean(found, axis=0).tolist())
+    sys.stdout.write(
+        "| panel | lowest tenth: 0 | all | highest tenth: 1 | all | log loss | at share of votes | at share |\n"
+    )
+    table = {name: np.mean(values, axis=0) for name, values in by_panel.items()}
+    for name, row in (table | {"mean": np.mean(list(table.values()), axis=0)}).items():
+        shares, losses = (" | ".join(f"{value:.{n}f}" for value in of) for of, n in ((row[:4], 2), (row[4:], 3)))
+        sys.stdout.write(f"| {name} | {shares} | {losses} |\n")
+
+
 def main() -> None:
     """Print the accuracies of each panel, mean over its datasets, and the gain of `fit_unlabeled` on the majority."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--choose", action="store_true")
-    folder = Path(os.environ.get("DEEP_DATA_HOME", "../shared/data"))
-    if parser.parse_args().choose:
-        return choose(folder)
+    parser.add_argument("--ends", action="store_true")
+    args, folder = parser.parse_args(), Path(os.environ.get("DEEP_DATA_HOME", "../shared/data"))
+    if args.choose or args.ends:
+        return choose(folder) if args.choose else ends(folder)
     for path in PANELS:
         panel = read_votes([folder / path])
         for by_dataset in (False, True):

@@ -106,6 +106,9 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
     min_voters: ClassVar[int] = 1
     """The least number of columns that it can be fitted on."""
 
+    library: ClassVar[str] = "deep"
+    """The package, as it is imported, that does the work of an ensembler that is tried where it is installed."""
+
     param_grid: ClassVar[Mapping[str, Sequence[object]]] = {}
     """The values that a grid search tries, by parameter; at most 6 points in all."""
 

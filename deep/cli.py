@@ -177,7 +177,7 @@ def _main(words: list[str], command: str | None) -> int:
     with console.recorded(asked):
         if getattr(asked.args, "dataset", None) is None:
             return _command(command).run(asked.args)
-        from deep.datasets import rows_under
+        from deep._util.frames import rows_under
 
         with rows_under(asked.args.dataset):
             return _command(command).run(asked.args)

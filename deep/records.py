@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Labels, Texts, Votes, check_consistent_length, check_kind, check_labels, check_votes
-from deep._util.frames import Frame, FrameVotes, Layout, frame_of, read_frame, read_label_matrix
-from deep._util.names import check_name, check_twins, html_table, listed, plain_form
+from deep._util.frames import Frame, FrameVotes, Layout, frame_of
+from deep._util.join import read_frame
+from deep._util.names import check_name, check_twins, family_of, html_table, listed, plain_form
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -383,14 +384,18 @@ class VoteMatrix:
         (('Ann', 'Bob'), [[1, 0], [0, -1]])
         """
         if isinstance(frame, np.ndarray):
-            found = read_label_matrix(frame, layout=layout, dataset=dataset, voter_names=voter_names)
-        elif voter_names is not None:
+            if layout is not None or dataset is None or voter_names is None:
+                raise InputError(
+                    "`dataset` and `voter_names` must be given for an array of votes, and no `layout`. Got it "
+                    "otherwise."
+                )
+            n, families = len(frame), {dataset: family} if (family := family_of(dataset)) != dataset else {}
+            return cls(frame, map(str, range(n)), voter_names, [dataset] * n, np.full(n, ABSTAIN), families=families)
+        if voter_names is not None:
             raise InputError(
                 "`voter_names` must be given with an array alone. Got them with a frame, which has columns."
             )
-        else:
-            found = read_frame(frame, layout=layout, dataset=dataset)
-        return cls(**vars(found))
+        return cls(**read_frame(frame, layout=layout, dataset=dataset).vote_columns())
 
     @overload
     def to_frame(self, *, layout: Layout = "wide", library: Literal["pandas"] = "pandas") -> "pd.DataFrame": ...

@@ -79,7 +79,7 @@ def test_interrupt_while_loading_is_one_line(monkeypatch, capsys):
         (OSError(28, "No space left on device"), 2, "error: output must be usable. Got: No space left on device. "),
         (OSError(13, "Permission denied", "x"), 2, "error: 'x' must be usable. Got: Permission denied. "),
         (MemoryError(), 2, "error: memory must be enough"),
-        (StoppedError("budget"), 3, "stopped: the budget is reached. Nothing was written; "),
+        (StoppedError("budget"), 3, "stopped: the budget is reached. Nothing was written. "),
         (StoppedError("interrupted", "Add --resume."), 130, "stopped: interrupted. Add --resume.\n"),
     ],
 )

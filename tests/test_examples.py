@@ -1,6 +1,7 @@
 """What the README and examples/ tell a newcomer to run, in a shell, with no key and no network."""
 
 import ast
+import csv
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ import pytest
 
 from deep.cli import main
 from deep.exceptions import MissingDependencyError
+from tests.serve.truth import CONSISTENT
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,11 +42,11 @@ def run(words, out, cwd=ROOT):
 
 
 def readme():
-    """Return the shell lines of the README, and what it says that they print."""
+    """Return the shell lines of the README, what it says that they print, and its claims with their P."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
     (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
-    return script, shown
+    return script, shown, re.findall(r"^\| (\.\d\d) \| ([^|]*?) \|", text, re.MULTILINE)
 
 
 def names_of_deep(script):
@@ -66,12 +68,12 @@ def test_a_script_imports_names_that_there_are(folder):
             assert hasattr(importlib.import_module(module), name), f"from {module} import {name}"
 
 
-def test_the_readme_goes_from_text_to_probability(tmp_path, monkeypatch, capsys):
+def test_the_readme_finds_the_wrong_claims(tmp_path, monkeypatch, capsys):
     """Its lines judge, fit and score, called with the words that a shell would give, and print what it says they do.
 
-    The swapped number lowers P.
+    The claims that it shows are among the ten with the lowest P; all ten, and 45 of fifty, are wrong.
     """
-    script, shown = readme()
+    script, shown, claims = readme()
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     for line in script.replace("\\\n", " ").splitlines():
@@ -79,13 +81,20 @@ def test_the_readme_goes_from_text_to_probability(tmp_path, monkeypatch, capsys)
         assert name == "deep"
         assert main(words) == 0, line
     assert set(shown.splitlines()) <= set(capsys.readouterr().out.splitlines())
-    assert float(re.search(r"^P\(consistent\) = (0\.\d+)", shown)[1]) < 0.5
+    with (tmp_path / "scores.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["n_votes"] != "0"]
+    rows.sort(key=lambda row: float(row["p_consistent"]))
+    lowest = {row["claim"]: f"{float(row['p_consistent']):.2f}"[1:] for row in rows[:10]}
+    assert len(claims) == 5
+    assert {claim: lowest.get(claim) for _, claim in claims} == {claim: p for p, claim in claims}
+    wrong = [row["item_id"] not in CONSISTENT for row in rows[:50]]
+    assert (sum(wrong[:10]), sum(wrong), len(CONSISTENT) / 200) == (10, 45, 0.465)
 
 
 @pytest.mark.slow
 def test_the_readme_runs_in_a_shell(tmp_path):
     """As it is written, with the installed command."""
-    script, shown = readme()
+    script, shown, _ = readme()
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     done = run(["bash", "-euo", "pipefail", "-c", script], tmp_path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -227,25 +227,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 810,
-    "_util": 1_610,
+    "(root)": 815,
+    "_util": 1_955,
     "asking": 2_610,
     "calibration": 830,
-    "commands": 750,
+    "commands": 760,
     "console": 1_210,
-    "datasets": 2_960,
-    "ensembles": 830,
-    "evaluate": 2_390,
-    "experiments/loo": 1_650,
+    "datasets": 2_590,
+    "ensembles": 840,
+    "evaluate": 2_660,
+    "experiments/loo": 1_755,
     "features": 1_160,
     "llm": 3_170,
-    "model": 5_360,
+    "model": 5_465,
     "prompt_pool": 2_160,
-    "report": 1_530,
+    "report": 1_560,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_880, 14_930, 255
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_035, 15_020, 256
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -373,12 +373,17 @@ def test_three_states_make_up_all_items(capsys, here):
     counts.add(names, names, columns)
     assert suspect_words(counts) == (
         "1 of 5 claims is surely inconsistent, 1 surely consistent, 2 undecided (1 of them leaning inconsistent), "
-        "1 without a vote. Surely: the 90 % interval of P lies on one side of the threshold."
+        "1 without a vote. Surely: the whole 90 % interval of P gives the decision 2 in 3."
     )
-    none = DecisionCounts()
+    assert not any(line.startswith("The highest P") for line in counts.lines())
+    none = DecisionCounts(most=2)
     none.add(names, names, columns | {"sure": ~voted})
-    assert suspect_words(none).endswith("excludes the threshold. Labels of these claims, some 30, narrow it.")
-    assert suspect_words(none, labeled=True).endswith("excludes the threshold.")
+    assert suspect_words(none).endswith("gives a decision 2 in 3. Labels of these claims, some 30, narrow it.")
+    assert suspect_words(none, labeled=True).endswith("gives a decision 2 in 3.")
+    shown = [line.split()[0] for line in none.lines()]
+    assert shown == ["The", "10.0", "30.0", "The", "70.0", "50.0"]  # the item of the highest P has no vote
+    none.add(names, names, columns | {"p_consistent": p + 0.05, "sure": ~voted})
+    assert [round(item.p, 2) for item in none.highest] == [0.75, 0.7]
     assert score([str(here / "model.json"), str(here / "votes.parquet"), "--out", str(here / "all.csv"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["counts"]
     assert sum(found[state] for state in ("consistent", "inconsistent", "undecided", "unvoted")) == found["n"] > 0

@@ -246,7 +246,7 @@ def column_names(X: object) -> list[str] | None:
 def check_consistent_length(values: Array, n: int, name: str) -> None:
     """Raise unless `values` has `n` entries."""
     if not getattr(values, "ndim", 1):
-        raise InputError(f"`{name}` must have {n} entries, one a row. Got one value that is no list.")
+        raise InputError(f"`{name}` must have {n} entries, one a row. Got a single value.")
     if len(values) != n:
         raise InputError(f"`{name}` must have {n} entries, one a row. Got {len(values)}.")
 

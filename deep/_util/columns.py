@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-LONG = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote", "label": "label"}}
+LONG = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote"}}
 LONG["crowd-kit"] = {"item_id": "task", "voter": "worker", "vote": "label"}
 """The columns of the long layouts by what they hold."""
 

@@ -1,16 +1,18 @@
-"""Data frames of votes, read and written through the Arrow interface that pandas, Polars and others share."""
+"""Tables with named columns as pieces of Arrow; data frames, read and written through the interface that they share."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args, runtime_checkable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, check_votes, shown
-from deep._util.columns import LONG, Column, TablePlace, label_cells, long_names, name_cells, text_cells, vote_cells
-from deep._util.names import check_name, check_no_known, family_of
+from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, shown
+from deep._util.columns import Column, TablePlace
+from deep._util.names import check_name
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 Layout = Literal["crowd-kit", "long", "wide"]
 """One row an item; one row an item and voter; the same by the names that crowd-kit has for them."""
 
-ROLES = ("dataset", "item_id", "label", "document_id", "family")
+ROLES = ("dataset", "item_id", "label", "document_id", "family", "generator")
 NO_VOTE = -1
 
 
@@ -34,118 +36,6 @@ class Frame(Protocol):
 
 def frame_table(frame: Frame) -> "pa.Table":
     """Return a frame as a table of Arrow, without the index of pandas where it has no name."""
-    import pyarrow as pa
-
-    columns = _columns(frame)
-    return pa.table({name: column.values for name, column in columns.items()})
-
-
-def without_codes(table: "pa.Table") -> "pa.Table":
-    """Return a table in which the number -1, which stands for no vote in arrays, is an empty cell."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    for at, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
-        if pa.types.is_integer(column.type) and name not in ROLES:
-            cells = compute.if_else(compute.equal(column, NO_VOTE), pa.scalar(None, column.type), column)
-            table = table.set_column(at, name, cells)
-    return table
-
-
-class FramePlace(TablePlace):
-    """A frame, whose rows count from 0."""
-
-    path = "`frame`"
-    first = 0
-
-    def where(self, row: int, column: str) -> str:
-        """Return the place of a cell for an error message."""
-        return f"row {row} (from 0), column {shown(column)}"
-
-
-@dataclass(frozen=True)
-class FrameVotes:
-    """The contents of a frame, a row an item; fields as in :class:`deep.VoteMatrix`."""
-
-    votes: Votes
-    example_ids: Texts
-    voter_names: tuple[str, ...]
-    datasets: Texts
-    labels: Labels
-    document_ids: Texts | None
-    families: Mapping[str, str]
-
-
-def read_label_matrix(
-    matrix: npt.NDArray[Any], *, layout: str | None, dataset: str | None, voter_names: Iterable[object] | None
-) -> FrameVotes:
-    """Return the votes of snorkel's label matrix, as `read_frame` does those of a frame."""
-    if layout is not None or dataset is None or voter_names is None:
-        raise InputError(
-            "`dataset` and `voter_names` must be given for an array of votes, and no `layout`. Got it otherwise."
-        )
-    voters = tuple(map(str, voter_names))
-    votes = check_votes(matrix, name="frame", voters=voters)
-    n = len(votes)
-    items = np.array([str(row) for row in range(n)], dtype=object)
-    datasets = _datasets({}, dataset, n)
-    return FrameVotes(votes, items, voters, datasets, np.full(n, NO_VOTE, np.int8), None, _families({}, datasets))
-
-
-def read_frame(frame: Frame, *, layout: Layout | None, dataset: str | None) -> FrameVotes:
-    """Return the votes of a frame; parameters and errors as in :meth:`deep.VoteMatrix.from_frame`."""
-    columns = _columns(frame)
-    named = long_names({*columns})
-    of_names = "wide" if not named else "crowd-kit" if named is LONG["crowd-kit"] else "long"
-    found = of_names if layout is None else check_choice(layout, get_args(Layout), "layout")
-    roles = _roles(columns, found)
-    items = text_cells(roles["item_id"], required=True)
-    datasets = _datasets(roles, dataset, len(items))
-    rows, first = _number(zip(datasets, items, strict=True))
-    if found == "wide":
-        _check_once(rows, roles["item_id"], items, "within a dataset")
-        names, votes = _wide(columns)
-    else:
-        names, votes = _pivot(roles, rows, len(first), items)
-    labels = _by_item("label", roles, rows, len(first))
-    documents = _by_item("document_id", roles, rows, len(first))
-    if documents is not None:
-        documents = np.where(documents == "", datasets[first] + "/" + items[first], documents)
-    return FrameVotes(
-        votes=votes,
-        example_ids=items[first],
-        voter_names=names,
-        datasets=datasets[first],
-        labels=np.full(len(first), NO_VOTE, dtype=np.int8) if labels is None else labels,
-        document_ids=documents,
-        families=_families(roles, datasets),
-    )
-
-
-def _roles(columns: Mapping[str, Column], layout: str) -> dict[str, Column]:
-    """Return the columns that hold no votes of one voter, by what they hold."""
-    names = {role: role for role in ROLES} if layout == "wide" else LONG[layout]
-    names = names | long_names(columns) if layout == "long" else names
-    missing = [names[role] for role in ("item_id", "voter", "vote") if role in names and names[role] not in columns]
-    if missing:
-        raise InputError(
-            f"`frame` must have a column {missing[0]}. Got {_listed(columns)}. Rename the column that holds it."
-        )
-    more = {role: role for role in ("dataset", "document_id", "family")}
-    return {role: columns[name] for role, name in (more | names).items() if name in columns}
-
-
-def _wide(columns: Mapping[str, Column]) -> tuple[tuple[str, ...], Votes]:
-    """Return the voters of a wide frame and their votes."""
-    voters = {name: column for name, column in columns.items() if name not in ROLES}
-    if not voters:
-        raise InputError(f"`frame` must have a column of votes beside {', '.join(ROLES)}. Got {_listed(columns)}.")
-    check_no_known(voters, ROLES, "frame", "drop it")
-    return tuple(voters), np.column_stack([vote_cells(column) for column in voters.values()])
-
-
-def _columns(frame: Frame) -> dict[str, Column]:
-    """Return the columns of a frame by name."""
     import pyarrow as pa
 
     if not hasattr(frame, "__arrow_c_stream__"):
@@ -165,7 +55,7 @@ def _columns(frame: Frame) -> dict[str, Column]:
     binary = next((field.name for field in table.schema if pa.types.is_fixed_size_binary(field.type)), None)
     if binary is not None:  # what Polars makes of Python objects: their addresses
         raise InputError(f"`frame` must have columns of text, numbers or booleans. Got objects in {shown(binary)}.")
-    return {name: Column(FramePlace(), name, table[name]) for name in table.column_names if name not in index}
+    return table.drop_columns(index)
 
 
 def _with_names(frame: Any) -> Frame:
@@ -194,7 +84,7 @@ def _refused(frame: Any, error: Exception) -> InputError:
             if other is not None:
                 return InputError(
                     f"`frame` must have one kind of cell in a column. Got {shown(other[1])} at "
-                    f"{FramePlace().where(other[0], name)}, below {shown(given[0][1])}. Votes are 1, 0 or empty."
+                    f"{frame_place(other[0], name)}, below {shown(given[0][1])}. Votes are 1, 0 or empty."
                 )
     reason = str(error).partition("\n")[0].rstrip(".")
     return InputError(f"`frame` must have columns of text, numbers or booleans. Got: {reason}.")
@@ -205,79 +95,172 @@ def _kind(cell: object) -> type:
     return float if isinstance(cell, int | float) and not isinstance(cell, bool) else type(cell)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(shown, names)) or "no column"
+def frame_place(row: int, column: str) -> str:
+    """Return the place of a cell of a frame, whose rows count from 0, for an error message."""
+    return f"row {row} (from 0), column {shown(column)}"
 
 
-def _datasets(roles: Mapping[str, Column], dataset: str | None, n: int) -> Texts:
-    """Return the dataset of each row: a column's, or the same for all."""
-    if ("dataset" in roles) == (dataset is not None):
-        got = "both" if dataset is not None else "neither"
-        raise InputError(f"`dataset` must be given for a frame without a column dataset, and only then. Got {got}.")
-    if dataset is None:
-        return name_cells(roles["dataset"], required=True)
-    check_name(dataset, "dataset")
-    return np.full(n, dataset, dtype=object)
+def without_codes(table: "pa.Table") -> "pa.Table":
+    """Return a table in which the number -1, which stands for no vote in arrays, is an empty cell."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    for at, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if pa.types.is_integer(column.type) and name not in ROLES:
+            cells = compute.if_else(compute.equal(column, NO_VOTE), pa.scalar(None, column.type), column)
+            table = table.set_column(at, name, cells)
+    return table
 
 
-def _number(keys: Iterable[object]) -> tuple[Positions, Positions]:
-    """Return the number of each key, by first appearance, and where each stands first."""
-    numbers: dict[object, int] = {}
-    rows = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
-    return rows, np.unique(rows, return_index=True)[1]
+DATASET: ContextVar[str | None] = ContextVar("DATASET", default=None)
+"""The dataset of the rows of tables that have no column dataset."""
 
 
-def _check_once(keys: Positions, column: Column, items: Texts, scope: str) -> None:
-    """Raise where a key comes twice."""
-    _, first = np.unique(keys, return_index=True)
-    if len(first) < len(keys):
-        again = int(np.setdiff1d(np.arange(len(keys)), first)[0])
-        before = int(np.flatnonzero(keys == keys[again])[0])
-        raise InputError(
-            f"`item_id` must be unique {scope}. Got {shown(items[again])} at {column.where(again)}, and before at row "
-            f"{before}."
-        )
+@contextmanager
+def rows_under(dataset: str | None) -> Iterator[None]:
+    """Read the rows of tables without a column dataset as rows of this one."""
+    token = DATASET.set(dataset if dataset is None else check_name(dataset, "dataset"))
+    try:
+        yield
+    finally:
+        DATASET.reset(token)
 
 
-def _pivot(roles: Mapping[str, Column], rows: Positions, n: int, items: Texts) -> tuple[tuple[str, ...], Votes]:
-    """Return the voters of a long frame, in order of first appearance, and their votes."""
-    names = name_cells(roles["voter"], required=True)
-    codes, first = _number(names)
-    _check_once(rows * len(first) + codes, roles["item_id"], items, "for a voter within a dataset")
-    votes = np.full((n, len(first)), NO_VOTE, dtype=np.int8)
-    votes[rows, codes] = vote_cells(roles["vote"])
-    return tuple(names[first]), votes
+UNNAMED = "data"
+"""The dataset of the rows of a frame, or of a table in crowd-kit's layout, that names none."""
 
 
-def _by_item(role: str, roles: Mapping[str, Column], rows: Positions, n: int) -> npt.NDArray[Any] | None:
-    """Return the value of a column for each of `n` items, whose rows must agree where they have one."""
-    if role not in roles:
-        return None
-    column = roles[role]
-    values: npt.NDArray[Any] = label_cells(column) if role == "label" else text_cells(column)
-    empty = NO_VOTE if role == "label" else ""
-    known = np.flatnonzero(values != empty)
-    merged = np.full(n, empty, dtype=values.dtype)
-    merged[rows[known]] = values[known]
-    clash = known[merged[rows[known]] != values[known]]
-    if len(clash):
-        row = int(clash[0])
-        raise InputError(
-            f"`{role}` must be the same in all rows of an item. Got {shown(values[row])} at "
-            f"{column.where(row)}, and {shown(merged[rows[row]])} in another row."
-        )
-    return merged
+MOST_VOTERS = 10_000
+"""Columns of a table: what compares each judge with each other has their square in memory."""
 
 
-def _families(roles: Mapping[str, Column], datasets: Texts) -> dict[str, str]:
-    """Return the families that differ from the dataset's own name: a column's, else the registered ones."""
-    names = sorted(set(datasets))
-    codes = np.array([names.index(name) for name in datasets]) if "family" in roles else np.zeros(0, int)
-    given = _by_item("family", roles, codes, len(names))
-    found = {name: family_of(name) for name in names}
-    if given is not None:
-        found |= {name: family for name, family in zip(names, given, strict=True) if family}
-    return {name: family for name, family in found.items() if family != name}
+class Source(TablePlace, ABC):
+    """A file or frame with named columns.
+
+    Parameters
+    ----------
+    path : Path
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Unique, not empty, in the order of the file.
+    param : str
+        The parameter that tables of its kind are given as.
+    is_crowd : bool
+        Whether it is in crowd-kit's layout: what a worker says may be a vote or a label.
+    """
+
+    path: Path
+    param: ClassVar[str] = "paths"
+    is_crowd = False
+    columns: tuple[str, ...]
+    _dataset: str | None = None
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.columns = self._header()
+        self._check_header()
+
+    def name_dataset(self, dataset: str) -> None:
+        """Take all rows, which have no column dataset, for rows of this one."""
+        self._dataset, self.columns = dataset, ("dataset", *self.columns)
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """The columns that stand in the table itself."""
+        return self.columns if self._dataset is None else self.columns[1:]
+
+    @abstractmethod
+    def _header(self) -> tuple[str, ...]:
+        """Return the names of the columns, as they stand there."""
+
+    def check_width(self, names: Collection[str], param: str, what: str) -> None:
+        """Raise where the table has more columns of judges or people than can be compared."""
+        if len(names) > MOST_VOTERS:
+            raise InputError(
+                f"`{param}` must have at most {MOST_VOTERS:,} {what} columns each. Got {len(names):,} in "
+                f"{str(self.path)!r}. Write one row an item and one column a {what}."
+            )
+
+    def read(self, names: Sequence[str]) -> "dict[str, Column]":
+        """Return columns by name, of one length, at least 1."""
+        (columns,) = self.pieces(names, None)
+        return columns
+
+    def pieces(self, names: Sequence[str], size: int | None, *, whole: bool = False) -> "Iterator[dict[str, Column]]":
+        """Yield columns by name, at most `size` rows at a time; None: all rows at once.
+
+        With `whole`, what is made of all of them is meant to be held.
+        """
+        import pyarrow as pa
+
+        start = 0
+        own = [name for name in names if name in self.own_columns] or self.own_columns[-1:]
+        for table in self._tables(own, size, whole=whole):
+            if self._dataset is not None:
+                table = table.append_column("dataset", pa.array([self._dataset] * table.num_rows, pa.string()))
+            if table.num_rows:
+                yield {name: Column(self, name, table.column(name), start) for name in names}
+                start += table.num_rows
+        if not start:
+            raise self.without_rows()
+
+    @abstractmethod
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
+        """Yield the rows of some columns as Arrow tables."""
+
+    def without_rows(self) -> InputError:
+        """Return an error for a header alone."""
+        return InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
+
+    def _check_header(self) -> None:
+        seen: set[str] = set()
+        for position, name in enumerate(self.columns, start=1):
+            if not name:
+                raise InputError(
+                    f"`paths` must have a name above every column. Got none above column {position} of {self.path}. "
+                    "Save the table without its row index."
+                )
+            check_name(name, "paths", where=f" above column {position} of {self.path}")
+            if name in seen:
+                raise InputError(f"`paths` must have unique column names. Got {shown(name)} twice in {self.path}.")
+            seen.add(name)
+
+
+class FrameSource(Source):
+    """A data frame, as a table of Arrow; its rows count from 0."""
+
+    first = 0
+    param = "frame"
+
+    def __init__(self, table: "pa.Table") -> None:
+        self._table = table
+        super().__init__(Path("the frame"))
+
+    def where(self, row: int, column: str) -> str:
+        """Return the place of a cell for an error message."""
+        return frame_place(row, column)
+
+    def _header(self) -> tuple[str, ...]:
+        return tuple(self._table.column_names)
+
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
+        table = self._table.select(list(names))
+        for start in range(0, table.num_rows, size or max(table.num_rows, 1)):
+            yield table.slice(start, size)
+
+
+class FrameVotes(Protocol):
+    """The columns of a :class:`deep.VoteMatrix`."""
+
+    votes: Votes
+    example_ids: Texts
+    voter_names: tuple[str, ...]
+    datasets: Texts
+    labels: Labels
+    document_ids: Texts | None
+    families: Mapping[str, str]
 
 
 def frame_of(votes: FrameVotes, layout: Layout, library: str) -> object:
@@ -308,7 +291,7 @@ def wide_table(votes: FrameVotes) -> "pa.Table":
     taken = next((name for name in votes.voter_names if name in ROLES), None)
     if taken is not None:
         raise InputError(f"`voter_names` must not be one of {', '.join(ROLES)}. Got {taken!r}. Use another layout.")
-    voters = {name: _ternary(votes.votes[:, k]) for k, name in enumerate(votes.voter_names)}
+    voters = {name: votes_array(votes.votes[:, k]) for k, name in enumerate(votes.voter_names)}
     return pa.table(_role_columns(votes, np.arange(len(votes.votes))) | voters)
 
 
@@ -316,7 +299,7 @@ def _long_table(votes: FrameVotes) -> "pa.Table":
     import pyarrow as pa
 
     n, k = votes.votes.shape
-    cells = {"voter": pa.array(list(votes.voter_names) * n, pa.string()), "vote": _ternary(votes.votes.ravel())}
+    cells = {"voter": pa.array(list(votes.voter_names) * n, pa.string()), "vote": votes_array(votes.votes.ravel())}
     return pa.table(_role_columns(votes, np.repeat(np.arange(n), k)) | cells)
 
 
@@ -346,10 +329,10 @@ def _role_columns(votes: FrameVotes, rows: Positions) -> "dict[str, pa.Array]":
     if votes.families:
         texts["family"] = np.array([votes.families.get(name, name) for name in votes.datasets], dtype=object)
     columns = {name: pa.array(values[rows], pa.string()) for name, values in texts.items()}
-    return columns | {"label": _ternary(votes.labels[rows])}
+    return columns | {"label": votes_array(votes.labels[rows])}
 
 
-def _ternary(values: Labels) -> "pa.Array":
+def votes_array(values: Labels) -> "pa.Array":
     """Return votes with nothing where there is none."""
     import pyarrow as pa
 

@@ -17,7 +17,7 @@ from deep.asking._options import NO_SOURCE, NOT_ASKED, OPENAI_URL, AskOptions, m
 from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram, as_requests
 from deep.datasets import Examples, read_examples, read_labels, read_texts, table_columns
 from deep.exceptions import InputError
-from deep.judges import Judge, Program, Question, run_program
+from deep.judges import Judge, OfflineJudge, Program, Question, run_program
 from deep.llm import Provider, Request
 from deep.prompt_pool import FewShot, PromptJudge
 from deep.records import Example, Judgment, Reason
@@ -114,8 +114,8 @@ class Plan:
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
         if repeated is not None:
             raise InputError(
-                f"`judges` (prompts, LLMs, checks) must name each voter once. Got {repeated!r} twice. Leave one out; a "
-                "pool, or all lexical checks, holds each of its own."
+                f"`judges` (prompts, LLMs, checks) must name each voter once. Got {repeated!r} twice. Leave one out: "
+                "a pool, or `all`, already includes its judges."
             )
         for voter in self.voters:
             check_name(voter, "llm")
@@ -128,8 +128,8 @@ class Plan:
         """Raise where the file of the examples is another now: votes were asked for on what it held."""
         if _state_of(self.examples) != self.file_state:
             raise InputError(
-                f"`examples` must stay as they are during a run. Got {self.examples.origin}, which has changed since. "
-                "Run the same command again: what was answered is kept."
+                f"`examples` must not change during a run. Got {self.examples.origin}, which has changed since. Run "
+                "the same command again: the answers so far are kept."
             )
 
     @cached_property
@@ -487,8 +487,13 @@ def judge_offline(
 def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
     if not example.has_texts:
         return NO_SOURCE
-    try:
-        return run_program(column.judge.program(example), _ask_nobody)
+    judge = column.judge
+    try:  # a program that asks nothing is a generator more for each check of a text
+        return (
+            judge.label(example)
+            if isinstance(judge, OfflineJudge)
+            else run_program(judge.program(example), _ask_nobody)
+        )
     except Exception as error:
         return broken(ProgramId(column.name, str(example.dataset), example.example_id), "failed", error, tell=tell)
 

@@ -3,8 +3,9 @@
 With `--labels`, a score test of intercept and slope: are these labels as P says, up to a quarter of how far it is
 usually off on a new dataset? It is valid for ten labels as for a thousand, drawn at random, which the model has not
 seen. Without, the votes are compared with those of the training datasets: abstentions, agreement, share of 1, implied
-error rates; and the share of failures, where the file of reasons lies beside them, with that at the fit. Votes that the
-model was fitted on are no news, and not compared.
+error rates; and the share of failures, where the file of reasons lies beside them, with that at the fit. Beside
+earlier votes of the same stream (`--reference`; of themselves those of the fit on the same dataset) a change of all
+judges alike is seen too. Votes that the model was fitted on are no news, and not compared.
 
 Exit status: 0 nothing found, 1 the labels disagree or a judge has moved, 2 an error.
 
@@ -13,7 +14,9 @@ For instance:
   deep check model.json --votes mine.parquet --labels ten.csv
       one p-value, what it means, and what to do
   deep check model.json --votes this-week.parquet
-      which judge has moved, by votes alone
+      what has moved, by votes alone
+  deep check model.json --votes this-week.parquet --reference january.parquet
+      the same beside earlier votes of the same stream, where a change of all judges alike shows
   deep check model.json --votes this-week.parquet --labels ten.csv --gate gate
       for a CI: all of it, and whether each judge is of the version that was fitted; JUnit, a summary and the history
 """
@@ -38,10 +41,13 @@ class _Check:
         Chance of a false alarm.
     gate : Path, optional
         For a CI: write junit.xml, summary.md and the history with its chart to this folder, from run to run.
+    reference : tuple of str
+        Earlier votes of the same stream, to compare with.
     """
 
     alpha: float = option(0.05, "P")
     gate: Path | None = option(None, "FOLDER")
+    reference: tuple[str, ...] = option((), "VOTES", nargs="+")
 
 
 HIDDEN = {"help": argparse.SUPPRESS, "default": None, "rare": False}
@@ -78,6 +84,8 @@ def _by_votes(fitted: model.Model, args: argparse.Namespace) -> int:
     if args.scores:
         raise InputError("`scores` must be given with `labels`. Got them without: only votes are compared then.")
     votes = evaluate.votes_for(fitted, args.votes)
-    report = evaluate.drift_report(fitted, votes, datasets.read_reasons(args.votes, votes), alpha=args.alpha)
+    reference = evaluate.votes_for(fitted, args.reference) if args.reference else None
+    failures = datasets.read_reasons(args.votes, votes)
+    report = evaluate.drift_report(fitted, votes, failures, alpha=args.alpha, reference=reference)
     console.print_result(console.SCHEMA | report.as_dict(), evaluate.drift_lines(report), as_json=args.json)
     return ExitStatus.FOUND if report.stale else ExitStatus.DONE

@@ -79,6 +79,6 @@ def _lines(found: console.Results) -> Iterator[str]:
     yield f"{found['dataset']}: {found['n']} items{labels}; share of consistent ones {whose}, {interval}:"
     for share in found["shares"]:
         bounds = f"({console.percent(share['low'])} to {console.percent(share['high'])})"
-        shown = "(no interval)" if (share["low"], share["high"]) == (0, 1) else bounds
+        shown = bounds if found["measured"] else "(no interval)"
         yield f"  {share['method']:<18}  {console.percent(share['estimate']):>7}  {shown}  {share['how']}"
     yield from (f"  {note}" for note in (found["note"], found["prior"]["warning"]) if note)

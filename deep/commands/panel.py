@@ -78,7 +78,14 @@ def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
     with console.progress_bars() as progress:
         if args.votes:
             return evaluate.read_panel_card(
-                args.votes, args.labels, ignore=args.ignore, **people, **texts, **settings, progress=progress
+                args.votes,
+                args.labels,
+                ignore=args.ignore,
+                exclude_own=args.exclude_own,
+                **people,
+                **texts,
+                **settings,
+                progress=progress,
             )
         votes = console.read_training_votes(args)
         given = datasets.read_people(args.labels, votes, **people) if args.labels else None

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -129,8 +130,14 @@ def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model
     given = {"with_texts": args.with_texts, "seen": counts.add_table}
     found = model.score_file(fitted, args.votes, out, options, args.scores, args.to, **given)
     results = {**found.results(), "counts": counts.as_dict(), "out": str(out)}
-    sure = filter(None, [evaluate.sure_words(fitted)])
-    lines = [evaluate.suspect_words(counts), *model.prior_lines(found.priors), found.sentence, *sure, *counts.lines()]
+    asks = evaluate.label_words(fitted, found.priors.values())
+    command = f"  deep label {shlex.join([*args.votes, '--model', str(args.model_file), '--n', '10'])}"
+    known = [evaluate.sure_words(fitted)]
+    if not counts.alike:
+        known += [evaluate.order_words(fitted)] if not counts.consistent + counts.inconsistent else []
+        known += [asks, command] if asks else []
+    shares = model.prior_lines(found.priors)
+    lines = [evaluate.suspect_words(counts), *shares, found.sentence, *filter(None, known), *counts.lines()]
     print_result(SCHEMA | results, [*lines, f"{found.n} rows scored: {out}"], as_json=args.json)
 
 

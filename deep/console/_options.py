@@ -473,6 +473,8 @@ class CardOptions:
         Print every figure of every judge, disagreements and doubtful labels too.
     no_worth : bool, default=False
         Leave out what each judge adds: k judges take k (k + 1) / 2 fits.
+    exclude_own : bool, default=False
+        Leave out votes on texts that an LLM of the judge's family wrote (column generator).
     out : Path, optional
         Write everything as JSON to this file too.
     """
@@ -483,6 +485,7 @@ class CardOptions:
     limit: int = option(20, "N")
     full: bool = option(False)
     no_worth: bool = option(False)
+    exclude_own: bool = option(False)
     out: Path | None = option(None, "FILE")
 
 

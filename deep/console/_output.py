@@ -363,6 +363,7 @@ def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
     if len(card.judges) > 1 and not math.isnan(card.effective_votes):
         yield evaluate.effective_words(len(card.judges), card.effective_votes)
         yield f"Most alike in their errors: {_alike(card) or 'no two judges err together often enough to tell'}."
+    yield from map(printable, evaluate.own_family_words(card.own_family))
     yield from map(printable, evaluate.cost_words(card))
     if all(math.isnan(each.others.second_sample) for each in card.judges):
         yield "Which judge to sample twice cannot be told: none was, on labeled items (`deep votes --samples 2`)."

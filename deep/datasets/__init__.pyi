@@ -12,9 +12,6 @@ from ._examples import ExampleFile as ExampleFile
 from ._examples import Examples as Examples
 from ._examples import examples_from_dataset as examples_from_dataset
 from ._examples import examples_from_text as examples_from_text
-from ._join import VOTE_COLUMNS as VOTE_COLUMNS
-from ._join import ScoreTable as ScoreTable
-from ._join import join_scores as join_scores
 from ._judgments import BESIDE as BESIDE
 from ._judgments import Failures as Failures
 from ._judgments import JudgmentDetail as JudgmentDetail
@@ -65,8 +62,9 @@ from ._simulate import recover_counts as recover_counts
 from ._simulate import score_ranges as score_ranges
 from ._simulate import simulate_votes as simulate_votes
 from ._source import BatchColumns as BatchColumns
-from ._source import rows_under as rows_under
+from ._tables import VOTE_COLUMNS as VOTE_COLUMNS
 from ._tables import Paths as Paths
+from ._tables import ScoreTable as ScoreTable
 from ._tables import Tables as Tables
 from ._tables import VoteRows as VoteRows
 from ._tables import VotesGiven as VotesGiven
@@ -75,6 +73,7 @@ from ._tables import choose_datasets as choose_datasets
 from ._tables import is_frame as is_frame
 from ._tables import is_paths as is_paths
 from ._tables import iter_votes as iter_votes
+from ._tables import join_scores as join_scores
 from ._tables import locate_row as locate_row
 from ._tables import open_all as open_all
 from ._tables import read_costs as read_costs

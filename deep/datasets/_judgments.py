@@ -12,7 +12,7 @@ import numpy as np
 from deep._util.checks import Positions, Votes, shown
 from deep._util.columns import text_cells
 from deep._util.files import WHOLE, JsonObject
-from deep.datasets._join import number_items
+from deep._util.join import number_items
 from deep.datasets._rows import open_parquet
 from deep.datasets._source import open_source
 from deep.exceptions import InputError

@@ -9,11 +9,19 @@ import numpy.typing as npt
 
 from deep._util.checks import Labels, Texts, Votes, shown
 from deep._util.columns import VOTE_OF_TEXT, Column, label_cells, person_cells, score_cells, text_cells, vote_cells
-from deep._util.frames import Frame
+from deep._util.frames import DATASET, Frame, Source, rows_under
+from deep._util.join import join_parts, number_items, read_part
 from deep._util.names import listed, meant_column, plain_form
-from deep.datasets._join import VOTE_COLUMNS, check_any_matched, join_parts, likely_reason, number_items, read_part
-from deep.datasets._source import DATASET, Source, rows_under
-from deep.datasets._tables import Paths, Tables, is_frame, is_paths, open_all
+from deep.datasets._tables import (
+    VOTE_COLUMNS,
+    Paths,
+    Tables,
+    check_any_matched,
+    is_frame,
+    is_paths,
+    likely_reason,
+    open_all,
+)
 from deep.exceptions import InputError, warn
 from deep.records import ABSTAIN, VoteMatrix
 

@@ -10,11 +10,10 @@ import numpy as np
 
 from deep._util.checks import Texts, check_kind
 from deep._util.files import JsonObject
-from deep._util.frames import Frame, frame_table
+from deep._util.frames import UNNAMED, Frame, frame_table
 from deep.datasets._examples import ExampleFile, Examples, examples_from_dataset
 from deep.datasets._judgments import file_beside, file_metadata
 from deep.datasets._rows import ENDINGS, ending_of
-from deep.datasets._source import UNNAMED
 from deep.datasets.benchmarks import BENCHMARKS, BenchmarkExamples, find_benchmark, require_folder, sha256_of
 from deep.exceptions import InputError
 from deep.records import Example, VoteMatrix

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, zip_longest
+from itertools import accumulate, chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
@@ -80,10 +80,15 @@ class ParquetTable:
     param: str
     file: "parquet.ParquetFile"
 
+    @cached_property
+    def schema(self) -> "pa.Schema":
+        """The columns with their types; Arrow makes it anew each time that its file is asked."""
+        return self.file.schema_arrow
+
     @property
     def names(self) -> list[str]:
         """The columns."""
-        return list(self.file.schema_arrow.names)
+        return list(self.schema.names)
 
     @cached_property
     def most(self) -> int:
@@ -143,10 +148,11 @@ class ParquetTable:
         return parquet.ParquetFile(self.path, read_dictionary=list(as_dictionaries), pre_buffer=False, **LIMITS)
 
     def _leaves(self, columns: Sequence[str], whole: bool) -> Iterator[_Leaf]:
-        schema = self.file.schema
+        schema, wanted = self.file.schema, frozenset(columns)
         for index in range(len(schema)):
             leaf = schema.column(index)
-            name = next((name for name in columns if f"{leaf.path}.".startswith(f"{name}.")), None)
+            # A part of a column has its name before a dot; a dot may also stand in a name.
+            name = next((name for name in accumulate(leaf.path.split("."), "{}.{}".format) if name in wanted), None)
             if name is not None:
                 held = whole or leaf.max_repetition_level
                 width = BYTES_OF_A_NESTED_CELL if leaf.max_repetition_level else self._width(name)
@@ -156,7 +162,7 @@ class ParquetTable:
     def _width(self, name: str) -> int:
         """Return the bytes of a cell; of a text, of its place."""
         try:
-            kind = self.file.schema_arrow.field(name).type
+            kind = self.schema.field(name).type
             bits: int = getattr(kind, "value_type", kind).bit_width
         except ValueError:
             return 8
@@ -247,7 +253,9 @@ def separator_of(header: str) -> str:
     return next((mark for mark in ";\t" if mark in header and "," not in header), ",")
 
 
-def csv_records(lines: Iterable[str], longest: int, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
+def csv_records(
+    lines: Iterable[str], longest: int, *, strict: bool, param: str, path: object
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the records that are not blank, header first, each with the line that it begins on, from 1.
 
     Parameters
@@ -258,9 +266,13 @@ def csv_records(lines: Iterable[str], longest: int, *, strict: bool) -> Iterator
         Characters that a cell may have.
     strict : bool
         Whether a misplaced quote is an error.
+    param, path : str, Path
+        The parameter that the file was given as, and its name.
 
     Raises
     ------
+    InputError
+        The header has more columns than any table of deep.
     csv.Error
         A record is no CSV or a cell is too long; the message says on which line the record begins.
     """
@@ -268,7 +280,25 @@ def csv_records(lines: Iterable[str], longest: int, *, strict: bool) -> Iterator
     first = next(lines, "")
     skipped = EXCEL_SEPARATOR.fullmatch(first) is not None
     lines = lines if skipped else chain([first], lines)
-    reader = csv.reader(lines, strict=strict, delimiter=separator_of(first))
+    separator = separator_of(first)
+
+    def narrow(lines: Iterable[str]) -> Iterator[str]:
+        """Yield the lines; raise before those of the header are taken apart, since each of its cells takes memory."""
+        n_columns, is_open, is_header = 1, False, True
+        for line in lines:
+            if is_header:
+                pieces = line.split('"')
+                n_columns += sum(piece.count(separator) for piece in pieces[is_open::2])
+                is_open ^= len(pieces) % 2 == 0
+                is_header = is_open or line.isspace()
+                if n_columns > MOST_LISTED:
+                    raise InputError(
+                        f"`{param}` must have at most {MOST_LISTED:,} columns. Got more in the header of {path}. "
+                        "Write one row an item and one column a judge."
+                    )
+            yield line
+
+    reader = csv.reader(narrow(lines), strict=strict, delimiter=separator)
     while True:
         line = reader.line_num + 1 + skipped
         # The limit of a cell is the whole process's, so it is put back after every record.
@@ -415,7 +445,7 @@ def _lines(text: TextIO, file: _File) -> Iterator[str]:
 def _read_csv(file: _File, _columns: Collection[str]) -> Iterator[Located]:
     try:
         with file.text() as text:
-            records = csv_records(_lines(text, file), LONGEST, strict=True)
+            records = csv_records(_lines(text, file), LONGEST, strict=True, param=file.param, path=file)
             _, header = next(records, (0, []))
             repeated = next((name for name, times in Counter(header).items() if times > 1), None)
             if repeated is not None:

@@ -4,11 +4,8 @@ import io
 import math
 import re
 import zlib
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from os import PathLike
@@ -20,8 +17,9 @@ import numpy as np
 from deep._util.checks import Floats, Texts, Votes, check_kind, shown
 from deep._util.columns import Column, TablePlace, long_names, read_table, score_cells, text_cells, vote_cells
 from deep._util.files import GzipReader, check_regular
-from deep._util.frames import Frame, frame_table, read_frame, wide_table
-from deep._util.names import check_name, is_storable
+from deep._util.frames import DATASET, UNNAMED, Frame, FrameSource, Source, frame_table
+from deep._util.join import LongSource
+from deep._util.names import is_storable
 from deep.datasets._rows import (
     ENDINGS,
     EXCEL_SEPARATOR,
@@ -44,9 +42,6 @@ if TYPE_CHECKING:
 BLOCK_SIZE = 1 << 26
 """Bytes that the CSV parser takes at once; a single row may not be longer."""
 
-MOST_VOTERS = 10_000
-"""Columns of a table: what compares each judge with each other has their square in memory."""
-
 MOST_BYTES = 1 << 31
 """A CSV file's, uncompressed: what memory is meant to hold."""
 
@@ -64,7 +59,7 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns that pandas adds to a Parquet file for an index without a name."""
 
 
-def open_source(path: "str | Path | Frame") -> "Source":
+def open_source(path: "str | Path | Frame") -> Source:
     """Open a CSV, JSON or Parquet file by its suffix, and read its header; or a data frame."""
     if isinstance(path, Frame):
         return FrameSource(frame_table(path))
@@ -85,115 +80,14 @@ def open_source(path: "str | Path | Frame") -> "Source":
     raise InputError(f"`paths` must end in one of {', '.join(ENDINGS)}. Got {path}.")
 
 
-DATASET: ContextVar[str | None] = ContextVar("DATASET", default=None)
-"""The dataset of the rows of tables that have no column dataset."""
-
-
-@contextmanager
-def rows_under(dataset: str | None) -> Iterator[None]:
-    """Read the rows of tables without a column dataset as rows of this one."""
-    token = DATASET.set(dataset if dataset is None else check_name(dataset, "dataset"))
-    try:
-        yield
-    finally:
-        DATASET.reset(token)
-
-
-UNNAMED = "data"
-"""The dataset of the rows of a frame, or of a table in crowd-kit's layout, that names none."""
-
-
-def open_table(path: "str | Path | Frame") -> "Source":
+def open_table(path: "str | Path | Frame") -> Source:
     """Open a table of votes, scores or labels: a long one as the wide one that it is, with the dataset given."""
     source = open_source(path)
     names = long_names(source.columns)
-    unnamed = UNNAMED if names.get("item_id") == "task" else None
-    with rows_under(DATASET.get() or unnamed):
-        if names:
-            return LongSource(source, {name: role for role, name in names.items()})
-        if (dataset := DATASET.get()) is not None and "dataset" not in source.columns:
-            source._dataset, source.columns = dataset, ("dataset", *source.columns)
-        return source
-
-
-class Source(TablePlace, ABC):
-    """A file with named columns.
-
-    Parameters
-    ----------
-    path : Path
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Unique, not empty, in the order of the file.
-    """
-
-    path: Path
-    is_crowd = False
-    columns: tuple[str, ...]
-    _dataset: str | None = None
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.columns = self._header()
-        self._check_header()
-
-    @abstractmethod
-    def _header(self) -> tuple[str, ...]:
-        """Return the names of the columns, as they stand there."""
-
-    def check_width(self, names: Collection[str], param: str, what: str) -> None:
-        """Raise where the table has more columns of judges or people than can be compared."""
-        if len(names) > MOST_VOTERS:
-            raise InputError(
-                f"`{param}` must have at most {MOST_VOTERS:,} {what} columns each. Got {len(names):,} in "
-                f"{str(self.path)!r}. Write one row an item and one column a {what}."
-            )
-
-    def read(self, names: Sequence[str]) -> "dict[str, Column]":
-        """Return columns by name, of one length, at least 1."""
-        (columns,) = self.pieces(names, None)
-        return columns
-
-    def pieces(self, names: Sequence[str], size: int | None, *, whole: bool = False) -> "Iterator[dict[str, Column]]":
-        """Yield columns by name, at most `size` rows at a time; None: all rows at once.
-
-        With `whole`, what is made of all of them is meant to be held.
-        """
-        import pyarrow as pa
-
-        start = 0
-        own = names if self._dataset is None else [name for name in names if name != "dataset"] or self.columns[-1:]
-        for table in self._tables(own, size, whole=whole):
-            if self._dataset is not None:
-                table = table.append_column("dataset", pa.array([self._dataset] * table.num_rows, pa.string()))
-            if table.num_rows:
-                yield {name: Column(self, name, table.column(name), start) for name in names}
-                start += table.num_rows
-        if not start:
-            raise self.without_rows()
-
-    @abstractmethod
-    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
-        """Yield the rows of some columns as Arrow tables."""
-
-    def without_rows(self) -> InputError:
-        """Return an error for a header alone."""
-        return InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
-
-    def _check_header(self) -> None:
-        seen: set[str] = set()
-        for position, name in enumerate(self.columns, start=1):
-            if not name:
-                raise InputError(
-                    f"`paths` must have a name above every column. Got none above column {position} of {self.path}. "
-                    "Save the table without its row index."
-                )
-            check_name(name, "paths", where=f" above column {position} of {self.path}")
-            if name in seen:
-                raise InputError(f"`paths` must have unique column names. Got {shown(name)} twice in {self.path}.")
-            seen.add(name)
+    dataset = DATASET.get() or (UNNAMED if names.get("item_id") == "task" else None)
+    if dataset is not None and "dataset" not in source.columns:
+        source.name_dataset(dataset)
+    return LongSource(source, names) if names else source
 
 
 class CsvSource(Source):
@@ -249,7 +143,7 @@ class CsvSource(Source):
     def _records(self, tail: bytes = b"") -> Iterator[tuple[int, list[str]]]:
         """Yield the records, header first, each with the line that it begins on."""
         text = io.TextIOWrapper(io.BytesIO(self._raw + tail), encoding="utf-8-sig", newline="")
-        return csv_records(text, len(self._raw) + 1, strict=False)
+        return csv_records(text, len(self._raw) + 1, strict=False, param="paths", path=self.path)
 
     def _row(self, row: int) -> str:
         line, _ = next(islice(self._records(), row + 1, None))
@@ -373,67 +267,6 @@ class JsonSource(Source):
     def _row(self, row: int) -> str:
         line, _ = next(islice(self._rows(), row, None))
         return f"row {row + 1} (line {line})"
-
-
-class FrameSource(Source):
-    """A data frame, as a table of Arrow."""
-
-    first = 0
-
-    def __init__(self, table: "pa.Table") -> None:
-        self._table = table
-        super().__init__(Path("the frame"))
-
-    def _header(self) -> tuple[str, ...]:
-        return tuple(self._table.column_names)
-
-    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
-        table = self._table.select(list(names))
-        for start in range(0, table.num_rows, size or max(table.num_rows, 1)):
-            yield table.slice(start, size)
-
-    def _row(self, row: int) -> str:
-        return f"row {row} (from 0)"
-
-
-class LongSource(FrameSource):
-    """A long table, a row an item and judge, as the wide one that it is.
-
-    Attributes
-    ----------
-    costs : dict of str to float
-        By judge the mean of the column cost, dollars of a vote, where there is one.
-    is_crowd : bool
-        Whether it is in crowd-kit's layout: what a worker says may be a vote or a label.
-    """
-
-    def __init__(self, inner: Source, renamed: Mapping[str, str]) -> None:
-        kept = ("dataset", "label", "document_id", "family", "cost", *renamed)
-        names = [name for name in inner.columns if name in kept]
-        table = next(inner._tables(names, None, whole=True), None)
-        if table is None or not table.num_rows:
-            raise inner.without_rows()
-        table = table.rename_columns([renamed.get(name, name) for name in names])
-        self.is_crowd = "task" in renamed
-        self.costs = _mean_costs(inner, table) if "cost" in names else {}
-        table = table.select([name for name in table.column_names if name != "cost"])
-        try:
-            dataset = None if "dataset" in names else DATASET.get()
-            super().__init__(wide_table(read_frame(table, layout="long", dataset=dataset)))
-        except InputError as error:
-            said = str(error).replace("`frame`", "`paths`").replace("for a frame", "(`--dataset`) for a table")
-            raise InputError(f"{said} It is {inner.path}.") from None
-        self.path = inner.path
-
-
-def _mean_costs(source: Source, table: "pa.Table") -> dict[str, float]:
-    """Return by judge the mean of the costs that its votes have."""
-    import pyarrow as pa
-
-    cells = pa.chunked_array([score_cells(Column(source, "cost", table["cost"]))])
-    priced = pa.table({"voter": table["voter"], "cost": cells}).filter(pa.compute.is_finite(cells))
-    found = priced.group_by("voter").aggregate([("cost", "mean")]).to_pylist()
-    return {str(row["voter"]): row["cost_mean"] for row in found}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,52 +1,94 @@
 """Votes and scores from tables, whole or a piece at a time: of any length in the memory of a short one."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 import numpy as np
 
-from deep._util.checks import Floats, Labels, Votes, shown
-from deep._util.columns import (
-    label_cells,
-    score_cells,
-    text_cells,
-    texts,
-    vote_cells,
-)
-from deep._util.frames import Frame, frame_table
-from deep._util.names import check_no_known, resolve_dataset
-from deep.datasets._join import (
+from deep._util.checks import Floats, Labels, Mask, Texts, Votes, shown
+from deep._util.columns import label_cells, score_cells, text_cells, texts, vote_cells
+from deep._util.frames import DATASET, ROLES, UNNAMED, Frame, Source, frame_table, rows_under
+from deep._util.join import (
     KEYS,
     ROWS_AT_ONCE,
-    VOTE_COLUMNS,
-    CellReader,
-    Joined,
-    ScoreTable,
+    LongSource,
+    all_columns,
     check_keys,
     check_repeated,
-    check_same_labels,
     hash_items,
-    join_parts,
-    join_scores,
     number_items,
     quoted,
+    read_joined,
     read_part,
     twice,
 )
+from deep._util.names import plain_form, resolve_dataset
 from deep.datasets._judgments import read_beside
-from deep.datasets._source import DATASET, UNNAMED, LongSource, ParquetSource, Source, open_table, rows_under
+from deep.datasets._source import ParquetSource, open_table
 from deep.exceptions import InputError, warn
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+VOTE_COLUMNS = ROLES
+"""The columns of a table of votes that are no voters."""
+
 SOFT = ".soft.parquet"
 """What the name of soft votes ends in, which lie beside the votes of the same run."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Scores of k scorers on n examples, for example of encoders.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_examples, n_scorers)
+        In each scorer's own unit; nan where there is none.
+    example_ids : ndarray of str, shape (n_examples,)
+        Unique within a dataset.
+    score_names : tuple of str
+    datasets : ndarray of str, shape (n_examples,)
+    labels : ndarray of int8, shape (n_examples,)
+        1, 0, or -1 where unknown.
+    document_ids : ndarray of str, shape (n_examples,), optional
+    n_unmatched : int
+        Rows left out by `join_scores` since the votes have no such item.
+    ranges : mapping of str to (float, float)
+        The lowest and highest score that a scorer can give, where that is known; see `score_ranges`.
+    """
+
+    scores: Floats
+    example_ids: Texts
+    score_names: tuple[str, ...]
+    datasets: Texts
+    labels: Labels
+    document_ids: Texts | None = None
+    n_unmatched: int = 0
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return (n_examples, n_scorers)."""
+        return self.scores.shape[0], self.scores.shape[1]
+
+
+class Items(Protocol):
+    """A table with a row for each item."""
+
+    @property
+    def datasets(self) -> Texts:
+        """Of each row."""
+
+    @property
+    def example_ids(self) -> Texts:
+        """Of each row."""
 
 
 Paths = str | Path | Sequence[str | Path]
@@ -101,17 +143,9 @@ def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None
     if dataset is None and isinstance(paths, Frame):
         dataset = DATASET.get() or UNNAMED
     with rows_under(dataset) if dataset is not None else nullcontext():
-        joined = _read(paths, ignore, vote_cells, np.int8(-1), "voter")
-    return VoteMatrix(
-        votes=joined.values,
-        example_ids=joined.example_ids,
-        voter_names=joined.names,
-        datasets=joined.datasets,
-        labels=joined.labels,
-        document_ids=joined.document_ids,
-        families=joined.families,
-        checked=True,
-    )
+        sources = open_all(paths)
+        joined = read_joined(sources, _check_ignored(ignore, sources), vote_cells, np.int8(ABSTAIN), "voter")
+    return VoteMatrix(**joined.vote_columns())
 
 
 def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
@@ -146,10 +180,123 @@ def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
     [[0.9, -0.2], [nan, 0.4]]
     >>> folder.cleanup()
     """
-    joined = _read(paths, ignore, score_cells, np.float64(np.nan), "score")
+    sources = open_all(paths)
+    joined = read_joined(sources, _check_ignored(ignore, sources), score_cells, np.float64(np.nan), "score")
     return ScoreTable(
         joined.values, joined.example_ids, joined.names, joined.datasets, joined.labels, joined.document_ids
     )
+
+
+IDS = 3
+"""Of each file that shares no item with another."""
+
+TAIL = re.compile(r"\.0+$")
+"""What a column of floats puts behind whole numbers."""
+
+
+def _loose_form(item: str) -> str:
+    """Return an id without what spreadsheets and data frames take or add: zeros before a number, `.0` behind, case."""
+    return TAIL.sub("", plain_form(item)).lstrip("0").casefold()
+
+
+def likely_reason(ids: Texts, known: Texts) -> str:
+    """Return the likely reason why ids are not among those known: a sentence about the first, or nothing.
+
+    Examples
+    --------
+    >>> likely_reason(np.array(["x", "7.0"]), np.array(["006", "007"]))
+    " '7.0' may be '007'."
+    """
+    forms = {_loose_form(item): item for item in known.tolist()}
+    found = next((item for item in ids.tolist() if _loose_form(item) in forms), None)
+    return "" if found is None else f" {shown(found)} may be {shown(forms[_loose_form(found)])}."
+
+
+def check_any_matched(matched: Mask, votes: Items, name: str, other: Items) -> None:
+    """Raise where a table has no item of the votes, with three ids of each."""
+    if matched.any():
+        return
+    # Where both have a dataset, its ids tell more than those of any other.
+    known = set(votes.datasets.tolist())
+    dataset = next((one for one in other.datasets.tolist() if one in known), None)
+    ids, its_ids = (_first_ids(table, dataset) for table in (other, votes))
+    raise InputError(
+        f"`{name}` must share items with `votes`. Got none in common: {ids} in `{name}`, and {its_ids} in `votes`."
+        f"{likely_reason(other.example_ids, votes.example_ids)} Write dataset and item_id alike."
+    )
+
+
+def _first_ids(table: Items, dataset: str | None) -> str:
+    """Return the first ids of a dataset, or else of the first dataset."""
+    name = table.datasets[0] if dataset is None else dataset
+    return f"{', '.join(map(shown, table.example_ids[table.datasets == name][:IDS]))} of {shown(name)}"
+
+
+def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
+    """Align scores to the rows of a vote matrix.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+    scores : ScoreTable
+
+    Returns
+    -------
+    ScoreTable
+        A row for each row of `votes`, with nan where `scores` lacks the item; `n_unmatched` counts the rows
+        of `scores` that are left out. A label known in either is known here; documents are those of `votes`.
+
+    Raises
+    ------
+    InputError
+        A label is 1 in one and 0 in the other, or they have no item in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deep import VoteMatrix
+    >>> from deep.datasets import ScoreTable, join_scores
+    >>> votes = VoteMatrix([[1], [0]], ["a", "b"], ["strict"], ["news", "news"], [1, -1])
+    >>> scores = ScoreTable(np.array([[0.3], [0.7]]), np.array(["b", "c"], object), ("align",),
+    ...                     np.array(["news", "news"], object), np.array([0, 1], np.int8))
+    >>> joined = join_scores(votes, scores)
+    >>> joined.scores.tolist(), joined.labels.tolist(), joined.n_unmatched
+    ([[nan], [0.3]], [1, 0], 1)
+    """
+    n, known = len(votes.votes), votes.example_ids
+    if np.array_equal(known, scores.example_ids) and np.array_equal(votes.datasets, scores.datasets):
+        check_same_labels(votes.labels, scores.labels, votes.datasets, known)
+        labels = np.where(votes.labels == -1, scores.labels, votes.labels)
+        return replace(scores, example_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
+    rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.example_ids])
+    matched = rows[1] < n
+    check_any_matched(matched, votes, "scores", scores)
+    at = rows[1][matched]
+    labels, given = votes.labels.copy(), scores.labels[matched]
+    check_same_labels(labels[at], given, votes.datasets[at], votes.example_ids[at])
+    labels[at] = np.where(labels[at] == -1, given, labels[at])
+    aligned = np.full((n, len(scores.score_names)), np.nan)
+    aligned[at] = scores.scores[matched]
+    return replace(
+        scores,
+        scores=aligned,
+        example_ids=known,
+        datasets=votes.datasets,
+        labels=labels,
+        document_ids=votes.document_ids,
+        n_unmatched=int((~matched).sum()),
+    )
+
+
+def check_same_labels(labels: Labels, given: Labels, datasets: Texts, items: Texts) -> None:
+    """Raise where the label of a row in votes and that in scores are both known and differ."""
+    clash = (given != -1) & (labels != -1) & (given != labels)
+    if clash.any():
+        row = int(np.flatnonzero(clash)[0])
+        raise InputError(
+            f"`label` must be the same in votes and scores. Got {labels[row]} in votes and {given[row]} in "
+            f"scores for item {shown(str(items[row]))} of dataset {shown(str(datasets[row]))}."
+        )
 
 
 def locate_row(paths: Sequence[str | Path], dataset: str, item_id: str, column: str) -> str | None:
@@ -176,26 +323,6 @@ def table_columns(paths: Tables) -> tuple[str, ...]:
     return all_columns(open_all(paths))
 
 
-def _read(paths: Tables, ignore: Iterable[str], cells: CellReader, empty: np.generic, what: str) -> Joined:
-    """Read files and join them; `cells` reads a column, `empty` stands where a file lacks an item."""
-    sources = open_all(paths)
-    ignored = _check_ignored(ignore, sources)
-    voters = [
-        tuple(name for name in source.columns if name not in VOTE_COLUMNS and name not in ignored) for source in sources
-    ]
-    for source, names in zip(sources, voters, strict=True):
-        source.check_width(names, "paths", what)
-        if not isinstance(source, LongSource):  # whose voters are cells, not names of columns
-            leave_out = "leave it out with `--ignore {name!r}` (`ignore`)"
-            check_no_known(names, VOTE_COLUMNS, "paths", leave_out, f" in {source.path}")
-    if not any(voters):
-        raise InputError(
-            f"`paths` must have at least one {what} column beside {', '.join(VOTE_COLUMNS)} and the ignored ones. "
-            f"Got {quoted(all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
-        )
-    return join_parts([read_part(*pair, ignored, cells) for pair in zip(sources, voters, strict=True)], empty)
-
-
 def open_all(paths: Tables) -> list[Source]:
     """Open tables of votes, scores or labels: files, or one data frame."""
     is_one = isinstance(paths, (str, Path, Frame)) or not isinstance(paths, Iterable)
@@ -211,10 +338,6 @@ def read_costs(paths: Tables) -> dict[str, float]:
     """Return by judge the mean dollars of a vote, where a long table has a column cost."""
     long = [source for source in open_all(paths) if isinstance(source, LongSource)]
     return {name: cost for source in long for name, cost in source.costs.items()}
-
-
-def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for source in sources for name in source.columns))
 
 
 def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[str]:
@@ -368,7 +491,7 @@ def _iter_source(
         seen.append(hash_items(datasets, example_ids))
         yield VoteRows(datasets, example_ids, labels, votes, scores)
     if twice(seen):  # two items may share a hash, though hardly ever do: whether they are one is looked up
-        part = read_part(source, (), frozenset(VOTE_COLUMNS[2:]), vote_cells)
+        part = read_part(source, (), frozenset(ROLES[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
 
 

@@ -1,10 +1,12 @@
 """The ensemblers by the names that options and files use; the names are known without loading what is behind them."""
 
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from deep import ensembles
-from deep._util.entry_points import ENSEMBLER, LoadedByName, find_entry_points, load_class
+from deep._util.entry_points import ENSEMBLER, LoadedByName, find_entry_points, is_own, load_class
+from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     from deep.base import BaseEnsembler
@@ -50,9 +52,22 @@ BOOSTING = {"CatBoost": "catboost", "LGBM": "lightgbm", "XGB": "xgboost"}
 """The library of each ensembler that ``deep-judges[boosting]`` brings."""
 
 
-def default_ensemblers() -> tuple[str, ...]:
-    """Return the ensemblers that are tried where none are named: those whose library is installed."""
-    return tuple(name for name in OWN_NAMES if name not in _lacking())
+def default_ensemblers(recipe: str = "deep") -> tuple[str, ...]:
+    """Return the ensemblers that are tried where none are named: those whose library is installed.
+
+    Under recipe 'deep' MultinomialNB is not one of them: of complete votes it says what BernoulliNB says.
+    """
+    return tuple(name for name in OWN_NAMES if name not in _lacking() and (name, recipe) != ("MultinomialNB", "deep"))
+
+
+def guest_ensemblers() -> tuple[str, ...]:
+    """Return the ensemblers of deep's own guests whose library is installed: each has its row in the main job."""
+    found = []
+    for name, entry in find_entry_points(ENSEMBLER, OWN_NAMES).usable.items():
+        with suppress(InputError):  # a guest that was removed
+            if is_own(entry) and find_spec(ENSEMBLERS[name].library) is not None:
+                found.append(name)
+    return tuple(found)
 
 
 def left_out_note() -> str | None:

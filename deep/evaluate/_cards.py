@@ -13,6 +13,7 @@ from deep.datasets import VoterUsage
 from deep.evaluate._annotators import clustered_interval, clustered_share
 from deep.evaluate._contribution import PanelReport
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value, shown
+from deep.evaluate._writers import OwnFamily
 from deep.features import cohen_kappa, kappa_of_counts, krippendorff_alpha
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
@@ -346,6 +347,10 @@ class PanelCard(Measured):
     sample_twice : str or None
         The judge whose second sample adds most effective votes a dollar (or most, where a price is unknown); None where
         none adds any, or no judge was sampled twice on labeled items.
+    own_family : tuple of OwnFamily
+        Of each judge whose family of LLMs wrote some of the items; empty where nobody says who wrote them.
+    by_writer : DataTable or None
+        How often each judge says 1 of the texts of each LLM.
     doubtful_labels : tuple of dict
         Labels that most judges are against, the most of them first: `dataset`, `item_id`, `label`, `against`,
         `votes`. A wrong label looks like this, and so does an item that all judges misread.
@@ -371,6 +376,8 @@ class PanelCard(Measured):
     worth_missing: str
     drop_first: str | None
     sample_twice: str | None
+    own_family: tuple[OwnFamily, ...]
+    by_writer: DataTable | None
     doubtful_labels: tuple[Row, ...]
 
     @property
@@ -386,9 +393,10 @@ class PanelCard(Measured):
         values |= {"agreement": json_value(self.agreement), "worth_missing": self.worth_missing or None}
         counts = ("datasets", "judges", "n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
         panel = ("cost_per_1000", "drop_first", "sample_twice", "agreement", "effective_votes")
-        parts = ("effective_votes_a_dollar", "people", "people_agreement", "cards", "between", "error_correlation")
+        parts = ("effective_votes_a_dollar", "people", "people_agreement", "cards", "own_family", "between")
         return {
-            **{name: values[name] for name in (*counts, *panel, *parts, "joint_errors", "worth_missing")},
+            **{name: values[name] for name in (*counts, *panel, *parts)},
+            **{name: values[name] for name in ("error_correlation", "joint_errors", "worth_missing")},
             **(values["worth"] or {}),
             "doubtful_labels": values["doubtful_labels"],
         }
@@ -400,8 +408,8 @@ class PanelCard(Measured):
         ----------
         part : str
             ``judges`` (a row a judge: every figure), ``people`` (their agreement), ``by_dataset``, ``by_person``,
-            ``reasons``, ``disagreements``, ``between``, ``error_correlation``, ``steps`` (judges dropped one after the
-            other) or ``doubtful_labels``.
+            ``own_family``, ``reasons``, ``disagreements``, ``between``, ``error_correlation``, ``steps`` (judges
+            dropped one after the other) or ``doubtful_labels``.
 
         Raises
         ------
@@ -448,6 +456,7 @@ PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
     "doubtful_labels": lambda card: list(card.doubtful_labels),
     "error_correlation": lambda card: _square(card.error_correlation, card),
     "judges": _judge_rows,
+    "own_family": lambda card: [asdict(each) for each in card.own_family],
     "people": lambda card: list(card.people_agreement),
     "reasons": lambda card: _entries(card, "reason", lambda one: one.itself.reasons, lambda n: {"items": n}),
     "steps": lambda card: [] if card.worth is None else [step.row() for step in card.worth.steps],
@@ -495,3 +504,10 @@ def card_tables(card: "PanelCard") -> Iterator[DataTable]:
         rows = [{"judge": each.judge, **own.cells()} for each in card.judges if (own := part(each)) is not None]
         if rows:
             yield DataTable(title, rows, folded=True)
+    if card.own_family:
+        rows = [{"judge": each.judge, "family": each.family, **each.cells()} for each in card.own_family]
+        yield DataTable(
+            "Judges and texts of their own family (bias: beyond how it judges the others)", rows, folded=True
+        )
+    if card.by_writer is not None:
+        yield card.by_writer

@@ -3,27 +3,27 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._util.checks import Floats, Positions, Votes, numbered
+from deep._util.checks import Floats, Positions, Texts, Votes, numbered
 from deep._util.names import listed, short_names
 from deep.datasets import (
     Failures,
     join_labels,
     missing_without_reason,
     read_labels,
-    read_rows,
     table_columns,
     worst_failures,
 )
 from deep.evaluate._measured import IntervalRow, Measured, draw_intervals, in_percent
 from deep.evaluate._target import Target, labels_seen, votes_for
 from deep.evaluate._verdict import moved_words
+from deep.evaluate._writers import FILE, read_writers
 from deep.exceptions import InputError
+from deep.features import Cells
 from deep.model import (
     LEVEL,
     TRAINING_ROWS,
@@ -40,9 +40,6 @@ from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-FILE = "file"
-"""In place of a column: each table is a system."""
 
 DRAWS = 4000
 """Of all shares together, for the ranks."""
@@ -197,17 +194,11 @@ def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]
             f"`compare` must be 'file' or a column of the votes. Got {column!r}, not in {columns[:9]}. Add the column "
             "to the table of votes, or give a table a system and `--compare file`."
         )
-    found = {}
-    for path in paths:
-        for _, row in read_rows(Path(path), ["dataset", "item_id", column], param="votes"):
-            name = Path(path).stem if column == FILE else row.get(column)
-            if name not in (None, ""):
-                found[str(row["dataset"]), str(row["item_id"])] = str(name)
-    votes = target.votes
-    keys = list(zip(votes.datasets.tolist(), votes.example_ids.tolist(), strict=True))
-    if unknown := next((key for key in keys if key not in found), None):
-        raise InputError(f"`compare` must name the system of every item. Got none in {column!r} of {unknown[1]!r}.")
-    return [found[key] for key in keys]
+    systems = read_writers(paths, target.votes, column)
+    if "" in systems:
+        item = str(target.votes.example_ids[systems.index("")])
+        raise InputError(f"`compare` must name the system of every item. Got none in {column!r} of {item!r}.")
+    return systems
 
 
 def compare_systems(
@@ -370,6 +361,10 @@ class DriftReport(Measured):
         Datasets of these rows that the model was fitted on, vote for vote: they are not tested.
     untested : list of str
         Voters whose share of failures cannot be told: votes are missing without a reason.
+    reference : str or None
+        What the votes were compared with in place of the training datasets: earlier ones of the same stream.
+    least_shift : float or None
+        The change of all judges' share of 1 that is found in 8 of 10 batches like this one; None of one judge alone.
     """
 
     stale: bool
@@ -382,6 +377,8 @@ class DriftReport(Measured):
     false_alarms_on_training: list[str]
     training_votes: list[str]
     untested: list[str]
+    reference: str | None
+    least_shift: float | None
 
     @property
     def is_training(self) -> bool:
@@ -399,6 +396,21 @@ class DriftReport(Measured):
             says.append(f"Skipped: the share of failures of {names}, because votes are missing without a reason.")
         return says
 
+    def least_words(self) -> list[str]:
+        """Return a sentence on the least change of all judges together that these items could show, if any."""
+        if self.least_shift is None:
+            return []
+        points = f"{100 * self.least_shift:.0f} points"
+        if self.reference is None:
+            return [
+                f"Beside other datasets, only a change of all judges' share of 1 by {points} is found in 8 of 10 "
+                "batches; `--reference` with earlier votes of the same stream finds less."
+            ]
+        return [
+            f"A change of all judges' share of 1 by {points} is found in 8 of 10 batches of this size. Votes do not "
+            "tell whether the judges have changed or the items."
+        ]
+
     def sentences(self) -> list[str]:
         """Return sentences on it for a page."""
         if self.is_training:
@@ -406,9 +418,10 @@ class DriftReport(Measured):
         differs = "otherwise than" if self.stale else "as"
         found = moved_words(self.moved) if self.stale else "no difference goes beyond chance"
         n = len(self.training_datasets)
-        known = f"the {n} training datasets" if n > 1 else "the training dataset"
+        known = self.reference or (f"the {n} training datasets" if n > 1 else "the training dataset")
         says = [f"The judges vote on these {self.n:,} claims {differs} on {known}: {found}.", *self.not_tested()]
-        if n >= FEWEST_DATASETS:
+        says += self.least_words()
+        if n >= FEWEST_DATASETS and self.reference is None:
             alarms = self.false_alarms_on_training
             unlike = f"also calls these training datasets unlike the others: {', '.join(alarms)}; it need not mean much"
             says.append(f"The same test {unlike if alarms else 'finds no training dataset unlike the others'}.")
@@ -417,7 +430,12 @@ class DriftReport(Measured):
 
 
 def drift_report(
-    model: Model, votes: VoteMatrix, failures: Sequence[Failures] = (), *, alpha: float = 0.05
+    model: Model,
+    votes: VoteMatrix,
+    failures: Sequence[Failures] = (),
+    *,
+    alpha: float = 0.05,
+    reference: VoteMatrix | None = None,
 ) -> DriftReport:
     """Compare new votes with those that a model was fitted on.
 
@@ -431,6 +449,9 @@ def drift_report(
         Why votes are missing (:func:`deep.datasets.read_reasons`).
     alpha : float, default=0.05
         Chance of a false alarm, over all judges and statistics; and over the judges' shares of failures.
+    reference : VoteMatrix, optional
+        Earlier votes of the same stream, beside which a change of all judges alike is seen too. Default: the votes of
+        the fit where these are of the same dataset; else the training datasets.
 
     Raises
     ------
@@ -463,9 +484,19 @@ def drift_report(
     matrix = model.select(votes, allow_mismatch=True)
     own = [] if renamed else [name for name, of in row_fingerprints(votes, matrix).items() if known.get(name) == of]
     new = ~np.isin(votes.datasets.astype(str), own)
-    rows = adaptation.compare_votes(model.cells, matrix[new] if new.any() else matrix, predict, alpha=alpha)
-    rows = rows if new.any() else [replace(row, moved=False) for row in rows]
     fresh = votes.rows(new)
+    earlier = earlier_votes(model, fresh, reference) if new.any() else None
+    if earlier is None:
+        rows = adaptation.compare_votes(model.cells, matrix[new] if new.any() else matrix, predict, alpha=alpha)
+        level, n_old = alpha / len(rows), len(model.cells.groups)
+    else:
+        # Half of the allowed false alarms for all judges together, half for what tells them apart.
+        level, n_old = alpha / 2, 1
+        rows = adaptation.compare_votes(earlier.cells(), matrix[new], predict, alpha=level)
+        shift = adaptation.common_shift(earlier.rates(), stream_rates(model, fresh), alpha=level)
+        rows = [shift if (row.judge, row.statistic) == (shift.judge, shift.statistic) else row for row in rows]
+    shifts = [row for row in rows if (row.judge, row.statistic) == (adaptation.PANEL, "positive")]
+    rows = rows if new.any() else [replace(row, moved=False) for row in rows]
     # Failures, where they have risen beyond chance since the fit.
     worst, before = worst_failures([one for one in failures if one.dataset not in own]), _provenance(model, "failures")
     tested = {name: worst[now] for name, now in present.items() if now in worst}
@@ -485,7 +516,63 @@ def drift_report(
         false_alarms_on_training=adaptation.false_alarms(model.cells, predict, alpha=alpha),
         training_votes=own,
         untested=[now for now in present.values() if unknown[now] and now not in failing],
+        reference=None if earlier is None else earlier.of,
+        least_shift=adaptation.least_shift(shifts[0], n_old, alpha=level) if shifts else None,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierVotes:
+    """Earlier votes of a stream, in the order of a model's voters.
+
+    Parameters
+    ----------
+    votes : ndarray of int8, shape (n_examples, n_voters)
+    voter_names : tuple of str
+    documents : ndarray of str, shape (n_examples,), optional
+    of : str
+        Whose votes they are, in words.
+    """
+
+    votes: Votes
+    voter_names: tuple[str, ...]
+    documents: Texts | None
+    of: str
+
+    def rates(self) -> adaptation.VoteRates:
+        """Return how often each judge votes and says 1."""
+        return adaptation.vote_rates(self.votes, self.voter_names, self.documents)
+
+    def cells(self) -> Cells:
+        """Return the votes counted, as those of one dataset."""
+        none = np.zeros(len(self.votes), dtype=np.int8)
+        return Cells.from_rows(self.votes, labels=none, groups=none.astype(str), voter_names=self.voter_names)
+
+
+def earlier_votes(model: Model, votes: VoteMatrix, reference: VoteMatrix | None = None) -> EarlierVotes | None:
+    """Return the votes that new ones of the same stream are compared with; None where there are none.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix
+        The new ones.
+    reference : VoteMatrix, optional
+        Default: the votes of the fit, where all new ones are of one dataset that it knew.
+    """
+    if reference is not None:
+        matrix = model.select(reference, allow_mismatch=True)
+        return EarlierVotes(matrix, model.voter_names, reference.document_ids, "the reference")
+    names, cells = votes.dataset_names, model.cells
+    if len(names) != 1 or names[0] not in cells.groups:
+        return None
+    counts = cells.counts[:, cells.groups.index(names[0])].sum(axis=1)
+    return EarlierVotes(np.repeat(cells.patterns, counts, axis=0), model.voter_names, None, f"{names[0]} at the fit")
+
+
+def stream_rates(model: Model, votes: VoteMatrix) -> adaptation.VoteRates:
+    """Return how often each voter of a model votes and says 1."""
+    return adaptation.vote_rates(model.select(votes, allow_mismatch=True), model.voter_names, votes.document_ids)
 
 
 def _provenance(model: Model, name: str) -> Mapping[str, object]:

@@ -92,11 +92,11 @@ class Measured:
     >>> from typing import Annotated
     >>> from deep.evaluate import Measured, TableCell
     >>> @dataclass(frozen=True)
-    ... class Rates(Measured):
+    ... class VoteRates(Measured):
     ...     n: int
     ...     tpr: Annotated[float, TableCell("TPR, %", ".1%")]
     ...     interval: Annotated[tuple[float, float], TableCell("95 %", ".1%")]
-    >>> rates = Rates(40, 0.75, (0.6, float("nan")))
+    >>> rates = VoteRates(40, 0.75, (0.6, float("nan")))
     >>> rates.as_dict(), rates.cells()
     ({'n': 40, 'tpr': 0.75, 'interval': None}, {'TPR, %': '75.0', '95 %': ''})
     """
@@ -249,23 +249,26 @@ def _text(value: object) -> str:
 def write_table(
     folder: Path, name: str, frame: "pd.DataFrame", title: str, *, shown: "pd.DataFrame | None" = None, note: str = ""
 ) -> None:
-    """Write a table as CSV and, under its title, as Markdown.
+    """Write a table as CSV and, under its title, as Markdown and as LaTeX (with the package booktabs).
 
     Parameters
     ----------
     folder : Path
     name : str
-        Of both files, without suffix.
+        Of the three files, without suffix.
     frame : DataFrame
     title : str
     shown : DataFrame, optional
-        The Markdown table, where it differs from `frame`.
+        The table as it is printed, where it differs from `frame`.
     note : str
         A last line of the Markdown text.
     """
     plain_frame(frame).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
-    lines = [f"# {title}", "", *markdown(frame if shown is None else shown), "", *([note, ""] if note else [])]
+    printed = frame if shown is None else shown
+    lines = [f"# {title}", "", *markdown(printed), "", *([note, ""] if note else [])]
     (folder / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
+    latex = printed.to_latex(index=False, escape=True, na_rep="", float_format="%.4f")
+    (folder / f"{name}.tex").write_text(f"% {title}. {note}\n{latex}", encoding="utf-8")
 
 
 CONTEXT = "best_judge_context"

@@ -14,7 +14,7 @@ from deep import datasets
 from deep._util.checks import Floats, Votes
 from deep._util.frames import Frame
 from deep._util.names import dollars, short_names
-from deep.evaluate import _cards
+from deep.evaluate import _cards, _writers
 from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
 from deep.evaluate._holdout import dataset_rows, row_weights
@@ -47,6 +47,7 @@ def read_panel_card(
     consistent_from: float | None = None,
     examples: str | None = None,
     columns: Mapping[str, str] | None = None,
+    exclude_own: bool = False,
     limit: int = 20,
     n_boot: int = 2000,
     random_state: int = 0,
@@ -69,6 +70,8 @@ def read_panel_card(
         As in :func:`deep.datasets.read_people`.
     examples, columns
         As in :func:`deep.datasets.read_documents`: where the votes name no documents, those of the examples.
+    exclude_own : bool, default=False
+        Leave out the votes of judges on texts of their own family of LLMs, which the column ``generator`` tells.
     limit, n_boot, random_state, worth, prices, progress
         As in :func:`panel_card`.
 
@@ -88,9 +91,15 @@ def read_panel_card(
     elif np.size(cast("npt.ArrayLike", labels)):
         votes = datasets.as_labels(labels, votes, paths)
     datasets.warn_of_copies(votes)
+    writers = _writers.read_writers(files, votes)
+    if exclude_own:
+        if not any(writers):
+            raise InputError(f"`exclude_own` must be given with votes that have a column {_writers.WRITER}. Got none.")
+        votes = _writers.without_own_votes(votes, writers)
     return panel_card(
         votes,
         given,
+        writers=writers,
         failures=datasets.read_reasons(files, votes),
         usage=datasets.read_usage(files, votes),
         limit=limit,
@@ -114,6 +123,7 @@ def panel_card(
     worth: bool = True,
     prices: Mapping[str, float] | None = None,
     by_dataset: bool = True,
+    writers: Sequence[str] = (),
     progress: PanelProgress = lambda _name, _steps: lambda: None,
 ) -> _cards.PanelCard:
     """Hold each judge of a panel against people, against itself and against the others.
@@ -139,6 +149,8 @@ def panel_card(
         Dollars of one vote, by voter or by the name before its ``@``, in place of those in `usage`.
     by_dataset : bool, default=True
         Hold each judge against people on each dataset too.
+    writers : sequence of str, length n_examples, optional
+        The LLM that wrote each item, empty where it is not known.
     progress : callable, optional
         Takes a name and a number of steps, and returns a function to be called after each step.
 
@@ -204,6 +216,8 @@ def panel_card(
         worth_missing=missing,
         drop_first=_drop_first(cards, effective, cost),
         sample_twice=_sample_twice(cards),
+        own_family=tuple(_writers.own_families(votes, writers)) if any(writers) else (),
+        by_writer=_writers.writer_table(votes, writers) if any(writers) else None,
         doubtful_labels=tuple(islice(_doubtful(votes), limit)),
     )
 
@@ -401,7 +415,7 @@ def people_words(card: _cards.PanelCard) -> str:
 
 def effective_words(n_judges: int, effective: float) -> str:
     """Return a sentence on the number of independent judges that a panel is worth."""
-    return f"By the correlation of their errors, {n_judges} judges are worth {effective:.1f} independent ones."
+    return f"By their errors on these labels, {n_judges} judges are worth {effective:.1f} independent ones."
 
 
 def constant_judges(card: _cards.PanelCard) -> list[str]:

@@ -14,7 +14,7 @@ from deep._util.names import listed
 from deep._util.odds import expit
 from deep.datasets import LabelsGiven, as_labels
 from deep.exceptions import InputError
-from deep.model import LEVEL, LeftOut, Model, VotesLike, adaptation, votes_of
+from deep.model import LEVEL, LeftOut, Model, PriorEstimate, VotesLike, adaptation, is_sure, votes_of
 from deep.records import ABSTAIN, VoteMatrix
 
 
@@ -180,8 +180,8 @@ def sure_words(model: Model) -> str | None:
         threshold = model.rule.at(one.context)
         _, n, hits = _curve(one, threshold)
         low, high = model.misfit.interval(one.score)
-        is_sure = (low >= threshold) | (high < threshold)
-        for i, of in enumerate((is_sure, ~is_sure)):
+        sure = is_sure(low, high, threshold)
+        for i, of in enumerate((sure, ~sure)):
             items[i] += n[of].sum() / n.sum()  # each dataset weighs the same
             right[i] += hits[of].sum() / n.sum()
     k = len(model.left_out)
@@ -192,6 +192,82 @@ def sure_words(model: Model) -> str | None:
     if not items.all():
         return f"{said}; {rate} of decisions are right."
     return f"{said}: of these {of_sure} are decided right, of the others {of_others}."
+
+
+WITHOUT_LABELS = (0.79, 0.48, 0.78, 0.52)
+"""Of fits without labels on 19 panels of real judges: share inconsistent in the tenth with the lowest P and in all,
+share consistent in the highest tenth and in all (`python benchmarks/unlabeled.py --ends`)."""
+
+
+def order_words(model: Model) -> str | None:
+    """Return in a sentence what is known of the items of the lowest and of the highest P; None after labels of theirs.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import order_words
+    >>> from deep.model import fit
+    >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> order_words(model).partition(":")[0]
+    'On 4 training datasets, each left out in turn'
+    """
+    if model.correction is not None or not (model.left_out or model.method == "votes"):
+        return None
+    shares, on = WITHOUT_LABELS, "On 19 panels of other judges, without labels"
+    if model.left_out:
+        k = len(model.left_out)
+        left_out = "by parts left out" if k == 1 else "each left out in turn"
+        on = f"On {k} training dataset{'s' * (k > 1)}, {left_out}"
+        shares = tuple(np.mean([_ends(one) for one in model.left_out.values()], axis=0).tolist())
+    low, zeros, high, ones = (f"{100 * share:.0f} %" for share in shares)
+    return (
+        f"{on}: of the tenth of the lowest P {low} were inconsistent (of all {zeros}), of the tenth of the highest "
+        f"{high} consistent (of all {ones})."
+    )
+
+
+def _ends(one: LeftOut) -> tuple[float, float, float, float]:
+    """Return the shares of label 0 in the lowest tenth and in all, of label 1 in the highest tenth and in all."""
+    order, n = np.argsort(one.score, kind="stable"), one.ones + one.zeros
+    found = []
+    for label, rows in ((one.zeros, order), (one.ones, order[::-1])):
+        before = np.cumsum(n[rows]) - n[rows]
+        part = np.clip(0.1 * n.sum() - before, 0.0, n[rows]) / n[rows]
+        found += [float(part @ label[rows] / (part @ n[rows])), float(label.sum() / n.sum())]
+    return found[0], found[1], found[2], found[3]
+
+
+FEW_TRAINING, FIRST_LABELS = 3, 10
+"""Training datasets up to which the share is known so badly that labels are asked for, and how many."""
+
+
+def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
+    """Return in a sentence by how much the share may be off, and how far ten labels narrow it; None where not needed.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import label_words
+    >>> from deep.model import PriorEstimate, fit
+    >>> votes = simulate_votes(0)
+    >>> model = fit(votes.rows(votes.datasets == "aggrefact-xsum"))
+    >>> label_words(model, [PriorEstimate(0.6, 0.35, 0.83)])
+    'The share may be off by ± 24 points; with ten labels of random items by about ± 17.'
+    """
+    measured = [prior for prior in priors if prior.low < prior.high and prior.is_measured]
+    if (
+        model.correction is not None
+        or model.method == "own-labels"
+        or len(model.cells.groups) > FEW_TRAINING
+        or not measured
+    ):
+        return None
+    worst = max(measured, key=lambda prior: prior.high - prior.low)
+    reach = (worst.high - worst.low) / 2
+    of_labels = REACH * np.sqrt(worst.estimate * (1 - worst.estimate) / FIRST_LABELS)
+    left = reach * of_labels / np.hypot(reach, of_labels)  # two independent estimates of one share
+    off, rest = f"{100 * reach:.0f} points", f"{100 * left:.0f}"
+    return f"The share may be off by ± {off}; with ten labels of random items by about ± {rest}."
 
 
 MIN_CONSTANT_VOTES = 10
@@ -243,6 +319,9 @@ def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
         lines.append(evaluate.NO_JUDGE_DISTINGUISHES)
     return lines
 
+
+REACH = 1.645
+"""Of 90 % intervals, in standard deviations."""
 
 WHY = {
     "average": "with {labeled} nothing can be chosen, so simple ways to add up votes are averaged",
@@ -419,8 +498,11 @@ def drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:
                 f"  {row.judge}: {adaptation.STATISTICS[row.statistic]}: {row.now:.3f}, "
                 f"expected {row.low:.3f} to {row.high:.3f} (p = {row.p:.1g})"
             )
+    yield from report.least_words()
     alarms, training = report.false_alarms_on_training, report.training_datasets
-    if len(training) < 3:
+    if report.reference is not None:
+        yield f"Compared with {report.reference}, not with the training datasets."
+    elif len(training) < 3:
         yield "Fitted on fewer than three datasets: how much they differ without any drift is not known."
     else:
         names = f" ({', '.join(alarms)})" if alarms else ""

@@ -307,6 +307,7 @@ def share_report(
         "level": level,
         "note": TWICE if twice else ONE_DOCUMENT if is_one_document else None,
         "prior": asdict(found.share),
+        "measured": bool(target.n_labels and not twice) or found.share.is_measured,
         "shares": [{**asdict(share), "how": how[share.method]} for share in shares],
     }
 
@@ -314,7 +315,7 @@ def share_report(
 def _share_words(model: Model, scores: Scores) -> str:
     """Return where the share of a model without labels of these items comes from."""
     if scores.share != scores.prior:
-        return MOVED if scores.share.high - scores.share.low < 1 else "the share at the fit"
+        return MOVED if scores.share.is_measured else "the share at the fit"
     if model.method == "own-labels":
         return POWERED
     return adaptation.SHARE_METHODS["model"] if model.correction is None else TOLD

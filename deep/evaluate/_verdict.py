@@ -14,6 +14,8 @@ from deep.evaluate._measured import Row, in_percent
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deep.model.adaptation import PriorEstimate
+
 LOWEST = 5
 """Items that a verdict names."""
 
@@ -41,7 +43,7 @@ SENTENCES = ("judged", "suspect", "trust", "then", "command", "picture")
 
 @dataclass(frozen=True)
 class LowestItem:
-    """One of the items to look at first.
+    """One of the items to look at first, or last.
 
     Parameters
     ----------
@@ -81,15 +83,15 @@ class DecisionCounts:
     Parameters
     ----------
     n, consistent, inconsistent, undecided, unvoted : int
-        Items; of them surely consistent, surely inconsistent, undecided (the interval does not exclude the threshold),
+        Items; of them surely consistent, surely inconsistent, undecided (as :func:`deep.model.is_sure` has it),
         and without any vote: these four make up `n`.
     leaning : int
         Of the undecided, those that lean inconsistent.
     lowest : list of LowestItem
     most : int
         Length of `lowest`.
-    highest : float, optional
-        The highest P of an item with a vote.
+    highest : list of LowestItem
+        Those with the highest P.
     """
 
     n: int = 0
@@ -100,14 +102,12 @@ class DecisionCounts:
     leaning: int = 0
     lowest: list[LowestItem] = field(default_factory=list)
     most: int = LOWEST
-    highest: float | None = None
+    highest: list[LowestItem] = field(default_factory=list)
 
     @property
     def alike(self) -> bool:
         """Whether several items have votes, and all of them one P: then no judge tells one from another."""
-        if self.highest is None or self.n - self.unvoted < 2:
-            return False
-        return self.highest - self.lowest[0].p < SAME_P
+        return self.n - self.unvoted > 1 and self.highest[0].p - self.lowest[0].p < SAME_P
 
     def add(
         self,
@@ -125,13 +125,13 @@ class DecisionCounts:
         self.leaning += int((voted & ~is_sure & ~called).sum())
         self.unvoted += int((~voted).sum())
         rows = np.flatnonzero(voted)
-        if len(rows):
-            self.highest = max(float(p[rows].max()), self.highest or 0.0)
-        for row in rows[np.argsort(p[rows], kind="stable")[: self.most]].tolist():
-            at, low, high = (float(columns[name][row]) for name in ("p_consistent", "p_low", "p_high"))
-            state = STATES[not called[row]] if is_sure[row] else STATES[2]
-            self.lowest.append(LowestItem(str(datasets[row]), str(ids[row]), at, low, high, state))
-        self.lowest = sorted(self.lowest, key=lambda item: item.p)[: self.most]
+        for items, sign in ((self.lowest, 1), (self.highest, -1)):
+            for row in rows[np.argsort(sign * p[rows], kind="stable")[: self.most]].tolist():
+                at, low, high = (float(columns[name][row]) for name in ("p_consistent", "p_low", "p_high"))
+                state = STATES[not called[row]] if is_sure[row] else STATES[2]
+                items.append(LowestItem(str(datasets[row]), str(ids[row]), at, low, high, state))
+            items.sort(key=lambda item, sign=sign: sign * item.p)  # type: ignore[misc]
+            del items[self.most :]
 
     def add_table(self, scores: "pa.Table") -> None:
         """Count the rows of a table of scores."""
@@ -145,14 +145,16 @@ class DecisionCounts:
         return asdict(self)
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each of the items with the lowest P."""
+        """Yield a line for each of the items with the lowest P; where none is sure, those with the highest too."""
         if self.alike:
             return
-        if self.lowest:
-            yield "The lowest P, in percent with its 90 % interval:"
-        for item in self.lowest:
-            interval = "" if np.isnan(item.low) else f" ({chance(item.low)} to {chance(item.high)})"
-            yield f"  {chance(item.p):>5}{interval}  {item.state:<12}  {item.item_id} of {item.dataset}"
+        sure = self.consistent + self.inconsistent
+        for name, items in (("lowest", self.lowest), ("highest", [] if sure else self.highest)):
+            if items:
+                yield f"The {name} P, in percent with its 90 % interval:"
+            for item in items:
+                interval = "" if np.isnan(item.low) else f" ({chance(item.low)} to {chance(item.high)})"
+                yield f"  {chance(item.p):>5}{interval}  {item.state:<12}  {item.item_id} of {item.dataset}"
 
 
 @dataclass(frozen=True)
@@ -238,19 +240,43 @@ class MeasuredMethod:
         return {metric: self.mean(metric) for metric in metrics} | {"balanced_accuracy_ci": self.interval}
 
 
-def badges_of(method: MeasuredMethod, best: MeasuredMethod | None, ece_before: float | None) -> Iterator[Badge]:
+def chosen_judge(runs: Sequence[Row]) -> tuple[MeasuredMethod | None, tuple[float, float] | None]:
+    """Return the rival of runs of datasets held out: the judge that training data choose, which needs no label there.
+
+    Returns
+    -------
+    MeasuredMethod or None
+    (float, float) or None
+        Of a single run: the 95 % interval of what is recommended less the rival, by a bootstrap of pairs.
+    """
+    every = [(run["test"], row) for run in runs for row in run["baselines"] if row["kind"] == "best_prompt"]
+    rows = {test: row for test, row in every if row["balanced_accuracy"] is not None}
+    names = {row["name"] for row in rows.values()}
+    name = ", ".join([*(names if len(names) == 1 else ()), "chosen on training data"])
+    tests = [test["ci"] for run in runs for test in run["comparisons"] if test["b"].startswith("best_prompt")]
+    return MeasuredMethod(name, "test", rows) if rows else None, tests[0] if len(tests) == 1 else None
+
+
+def badges_of(
+    method: MeasuredMethod,
+    best: MeasuredMethod | None,
+    ece_before: float | None,
+    paired: tuple[float, float] | None = None,
+) -> Iterator[Badge]:
     """Yield the tests that labels allow: beside the best judge, of calibration, and beside a coin.
 
     Parameters
     ----------
     method : MeasuredMethod
     best : MeasuredMethod, optional
-        The single judge of the highest balanced accuracy on the same items.
+        The rival: a single judge on the same items.
     ece_before : float, optional
         Of P before calibration.
+    paired : (float, float), optional
+        The 95 % interval of the difference to it, where it was measured on pairs.
     """
     if best is not None:
-        low, high = method.gain_interval(best)
+        low, high = paired or method.gain_interval(best)
         level = "ok" if low > 0 else "fail" if high < 0 else "warn"
         says = (
             f"Balanced accuracy: panel {in_percent(method.accuracy)} %, its best judge ({best.name}) "
@@ -309,8 +335,8 @@ class DatasetVerdict:
     command : str
         The next command.
     badges : tuple of Badge
-    share : (float, float, float), optional
-        Share of consistent items with the bounds of its 90 % interval.
+    share : PriorEstimate, optional
+        Share of consistent items.
     elsewhere : tuple of str
         Sentences with figures from other data.
     tally : DecisionCounts
@@ -325,7 +351,7 @@ class DatasetVerdict:
     then: str
     command: str = ""
     badges: tuple[Badge, ...] = ()
-    share: tuple[float, float, float] | None = None
+    share: "PriorEstimate | None" = None
     elsewhere: tuple[str, ...] = ()
     tally: DecisionCounts = field(default_factory=DecisionCounts)
     picture: str = ""
@@ -356,12 +382,12 @@ class DatasetVerdict:
         yield from (self.trust, *self.elsewhere, f"Next: {self.then}", *([f"  {self.command}"] if self.command else []))
 
 
-def share_words(share: tuple[float, float, float]) -> str:
+def share_words(share: "PriorEstimate") -> str:
     """Return a sentence on the share of consistent items."""
-    estimate, low, high = map(in_percent, share)
+    estimate, low, high = map(in_percent, (share.estimate, share.low, share.high))
     if low == high:
         return f"Consistent, as given: {estimate} % of them."
-    if share[1:] == (0, 1):  # as share_of tells of few items
+    if not share.is_measured:
         return f"Consistent at the fit of the model: {estimate} %; not measured on these few items."
     return f"Consistent by estimate: {estimate} % of them (90 % interval {low} to {high})."
 
@@ -385,9 +411,9 @@ def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     if tally.alike:
         why = f" {NO_JUDGE_DISTINGUISHES}"
     elif tally.consistent or tally.inconsistent:
-        why = " Surely: the 90 % interval of P lies on one side of the threshold."
+        why = " Surely: the whole 90 % interval of P gives the decision 2 in 3."
     elif tally.undecided:
-        why = " Nothing is sure: no 90 % interval of P excludes the threshold."
+        why = " Nothing is sure: no whole 90 % interval of P gives a decision 2 in 3."
         why += "" if labeled else " Labels of these claims, some 30, narrow it."
     else:
         why = ""

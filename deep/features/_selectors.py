@@ -2,11 +2,14 @@
 
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn import config_context, feature_selection
+from sklearn.base import BaseEstimator
 
 from deep._util.checks import Floats, Labels, Positions, Votes, check_two_classes
 from deep._util.odds import penalised_logistic
@@ -264,8 +267,9 @@ COEF_DECIMALS = 6
 class RFE(BasePromptSelector):
     """Drops the voter that logistic regression needs least, and refits, until one is left.
 
-    Logistic regression on all voters, then on all but the one dropped, and so on, on signed votes (+1 consistent,
-    -1 inconsistent, 0 no vote). One fit ranks all voters, so the set of every size is a prefix of the same ranking.
+    scikit-learn's RFE, with logistic regression on all voters, then on all but the one dropped, and so on, on signed
+    votes (+1 consistent, -1 inconsistent, 0 no vote). One fit ranks all voters, so the set of every size is a prefix of
+    the same ranking.
 
     Parameters
     ----------
@@ -314,14 +318,29 @@ class RFE(BasePromptSelector):
         return np.concatenate([ranked, order[CANDIDATES:]])
 
 
+class _Needed(BaseEstimator):
+    """Logistic regression as scikit-learn's RFE asks: voters ranked by coefficient, of equals the later one least."""
+
+    def fit(self, X: Floats, y: Labels, sample_weight: Floats) -> Self:
+        coef, _ = penalised_logistic(X, y, sample_weight, C=1.0)
+        size = np.abs(np.round(coef, COEF_DECIMALS))
+        # Ranks in place of sizes, so that RFE meets no tie, which it would break by how numpy sorts.
+        self.coef_ = np.argsort(np.lexsort((-np.arange(len(size)), size))).astype(float)
+        return self
+
+
 def _eliminate(votes: Floats, labels: Labels, w: Floats) -> Positions:
     """Return the columns, the one dropped first last."""
-    left, dropped = list(range(votes.shape[1])), []
-    while len(left) > 1:
-        coef, _ = penalised_logistic(votes[:, left], labels, w, C=1.0)
-        size = np.abs(np.round(coef, COEF_DECIMALS))
-        dropped.append(left.pop(int(np.flatnonzero(size == size.min())[-1])))
-    return np.array([*left, *reversed(dropped)])
+    if votes.shape[1] < 2:
+        return np.arange(votes.shape[1])
+    with config_context(enable_metadata_routing=False):
+        ranking = feature_selection.RFE(_Needed(), n_features_to_select=1).fit(votes, labels, sample_weight=w).ranking_
+    return np.argsort(ranking)
+
+
+def installed_mrmr() -> str:
+    """Return the name of mRMR by its library's own loop where it is installed, else of the same by deep's."""
+    return "mrmr" if find_spec("mrmr") is None else "mrmr-selection"
 
 
 SELECTORS: dict[str, type[BasePromptSelector]] = {

@@ -14,6 +14,7 @@ from deep import __version__, console, datasets, evaluate, model
 from deep._util.figures import BLUE, RED, save_figure
 from deep._util.files import read_bytes, whole_files
 from deep.exceptions import DeepError, ExitStatus, InputError, printable
+from deep.model import VoteRates
 from deep.records import VoteMatrix
 
 HISTORY, SHOWN = "history.jsonl", 30
@@ -65,6 +66,8 @@ class GateRun:
         As :class:`GateCase`.
     deep : str
         Version.
+    rates : mapping, optional
+        As of :func:`deep.evaluate.stream_rates`; None where the model was fitted on all of the votes, or of older runs.
     """
 
     time: str
@@ -75,6 +78,7 @@ class GateRun:
     share: list[float] | None
     cases: list[list[str]]
     deep: str = __version__
+    rates: VoteRates | None = None
 
     def __post_init__(self) -> None:
         texts = (self.time, self.model, self.deep, *self.judges)
@@ -84,6 +88,10 @@ class GateRun:
             raise TypeError("texts and lists of texts are something else")
         if type(self.n) is not int or len(share) != 3 or not all(isinstance(one, int | float) for one in share):
             raise TypeError("numbers are something else")
+        by_statistic = [] if self.rates is None else list(dict(self.rates).values())
+        pairs = [pair for rates in by_statistic for pair in dict(rates).values()]
+        if not all(isinstance(one, int | float) for rate, n in pairs for one in (rate, n)):
+            raise TypeError("rates are something else")
 
 
 def gate_cases(
@@ -92,10 +100,15 @@ def gate_cases(
     failures: Sequence[datasets.Failures] = (),
     target: "evaluate.Target | None" = None,
     *,
-    bound: Sequence[str] | None = None,
+    history: Sequence[GateRun] = (),
+    reference: VoteMatrix | None = None,
     alpha: float = 0.05,
 ) -> Iterator[GateCase]:
     """Yield the tests: versions of judges, their answers, how they vote, and labels against P.
+
+    A gate without any change fails with a chance of at most `alpha` by each of the last three, however often it is
+    run: answers and labels have `alpha` / (t (t + 1)) at run t, which sums to `alpha`, and so has the comparison with
+    the training datasets at the first run. From then on votes are compared with all earlier runs, by an e-process.
 
     Parameters
     ----------
@@ -105,12 +118,15 @@ def gate_cases(
         Why votes are missing.
     target : Target, optional
         The dataset with labels of a random sample.
-    bound : sequence of str, optional
-        The judges of the gate's first run: those of a model that was fitted again may be others.
+    history : sequence of GateRun
+        Earlier runs. The gate is bound to the judges of the first one: those of a model fitted again may be others.
+    reference : VoteMatrix, optional
+        As in :func:`deep.evaluate.drift_report`; it goes before the runs.
     alpha : float
-        As in :func:`deep.evaluate.drift_report`.
     """
-    report = evaluate.drift_report(fitted, votes, failures, alpha=alpha)
+    bound, look = history[0].judges if history else None, len(history) + 1
+    spent = alpha / (look * (look + 1))
+    report = evaluate.drift_report(fitted, votes, failures, alpha=spent, reference=reference)
     for judge in fitted.voter_names:
         now = report.other_version_or_model.get(judge, judge)
         said = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED}."
@@ -126,16 +142,43 @@ def gate_cases(
         else:
             yield GateCase("answers", judge)
     moved: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
-    for row in report.statistics:
-        if row.moved:
-            what = model.STATISTICS[row.statistic]
-            moved[row.judge].append(f"{what}: {row.now:.3f}, expected {row.low:.3f} to {row.high:.3f}")
+    for judge, said in _moved(fitted, votes, report, history, reference, alpha):
+        moved.setdefault(judge, []).append(said)
     for judge, said in ((judge, "; ".join(rows)) for judge, rows in moved.items()):
         if report.is_training:
             yield GateCase("votes", judge, SKIPPED, "The model was fitted on these votes: nothing is new.")
         else:
             yield GateCase("votes", judge, FAILED if said else PASSED, said)
-    yield _of_labels(fitted, target, alpha, comparable=not report.other_version_or_model)
+    yield _of_labels(fitted, target, spent, comparable=not report.other_version_or_model)
+
+
+def _moved(
+    fitted: "model.Model",
+    votes: VoteMatrix,
+    report: "evaluate.DriftReport",
+    history: Sequence[GateRun],
+    reference: VoteMatrix | None,
+    alpha: float,
+) -> Iterator[tuple[str, str]]:
+    """Yield judges that vote otherwise, or all together, and how: than in training, or than before."""
+    earlier = evaluate.earlier_votes(fitted, votes, reference)
+    runs = [run for run in history if run.rates is not None]
+    stream = [] if earlier is None else [earlier.rates()]
+    stream += [run.rates for run in runs if run.rates is not None]
+    if not stream:
+        for row in report.statistics:
+            if row.moved:
+                what = model.STATISTICS[row.statistic]
+                yield row.judge, f"{what}: {row.now:.3f}, expected {row.low:.3f} to {row.high:.3f}"
+        return
+    # Votes unlike those of the training datasets at the first run are no news later, and no better.
+    if runs and runs[0].model == fitted.document()["checksum"]:
+        yield from ((case[1], case[3]) for case in runs[0].cases if case[0] == "votes" and case[2] == FAILED)
+    now, n = evaluate.stream_rates(fitted, votes), len(runs)
+    since = f"{n} earlier run{'s' * (n > 1)}" if earlier is None else earlier.of
+    for judge, statistic in model.changes([*stream, now], alpha=alpha / 2):
+        first = next(rates for rates in stream if judge in rates[statistic])[statistic][judge][0]
+        yield judge, f"{model.STATISTICS[statistic]}: {now[statistic][judge][0]:.3f}, before {first:.3f}; since {since}"
 
 
 def _of_labels(fitted: "model.Model", target: "evaluate.Target | None", alpha: float, *, comparable: bool) -> GateCase:
@@ -159,8 +202,9 @@ def run_gate(fitted: "model.Model", args: argparse.Namespace) -> int:
         votes = evaluate.votes_for(fitted, args.votes)
         target = _target(fitted, args, votes)
         failures = datasets.read_reasons(args.votes, votes)
-        bound = history[0].judges if history else None
-        cases = list(gate_cases(fitted, votes, failures, target, bound=bound, alpha=args.alpha))
+        reference = evaluate.votes_for(fitted, args.reference) if args.reference else None
+        found = gate_cases(fitted, votes, failures, target, history=history, reference=reference, alpha=args.alpha)
+        cases = list(found)
     except DeepError as error:
         broken, votes, cases = error, None, [GateCase("input", "input can be used", BROKEN, str(error))]
     run = _run(fitted, votes, cases)
@@ -183,6 +227,9 @@ def _run(fitted: "model.Model", votes: VoteMatrix | None, cases: Sequence[GateCa
     if votes is not None and len(votes.dataset_names) == 1 and not fitted.score_names:
         prior = fitted.estimate_prior(votes, allow_mismatch=True)
         share = [float(value) for value in (prior.estimate, prior.low, prior.high)]
+    rates = None
+    if votes is not None and any(case.group == "votes" and case.outcome != SKIPPED for case in cases):
+        rates = evaluate.stream_rates(fitted, votes)
     return GateRun(
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         passed=not {FAILED, BROKEN} & {case.outcome for case in cases},
@@ -191,6 +238,7 @@ def _run(fitted: "model.Model", votes: VoteMatrix | None, cases: Sequence[GateCa
         n=0 if votes is None else len(votes.votes),
         share=share,
         cases=[list(case) for case in cases],
+        rates=rates,
     )
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class SnorkelLabelModel(LabelModel):
     >>> model.predict_proba([[1, 1, -1], [-1, -1, 0], [-1, -1, -1]])[:, 1].round(1).tolist()
     [1.0, 0.2, 0.5]
     """
+
+    library: ClassVar[str] = "snorkel"
 
     n_epochs: int = 100
     _: KW_ONLY

@@ -19,7 +19,9 @@ from .adaptation import Misfit as Misfit
 from .adaptation import PriorEstimate as PriorEstimate
 from .adaptation import Proposal as Proposal
 from .adaptation import Share as Share
+from .adaptation import VoteRates as VoteRates
 from .adaptation import canary as canary
+from .adaptation import changes as changes
 from .adaptation import compare_votes as compare_votes
 from .adaptation import estimate_share as estimate_share
 from .adaptation import expected_label_error as expected_label_error
@@ -104,6 +106,7 @@ from .score import Scores as Scores
 from .score import column_lines as column_lines
 from .score import columns_by_name as columns_by_name
 from .score import exported_columns as exported_columns
+from .score import is_sure as is_sure
 from .score import leading_column as leading_column
 from .score import records_of as records_of
 from .score import schema_of as schema_of

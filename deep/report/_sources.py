@@ -27,15 +27,12 @@ DECISION = "(decision of the run)"
 
 
 BY_VOTES = (
-    "P(consistent) is that of `deep fit` without any label: how often the judges agree is all it knows. Labels, where "
-    "there are some, did not enter it, and so can contradict it."
+    "P(consistent) comes from `deep fit` without labels, by agreement alone. Labels were not used, so they can "
+    "contradict it."
 )
-BY_SHARE = (
-    "P(consistent) is the share of the votes that say so, one vote added on each side: these votes are too few to "
-    "learn more from them."
-)
-BY_MODEL = "P(consistent) is that of the model, each dataset at its estimated share of consistent items."
-BY_GIVEN = "P(consistent) is that of the model, at the share of consistent items that was given."
+BY_SHARE = "P(consistent) is the share of votes for it, with one vote added on each side: too few votes to learn more."
+BY_MODEL = "P(consistent) by the model, each dataset at its estimated share of consistent items."
+BY_GIVEN = "P(consistent) by the model, at the given share of consistent items."
 BY_RUN = "P(consistent) of every item comes from fits that never saw its dataset."
 
 
@@ -52,7 +49,7 @@ class ScoredVotes:
     before : ndarray of float, shape (n_items,)
         P before calibration.
     decided, sure : ndarray of bool, shape (n_items,)
-        Called consistent by the rule of the model; the interval of P excludes the threshold.
+        Called consistent by the rule of the model; whether that is sure (:func:`deep.model.is_sure`).
     threshold : ndarray of float, shape (n_items,)
         The P from which on an item is called consistent.
     how : str

@@ -87,11 +87,36 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
 
 
-def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = False) -> Chapter:
+def _run_tables(runs: Sequence[JsonObject]) -> Iterator[DataTable]:
+    """Yield of each run its chains by calibrator, and the tests of what is recommended against each rival."""
+    for run in runs:
+        chains: dict[str, dict[str, str]] = {}
+        for row in run["rows"]:
+            name = f"{row['ensembler']} on {row['n_prompts']}, {row['recipe']}'s recipe"
+            figures = f"{in_percent(row['balanced_accuracy'])} / {in_percent(row['ece'])}"
+            chains.setdefault(name, {"chain": name})[row["calibrator"] or "none"] = figures
+        title = f"{run['test']}: balanced accuracy / ECE of every chain by calibrator, %"
+        yield DataTable(title, list(chains.values()), folded=True)
+        tests = [
+            {
+                "rival": test["b"].replace("_", " "),
+                "difference": in_percent(test["difference"], "+"),
+                "95 % interval": in_percent(test["ci"], "+"),
+                "p": f"{test['p']:.2g}",
+                "p, Bonferroni over rivals": f"{test['p_bonferroni']:.2g}",
+            }
+            for test in run["comparisons"]
+        ]
+        yield DataTable(f"{run['test']}: recommended less each rival, points of balanced accuracy, paired", tests)
+
+
+def methods_chapter(
+    methods: Sequence[MeasuredMethod], runs: Sequence[JsonObject] = (), *, elsewhere: bool = False
+) -> Chapter:
     """Return the chapter on the balanced accuracy of every method; `elsewhere` says that it is of other data."""
     title = "Every method, on other data" if elsewhere else "Every method"
     if not methods:
-        return Chapter("methods", title, ["There are no labels, so that no method can be measured: give --labels."])
+        return Chapter("methods", title, ["No labels, so no method can be measured. Give --labels."])
     wanted = [i < MOST_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
     shown = [method for method, is_wanted in zip(methods, wanted, strict=True) if is_wanted][::-1]
     rows = [
@@ -102,10 +127,11 @@ def methods_chapter(methods: Sequence[MeasuredMethod], *, elsewhere: bool = Fals
     caption = f"Balanced accuracy with its 95 % interval, {over}"
     figure = evaluate.draw_intervals(rows, xlabel="balanced accuracy, 95 % interval")
     table = DataTable(caption, [{"method": method.name, **measured_cells(method.row())} for method in methods])
-    says = ["Red: what this report is about. A judge is measured on the items that it votes on."]
+    says = ["Red: P(consistent) of this report. A judge is measured on the items that it votes on."]
     if len(methods) > len(shown):
         says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
-    parts = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
+    tables = [one for one in _run_tables(runs) if one.rows]
+    parts = [Picture(inline_svg(figure, "methods", caption), caption, [table]), *tables]
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
 
 
@@ -185,11 +211,11 @@ def verdict_of(
         command,
     )
     priors = list(scored.priors.values())
-    share = (priors[0].estimate, priors[0].low, priors[0].high) if len(priors) == 1 else None
+    share = priors[0] if len(priors) == 1 else None
     return evaluate.DatasetVerdict(*says, badges, share, elsewhere, tally)
 
 
-SPREAD = "How the P of these claims lie, by what they are called"
+SPREAD = "Distribution of P, by decision"
 
 
 def spread_picture(scored: ScoredVotes) -> Picture:
@@ -222,10 +248,13 @@ def _badges(
         best = max(single, key=lambda other: other.accuracy, default=None)
         if best is not None:
             best = replace(best, name=short_names(other.name for other in single)[best.name])
+        paired = None
+        if material.runs:  # as the terminal has it
+            best, paired = evaluate.chosen_judge([run for run in material.runs if run["prior_test"] is not None])
         ece_before, measured = None, material.measured
         if measured is not None and (material.model is not None or material.runs):  # else P is no calibrated score
             ece_before = float(np.mean([before for _, _, before, _ in ece_by_dataset(measured, material.n_bins)]))
-        yield from evaluate.badges_of(method, best, ece_before)
+        yield from evaluate.badges_of(method, best, ece_before, paired)
     if watch.drift and not isinstance(watch.drift, str) and not watch.drift.is_training:
         yield evaluate.drift_badge(watch.drift.moved, watch.drift.not_tested())
     if material.simulated:
@@ -258,7 +287,7 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
         soft = f" --scores {' '.join(map(quote, material.soft_tables)) or 'scores.parquet'}"
     failed = any(badge.level == "fail" for badge in badges)
     if material.runs:
-        worse = "do not use this panel as it is: look at the judges below, and fit anew"
+        worse = "do not use this panel: look at the judges below, and fit again"
         return (
             worse if failed else "fit a model on all of these datasets, and score claims of your own",
             f"deep fit {tables} --out model.json",
@@ -266,15 +295,13 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     if not n_labels and material.all_learned:
         others = " --scores new-scores.parquet" if soft else ""
         return (
-            f"score claims that the model has not learned from, and label {ENOUGH} of them: only these tell whether "
-            "P holds",
+            f"score claims that the model was not trained on, and label {ENOUGH} of them to see whether P holds",
             f"deep label new.parquet --model {model}{others} --n {ENOUGH}",
         )
     if not n_labels:
         by_model = f" --model {model}{soft}" if material.model is not None else ""
         return (
-            f"look at the {evaluate.LOWEST} lowest below, and label {ENOUGH} claims drawn at random: they tell whether "
-            "P holds",
+            f"read the {evaluate.LOWEST} lowest below, and label {ENOUGH} random claims to see whether P holds",
             f"deep label {tables}{by_model} --n {ENOUGH}",
         )
     beside = material.people is None
@@ -287,6 +314,6 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
             f"deep adapt {model} --votes {tables}{soft} --labels {tables if beside else 'labels.csv'} --out mine.json",
         )
     return (
-        f"look at the {evaluate.LOWEST} lowest below first, and score new claims by this model",
+        f"read the {evaluate.LOWEST} lowest below first, and score new claims by this model",
         f"deep score {model} --votes {tables}{soft} --out scores.csv",
     )

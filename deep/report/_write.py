@@ -189,8 +189,8 @@ def write_report(
         frame = extract_tb(error.__traceback__)[-1]
         raise InputError(
             f"`sources` must be as deep wrote them. Got a {type(error).__name__} ({error}) at "
-            f"{Path(frame.filename).name}:{frame.lineno} in {', '.join(map(repr, described))}. Where somebody changed "
-            "that, run or fit it again; where nobody did, it is a fault of deep: report it with this line."
+            f"{Path(frame.filename).name}:{frame.lineno} in {', '.join(map(repr, described))}. If somebody changed "
+            "it, run or fit it again. If not, this is a bug of deep: report it with this line."
         ) from error
     with whole_file(path) as scratch:
         scratch.write_bytes(page)
@@ -234,7 +234,7 @@ def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
     chapters = [
         _chapters.headline_chapter(material, methods),
         _chapters.reliability_chapter(material),
-        methods_chapter(methods, elsewhere=material.is_elsewhere),
+        methods_chapter(methods, material.runs, elsewhere=material.is_elsewhere),
         _chapters.panel_chapter(material),
         _chapters.prior_chapter(material),
         *([] if material.compared is None else [_chapters.compare_chapter(material.compared)]),
@@ -242,7 +242,7 @@ def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
         *own,
     ]
     if material.scored is None:
-        says = ["There are no items: give votes, or a run that keeps its scores."]
+        says = ["No items: give votes, or a run that keeps its scores."]
         chapters.append(Chapter("items", "Items", says))
         return Page(material.title, ["Texts in this file: none."], chapters, verdict=material.study, spread=answer)
     order = order_of(material.scored)

@@ -19,7 +19,7 @@ from deep.records import Example, VoteMatrix
 from tests.asking.toy_judge import ToyJudge, answer
 from tests.scripted_llm import Fault, ScriptedLLM
 
-PAGE = Path(__file__).parents[2] / "docs" / "asking.md"
+PAGE = Path(__file__).parents[2] / "docs" / "walks.md"
 
 EXAMPLES = [
     Example("The cat sleeps.", "The cat sleeps.", "a", label=1, dataset="pets"),
@@ -160,7 +160,7 @@ def test_examples_must_be_distinct():
 
 
 def test_a_question_passes_the_documented_functions(tmp_path):
-    """From `ask` to `Client.send` there are at most seven, entered in the order of docs/asking.md."""
+    """From `ask` to `Client.send` there are at most seven, entered in the order of docs/walks.md."""
     listed = re.findall(r"^\d+\. `([\w.]+:[\w.]+)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert 2 < len(listed) <= 7
     assert (listed[0], listed[-1]) == ("deep.asking._ask:ask", "deep.llm._client:Client.send")

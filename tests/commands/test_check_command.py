@@ -75,6 +75,33 @@ def test_a_broken_judge_is_named(home, tmp_path, capsys):
     assert found["n"] == 267
 
 
+def test_a_change_of_all_judges_shows_beside_a_reference(home, tmp_path, capsys):
+    """Not beside other datasets, of which the least change that would show is printed; no word says who changed."""
+    votes = simulated()
+    before, after = (votes.rows((votes.datasets == NEW) & (np.arange(len(votes.labels)) % 2 == i)) for i in (0, 1))
+    table(before, tmp_path / "before.csv")
+    after.votes[(after.votes == 0) & (np.random.default_rng(0).random(after.votes.shape) < 0.4)] = 1
+    table(after, tmp_path / "after.csv")
+    words = [
+        str(home / "model.json"),
+        "--votes",
+        str(tmp_path / "after.csv"),
+        "--reference",
+        str(tmp_path / "before.csv"),
+    ]
+    found = said(capsys, 1, *words)
+    assert (found["moved"][0], found["reference"]) == ("(panel)", "the reference")
+    alone = said(capsys, 0, *words[:3])
+    assert alone["reference"] is None
+    assert alone["least_shift"] > 2 * found["least_shift"]
+    assert main(words) == 1
+    out = capsys.readouterr().out
+    assert "Votes do not tell whether the judges have changed or the items." in out
+    assert "Compared with the reference, not with the training datasets." in out
+    assert main(words[:3]) == 0
+    assert "`--reference` with earlier votes of the same stream finds less." in capsys.readouterr().out
+
+
 def test_a_limit_of_failures_is_one_of_the_fit(home, capsys):
     """One line, exit 2: the option has one meaning."""
     assert main([str(home / "model.json"), "--votes", str(home / "new.csv"), "--max-failure-rate", "0.1"]) == 2
@@ -107,7 +134,7 @@ def failing(folder, name, *, start, share, reasons=True):
 def failed(tmp_path_factory):
     """Return a folder with a model of six judges, one of which had no answer to 15 of 296 items."""
     folder = tmp_path_factory.mktemp("failing")
-    table = failing(folder, "old", start=0, share=15 / 296)
+    table = failing(folder, "old", start=4000, share=15 / 296)  # a draw in which 55 % are consistent, as in the others
     assert fit_command([table, "--out", str(folder / "model.json"), "--max-failure-rate", "0.1"]) == 0
     return folder
 

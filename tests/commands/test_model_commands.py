@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deep.datasets._join import ROWS_AT_ONCE
+from deep._util.join import ROWS_AT_ONCE
 from deep.model import load, pattern_grid
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
 from tests.deep_commands import adapt, explain, export, fit, score

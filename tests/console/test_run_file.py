@@ -90,7 +90,7 @@ def test_a_run_repeated_asks_nothing(folder, monkeypatch, capsys):
         assert server.count == asked == 16
     told = capsys.readouterr()
     assert "in the run of" not in told.err
-    assert "0 answered, 0 failed, 16 settled before, in 0 attempts" in told.out
+    assert "0 answers (16 more from earlier runs), 0 failures; 0 attempts" in told.out
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "votes.parquet"), before[0])
     assert (folder / "votes.run.toml").read_bytes() == before[1]
     assert list((folder.parent / "other").iterdir()) == []

@@ -141,6 +141,20 @@ def test_files_without_rows(tmp_path, header):
             read(path)
 
 
+@pytest.mark.parametrize("head", ["{}", '"a\n",{}', "sep=|\n{}"])
+@pytest.mark.parametrize("read", [deep.read_votes, lambda path: list(deep.read_examples(path))])
+def test_a_header_of_very_many_columns(tmp_path, head, read):
+    """It is refused before its names are made; a quoted comma is none of them."""
+    path, mark = tmp_path / "t.csv", "|" if "|" in head else ","
+    path.write_text(head.format(mark * (1 << 17)))
+    with pytest.raises(InputError, match=r"must have at most 131,072 columns\. Got more in the header of .*t\.csv"):
+        read(path)
+    path.write_text(f'dataset,item_id,"a{"," * (1 << 17)}"\nnews,x,1\n')
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert "131,072" not in str(caught.value)
+
+
 @pytest.mark.parametrize("dataset", ["\0", "a\0", "\0\0"])
 def test_a_dataset_named_nul(dataset):
     """NumPy compares texts without the NULs at their end, so that the place of such a name was not found."""

@@ -95,6 +95,34 @@ def test_a_vote_given_twice_is_refused_with_the_file(tmp_path):
         deep.read_votes(path)
 
 
+def test_the_place_in_a_long_table(tmp_path):
+    """It is that of the file: its column, and the line that an editor shows."""
+    path = tmp_path / "votes.csv"
+    head = "dataset,item,judge,vote,label\nnews,a,x,1,1\n"
+    for row, message in (
+        ("news,a,y,7,1", r"`votes` must be 0, 1 or empty\. Got '7' at .*votes\.csv, column 'vote', row 2 \(line 3\)\."),
+        ("news,,y,1,1", r"Got '' at .*votes\.csv, column 'item', row 2 \(line 3\)\."),
+        ("news,a,x,1,1", r"Got 'a' of dataset 'news' at .*column 'item', row 2 \(line 3\), and before at row 1\."),
+        (
+            "news,a,y,1,0",
+            r"`label` must be the same in all rows of an item\. Got 1 at .*'label', row 1 \(line 2",
+        ),
+        ("news,a,label,1,1", r"`judge` must not be one of dataset, .* Got 'label' in .*votes\.csv\."),
+    ):
+        path.write_text(f"{head}{row}\n")
+        with pytest.raises(InputError, match=message):
+            deep.read_votes(path)
+
+
+def test_a_long_table_of_too_many_pairs(tmp_path, monkeypatch):
+    """Its wide one would not fit: a row for each of its items, a column for each judge."""
+    monkeypatch.setattr("deep._util.join.MOST_CELLS", 3)
+    path = tmp_path / "votes.csv"
+    path.write_text("dataset,item,judge,vote\nnews,a,x,1\nnews,b,y,1\n")
+    with pytest.raises(InputError, match=r"at most 3 pairs of an item and a judge\. Got 2 items and 2 judges in"):
+        deep.read_votes(path)
+
+
 @pytest.mark.parametrize("table", [WIDE, LONG], ids=["wide", "long"])
 def test_no_dataset(table, tmp_path):
     """It is named, or the error says how."""

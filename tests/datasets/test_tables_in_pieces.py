@@ -22,7 +22,7 @@ def columns(table, names=NAMES):
 @pytest.fixture
 def two_at_once(monkeypatch):
     """Let tables be read two rows at a time."""
-    monkeypatch.setattr("deep.datasets._join.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("deep._util.join.ROWS_AT_ONCE", 2)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -33,7 +33,7 @@ def test_pieces_make_the_same_table(tmp_path, monkeypatch, suffix):
     read = [lambda: read_votes(path), lambda: read_votes([path, more])]
     whole = [columns(one()) for one in read]
     scores = read_scores(path).scores
-    monkeypatch.setattr("deep.datasets._join.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("deep._util.join.ROWS_AT_ONCE", 2)
     assert [columns(one()) for one in read] == whole
     assert np.array_equal(read_scores(path).scores, scores)
     assert whole[0][4][4] == "d0/i4"

@@ -104,6 +104,7 @@ def run_blocks(found, folder):
 
 NEEDS = {
     "cognibench": "the data of CogniBench",
+    "deploy": "the network, once",
     "encoders": "a model to download",
     "fect": "the data of FECT and the key of an LLM",
     "finetune": "a server that serves the tuned model",

@@ -8,6 +8,8 @@ from deep.base import BaseEnsembler
 from deep.ensembles import BernoulliNB, MultinomialNB
 from deep.ensembles._encoding import tokens
 from deep.exceptions import InputError
+from deep.model import RECIPES, chain_tasks, search, training_set
+from deep.records import VoteMatrix
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
 ALPHAS = [0.01, 1.0, 500.0]
@@ -32,6 +34,37 @@ def test_multinomial_equals_scikit_learns_on_repeated_tokens(alpha: float) -> No
     theirs = naive_bayes.MultinomialNB(alpha=alpha).fit(bags, np.repeat(y, w))
     got = MultinomialNB(alpha=alpha).fit(X, y, w).predict_proba(patterns())
     np.testing.assert_allclose(got, theirs.predict_proba(tokens(patterns())), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_multinomial_without_zeros_equals_scikit_learns_on_the_votes_themselves(alpha: float) -> None:
+    """Weighted P of every complete pattern is scikit-learn's on the matrix of zeros and ones, as the paper has it."""
+    (X, y), w = make_votes(abstains=0.0), make_weights()
+    complete = np.unique(X, axis=0)
+    theirs = naive_bayes.MultinomialNB(alpha=alpha).fit(X, y, sample_weight=w)
+    got = MultinomialNB(alpha=alpha, zeros=False).fit(X, y, w).predict_proba(complete)
+    np.testing.assert_allclose(got, theirs.predict_proba(complete), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("recipe", ["paper", "deep"])
+def test_the_recipe_says_whether_a_vote_for_0_is_a_token(recipe: str) -> None:
+    """The paper's chain is scikit-learn's on the matrix of zeros and ones; deep's counts both votes."""
+    X, y = make_votes(abstains=0.0)
+    votes = VoteMatrix(X, [str(i) for i in range(len(y))], list("abcde"), ["one"] * len(y), y)
+    tasks = chain_tasks(
+        training_set(votes, RECIPES[recipe]),
+        RECIPES[recipe],
+        sizes=["all"],
+        ensemblers=["MultinomialNB"],
+        calibrators=["none"],
+    )
+    found = search(tasks, X)[0]
+    assert found.params.get("zeros", True) is (recipe == "deep")
+    seen = X if recipe == "paper" else tokens(X)
+    theirs = naive_bayes.MultinomialNB(alpha=found.params["alpha"]).fit(seen, y)
+    if recipe == "paper":  # deep's weighs the classes alike
+        np.testing.assert_allclose(found.p, theirs.predict_proba(seen)[:, 1], rtol=0, atol=1e-9)
+    assert (np.corrcoef(found.p, theirs.predict_proba(seen)[:, 1])[0, 1]) > 0.99
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

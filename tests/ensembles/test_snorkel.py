@@ -86,4 +86,4 @@ def test_it_is_tried_where_it_is_named_alone():
     from deep.experiments.loo import LooOptions
 
     assert "snorkel-labelmodel" in ENSEMBLERS
-    assert "snorkel-labelmodel" not in LooOptions().table_ensemblers
+    assert "snorkel-labelmodel" not in LooOptions().table_ensemblers("deep")

@@ -6,6 +6,7 @@ import pytest
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
 from deep.evaluate import balanced_accuracy_of_counts, clustered_interval
 from deep.evaluate._verdict import share_words
+from deep.model import PriorEstimate
 
 
 @pytest.fixture
@@ -42,5 +43,7 @@ def test_no_items_no_interval():
 
 def test_a_share_that_is_given_has_no_interval():
     """One that is estimated has; where both ends are the estimate nobody estimated anything."""
-    assert share_words((0.5, 0.4, 0.62)) == "Consistent by estimate: 50.0 % of them (90 % interval 40.0 to 62.0)."
-    assert share_words((0.5, 0.5, 0.5)) == "Consistent, as given: 50.0 % of them."
+    share = PriorEstimate(0.5, 0.4, 0.62)
+    assert share_words(share) == "Consistent by estimate: 50.0 % of them (90 % interval 40.0 to 62.0)."
+    assert share_words(PriorEstimate(0.5, 0.5, 0.5)) == "Consistent, as given: 50.0 % of them."
+    assert share_words(PriorEstimate(0.5, 0.0, 1.0)).endswith("; not measured on these few items.")

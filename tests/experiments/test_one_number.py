@@ -163,15 +163,17 @@ def test_one_run_of_loo_says_one_thing(recipe, tmp_path):
 def terminal_of_paper(claims, text):
     """Note Tables 2 and 4 of the terminal."""
     for table, metric in (("2", "balanced_accuracy"), ("4", "ece")):
-        block = re.search(rf"^Table {table}, {TEST}: .*?\n\n", text, re.MULTILINE | re.DOTALL)[0]
-        header, *rows = block.rstrip().splitlines()[1:]
-        ends = {found.end(): found[0] for found in WORDS.finditer(header)}  # columns are aligned to the right
-        for name, *cells in (WORDS.finditer(row) for row in rows):
-            for cell in cells if name[0] in ENSEMBLERS else ():
-                size, *calibrator = ends[cell.end()].split()
-                if not cell[0].startswith("("):
+        block = re.search(rf"^Table {table}, {TEST}: .*?(?=^Table|^Printed)", text, re.MULTILINE | re.DOTALL)[0]
+        ends: dict[int, str] = {}
+        for line in block.splitlines():
+            name, *cells = [*WORDS.finditer(line)] or [None]
+            if name is not None and name[0] == "method":  # columns are aligned to the right
+                ends = {found.end(): found[0] for found in cells}
+            for cell in cells[1:] if "this run" in line else ():
+                size, *calibrator = ends[cell.end()].split(", ")
+                if name[0] in ENSEMBLERS:
                     place = f"terminal, table {table}"
-                    claims.add(place, name[0], size, (calibrator or ["none"])[0], metric, cell[0].split()[0])
+                    claims.add(place, name[0], size, (calibrator or ["none"])[0], metric, cell[0])
 
 
 def paper_claims(folder):

@@ -10,8 +10,8 @@ import pytest
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_points
 from deep.experiments.paper import kept_out, published_table
-from deep.experiments.paper._paper_tables import methods
-from deep.experiments.paper._show import side_by_side, with_verdicts
+from deep.experiments.paper._paper_tables import methods, paper_tables
+from deep.experiments.paper._show import claims, distances, side_by_side, with_verdicts
 from tests.deep_commands import paper as main
 
 CHEAP = ["--n-boot", "100", "--jobs", "1"]
@@ -55,8 +55,9 @@ def test_everything_is_there(folder):
     """Six tables, three figures and why thresholds move in two formats, the run itself and what it was asked."""
     names = ("1-optimal-thresholds", "2-threshold-transfer", "4-reliability")
     drawn = [f"figure{name}" for name in names] + ["threshold-moves", "distance-from-the-printed-figures"]
-    expected = {"figures.csv", "report.html", "results.json", "run.toml", *(f"table{i}.md" for i in range(1, 7))}
-    expected |= {"threshold-moves.csv", "threshold-moves.md"}
+    tables = [*(f"table{i}" for i in range(1, 7)), "claims", "distances", "threshold-moves"]
+    expected = {"figures.csv", "report.html", "results.json", "run.toml"}
+    expected |= {f"{name}.{suffix}" for name in tables for suffix in ("csv", "md", "tex")}
     narrow = {path.name for path in folder.glob("*.phone.svg")}
     assert "distance-from-the-printed-figures.phone.svg" in narrow
     assert {path.name for path in folder.iterdir()} - narrow == expected | {
@@ -110,8 +111,8 @@ def test_layout_puts_published_above_this_run(figures):
     table = side_by_side(figures.assign(n_prompts=figures["n_prompts"].astype("Int64")), "2")
     mine = table[table["method"] == "LabelModel"]
     assert mine["origin"].tolist() == ["published", "this run"]
-    assert mine["aggrefact-xsum, 3 prompts"].iloc[0] == "69.4"
-    assert mine["halueval-summarization, 3 prompts"].tolist() == ["73.9", ""]
+    assert mine["aggrefact-xsum, 3"].iloc[0] == "69.4"
+    assert mine["halueval-summarization, 3"].tolist() == ["73.9", ""]
 
 
 def test_netcal_stands_beside(tmp_path):
@@ -138,6 +139,10 @@ def test_netcal_stands_beside(tmp_path):
         ("five-stars-doc-first@0a1b2c3d/m", "ChatGPT-Star (m, document first)"),
         ("summary-binary@0a1b2c3d/m", "Tang2024-Summary (m)"),
         ("deep-printed-luo@0a1b2c3d/m", "ChatGPT-ZS (m, the printed prompt)"),
+        ("yes-no/gpt-4", "ChatGPT-ZS (gpt-4)"),
+        ("five-stars-doc-first/qwen/qwen3", "ChatGPT-Star (qwen/qwen3, document first)"),
+        ("yes-no", "ChatGPT-ZS (LLM not named)"),
+        ("prompt-1/gpt-4", None),
         ("deep-quotes@0a1b2c3d/m", None),
         ("a", None),
     ],
@@ -160,7 +165,7 @@ def test_rivals_are_rivals(tmp_path):
     """Votes that fill a row of Table 3 enter neither an ensemble nor the majority nor Table 1: with them or without."""
     votes, _ = make_tables(tmp_path)
     frame = pd.read_csv(votes)
-    for name in ("five-stars@0a1b2c3d/m", "deep-printed-luo@0a1b2c3d/m"):
+    for name in ("five-stars@0a1b2c3d/m", "deep-printed-luo@0a1b2c3d/m", "yes-no/gpt-4"):
         frame[name] = frame["label"]  # the best that there could be
     frame.to_csv(tmp_path / "with.csv", index=False)
     found = {}
@@ -169,7 +174,7 @@ def test_rivals_are_rivals(tmp_path):
         assert main([*words, "--ensembler", "LogisticRegression", "--no-netcal", *CHEAP]) == 0
         found[name] = pd.read_csv(tmp_path / name / "figures.csv", dtype={"table": str}).drop(columns="votes")
     ours = found["with"][found["with"]["origin"] == "this run"]
-    added = ours["method"].isin(["ChatGPT-Star (m)", "ChatGPT-ZS (m, the printed prompt)"])
+    added = ours["method"].isin(["ChatGPT-Star (m)", "ChatGPT-ZS (m, the printed prompt)", "ChatGPT-ZS (gpt-4)"])
     assert set(ours[added]["table"]) == {"3"}
     assert (ours[added]["value"] == 100).all()
     without = found["votes"][found["votes"]["origin"] == "this run"]
@@ -198,23 +203,68 @@ FITTED, OUT = ({"method": name, "metric": "balanced_accuracy"} for name in ("Lab
 
 
 @pytest.mark.parametrize(
-    ("votes", "table", "ours", "cell", "verdict"),
+    ("votes", "table", "ours", "cell", "fit", "verdict"),
     [
-        ("simulated", "2", 70.0, FITTED, "fitted"),
-        ("simulated", "2", 60.0, FITTED, "fitted"),
-        ("simulated", "1", 70.0, {}, "fitted"),
-        (["v.csv"], "2", 70.0, FITTED, "same"),
-        (["v.csv"], "2", 70.004, FITTED, "within the paper's rounding"),
-        (["v.csv"], "2", 70.04, FITTED, "differs because votes are others"),
-        (["v.csv"], "4", 70.04, {}, "within the paper's rounding"),
-        (["v.csv"], "4", None, {}, "not had because this dataset is not among the votes"),
-        (["v.csv"], "3", None, {"method": "AlignScore"}, "not had because this dataset is not among the votes"),
+        ("simulated", "2", 70.0, FITTED, "fitted", "met"),
+        ("simulated", "2", 60.0, FITTED, "fitted", "off by 10.00"),
+        ("simulated", "2", 70.004, OUT, "kept out", "met"),
+        ("simulated", "1", 70.06, {}, "fitted", "off by 0.1"),
+        ("simulated", "6", 69.95, {}, "derived", "met"),
+        (["v.csv"], "2", 70.0, FITTED, "", "met"),
+        (["v.csv"], "2", 70.004, FITTED, "", "met"),
+        (["v.csv"], "2", 70.04, FITTED, "", "off by 0.04"),
+        (["v.csv"], "4", 70.04, {}, "", "met"),
+        (["v.csv"], "4", None, {}, "", "not had because this dataset is not among the votes"),
+        (["v.csv"], "3", None, {"method": "AlignScore"}, "", "not had because this dataset is not among the votes"),
     ],
 )
-def test_every_printed_figure_has_a_verdict(votes, table, ours, cell, verdict):
-    """A fitted cell never counts as agreement, whatever its figure."""
+def test_every_printed_figure_has_a_verdict(votes, table, ours, cell, fit, verdict):
+    """It says whether the figure is met, to the rounding of the printed one, and never that votes were fitted to it."""
     found = with_verdicts(figure_of(table, 70.0, ours, **cell), votes)
     assert found["verdict"].tolist() == [verdict, ""][: len(found)]
+    assert found["fit"].tolist() == [fit, ""][: len(found)]
+
+
+@pytest.mark.figures
+def test_cells_kept_out_are_those_of_the_fit(figures):
+    """Of Tables 2, 4 and 5, those without a calibrator too, whatever a frame makes of None."""
+    votes = figures.drop(columns=["ours", "verdict", "fit"]).astype({"n_prompts": "Int64"})
+    printed = with_verdicts(votes, "simulated").query("origin == 'published' and table in ['2', '4', '5']")
+    expected = ["kept out" if kept_out(f) else "fitted" for table in "245" for f in published_table(table)]
+    assert printed["fit"].tolist() == expected
+
+
+def test_distances_by_fit_and_the_constant():
+    """Counts of met and off, the mean distance, and that of the fitted cells' mean from the cells kept out."""
+    cells = [("XGB", 70.0, 70.0, "fitted"), ("LDA", 80.0, 77.0, "fitted"), ("SVC", 74.0, 76.0, "kept out")]
+    columns = ["method", "value", "ours", "fit"]
+    printed = pd.DataFrame(cells, columns=columns).assign(table="4", dataset="aggrefact-xsum", calibrator="platt")
+    printed["verdict"] = ["met", "off by 3.0", "off by 2.0"]
+    found = distances(printed).set_index("fit")
+    assert found.loc["fitted", ["cells", "met", "off", "distance"]].tolist() == [2, 1, 1, 1.5]
+    assert found.loc["kept out", ["cells", "met", "off", "distance", "constant"]].tolist() == [1, 0, 1, 2.0, 1.0]
+
+
+def test_what_the_paper_says_is_counted_in_its_own_cells():
+    """Of the printed tables: 42 of 42 lower, 39 under 7, 10.6 to 5.0; of the run the same words."""
+    rows = [
+        {"ensembler": "LDA", "n_prompts": 3, "calibrator": name, "recipe": "paper", "balanced_accuracy": a, "ece": e}
+        for name, a, e in ((None, 0.70, 0.12), ("platt", 0.69, 0.05))
+    ]
+    rows = [{**row, "balanced_accuracy_ci": None} for row in rows]
+    best = {"balanced_accuracy": 0.7, "balanced_accuracy_ci": None}
+    prompt = {"kind": "prompt", "name": "a", "precision": 0.7, "recall": 0.7, **best}
+    run = {"test": "aggrefact-xsum", "baselines": [prompt], "rows": rows}
+    run |= dict.fromkeys(("recommended", "recommended_paper"), best)
+    found = claims(paper_tables([run]), [run]).set_index("claim").T.to_dict()
+    key = "Table 4, aggrefact-xsum: "
+    lower = found[f"{key}Platt lowers ECE, cells"]
+    assert [lower[name] for name in ("printed", "of", "ours", "ours_of")] == [42, 42, 1, 1]
+    assert [found[f"{key}ECE after it under 7, cells"][name] for name in ("printed", "ours")] == [39, 1]
+    assert [found[f"{key}ECE before it, mean"][name] for name in ("printed", "ours")] == [10.6, 12.0]
+    assert [found[f"{key}ECE after it, mean"][name] for name in ("printed", "ours")] == [5.0, 5.0]
+    moved = found["Table 2: largest move of balanced accuracy by Platt, points"]
+    assert [moved["printed"], moved["ours"]] == [0.2, 1.0]
 
 
 def test_half_of_the_cells_are_kept_out_of_the_fit():
@@ -250,8 +300,8 @@ def test_columns_say_all_that_varies(figures):
     """Before calibration and after are two columns of Table 4; those of one dataset stand side by side."""
     table = side_by_side(figures.assign(n_prompts=figures["n_prompts"].astype("Int64")), "4")
     row = table[(table["method"] == "LabelModel") & (table["origin"] == "published")].iloc[0]
-    assert row["aggrefact-xsum, 5 prompts, uncalibrated"] == "23.8"
-    assert row["aggrefact-xsum, 5 prompts, platt"] == "4.7"
+    assert row["aggrefact-xsum, 5, none"] == "23.8"
+    assert row["aggrefact-xsum, 5, platt"] == "4.7"
     datasets = [name.split(", ")[0] for name in side_by_side(figures, "5").columns[2:]]
     assert len(list(itertools.groupby(datasets))) == len(set(datasets))
 

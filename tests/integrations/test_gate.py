@@ -109,6 +109,38 @@ def test_labels_against_p_and_votes_that_moved_fail(gated, tmp_path):
     assert gated(moved) == 1
     said = [one for one in outcomes(suite(tmp_path)) if one[1] == "Failure"]
     assert said
+    assert all(re.search(r"\d\.\d{3}, before \d\.\d{3}; since 1 earlier run", one[2]) for one in said)
+
+
+def test_a_change_over_the_runs_fails_and_says_since_when(gated, tmp_path):
+    """All judges say 1 more often in the fifth week: beside the training datasets alone that would not show."""
+    assert [gated(votes_of(week, "new", n=200)) for week in range(20, 24)] == [0, 0, 0, 0]
+    table = votes_of(30, "new", n=200)
+    lenient = table.columns[3:]
+    table[lenient] = table[lenient].where(np.random.default_rng(0).random((200, 3)) > 0.35, 1)
+    assert gated(table) == 1
+    failed = {one[0]: one[2] for one in outcomes(suite(tmp_path)) if one[1] == "Failure"}
+    assert failed["(panel)"].endswith("; since 4 earlier runs")
+    assert "share of its votes that say consistent" in failed["(panel)"]
+    assert gated(votes_of(31, "new", n=200)) == 1  # what has been found stays found
+
+
+def test_a_reference_goes_before_the_first_run(gated, tmp_path):
+    """Then the first run is compared with it, and not with the training datasets."""
+    table = votes_of(7, "new")
+    votes_of(8, "new", n=400).drop(columns="label").to_csv("before.csv", index=False)
+    assert gated(table, "--reference", "before.csv") == 0
+    assert gated(table.assign(**{OLD: 1}), "--reference", "before.csv") == 1
+    said = {one[0]: one[2] for one in outcomes(suite(tmp_path)) if one[1] == "Failure"}
+    assert said[OLD].endswith("since the reference")
+
+
+def test_votes_unlike_the_training_datasets_at_first_stay_so(gated, tmp_path):
+    """A second run that votes like the first one is no better."""
+    unlike = {OLD: 1, "numbers@11112222": 1, "dates@33334444": 0}
+    assert [gated(votes_of(seed, "new").assign(**unlike), "--alpha", "0.2") for seed in (7, 8)] == [1, 1]
+    said = [one for one in outcomes(suite(tmp_path)) if one[1] == "Failure"]
+    assert said
     assert all(re.search(r"\d\.\d{3}, expected \d\.\d{3} to \d\.\d{3}", one[2]) for one in said)
 
 

@@ -1,9 +1,11 @@
 """The check of pairs: what it answers is what `deep score` says, and what it refuses."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from types import SimpleNamespace
+from urllib.request import urlopen
 
 import pytest
 
@@ -105,6 +107,26 @@ def test_the_model_is_described(address, lexical_file):
     assert ask(address, "/healthz")[1] == {"status": "ok"}
 
 
+def test_counts_for_a_monitor(lexical_file):
+    """Requests by status, scored pairs by decision, and the sum of P; an answer from memory is no new pair."""
+    others = []
+    options = CheckOptions(on_scored=others.append)
+    with serving(create_app(deep.load(lexical_file), options)) as address:
+        assert ask(address, "/readyz")[:2] == (200, {"ready": True})
+        found = [ask(address, body=PAIR)[1] for _ in range(2)]
+        assert ask(address, body={"source": "", "claim": ""})[0] == 422
+        with urlopen(f"{address}/metrics", timeout=600) as reply:
+            assert reply.headers["content-type"].startswith("text/plain")
+            counts = dict(re.findall(r"^(deep_\S+) (\S+)$", reply.read().decode(), re.MULTILINE))
+    assert counts.pop('deep_requests_total{status="200"}') == "2"
+    assert counts.pop('deep_requests_total{status="422"}') == "1"
+    assert counts.pop(f'deep_pairs_total{{decision="{found[0]["decision"]}"}}') == "1"
+    assert float(counts.pop("deep_p_consistent_sum")) == pytest.approx(found[0]["p_consistent"])
+    assert float(counts.pop("deep_request_seconds_sum")) > 0
+    assert counts == {"deep_dollars_sum": "0.0"}
+    assert len(others) == 1
+
+
 def test_a_model_file_that_changes_is_told(lexical_file, tmp_path):
     """By every answer, for as long as it holds another model or none; the model that was read goes on."""
     path = tmp_path / "model.json"
@@ -112,7 +134,7 @@ def test_a_model_file_that_changes_is_told(lexical_file, tmp_path):
     stale = lambda: (  # noqa: E731
         ask(address, body=PAIR)[2]["Deep-Model-File"],
         ask(address, "/healthz")[1].get("model_file"),
-        "changed or removed" in " ".join(ask(address, "/v1/model")[1]["notes"]),
+        "has changed or is gone" in " ".join(ask(address, "/v1/model")[1]["notes"]),
     )
     with serving(create_app(deep.load(path), CheckOptions(model_file=path))) as address:
         before = ask(address, body=PAIR)[1]
@@ -128,7 +150,7 @@ def test_a_model_file_that_changes_is_told(lexical_file, tmp_path):
 def test_the_contract_has_examples(address):
     """OpenAPI names the routes; the example of a request is answered with the keys of the example of a result."""
     routes = ask(address, "/openapi.json")[1]["paths"]
-    assert set(routes) >= {"/v1/check", "/v1/model", "/healthz"}
+    assert set(routes) >= {"/v1/check", "/v1/model", "/healthz", "/readyz", "/metrics"}
     post = routes["/v1/check"]["post"]
     asked = post["requestBody"]["content"]["application/json"]["examples"]["one"]["value"]
     wanted = post["responses"]["200"]["content"]["application/json"]["examples"]["one"]["value"]
@@ -196,7 +218,9 @@ def test_no_text_is_kept(lexical_file, llm_file, tmp_path):
     with serving(create_app(deep.load(lexical_file), options)) as address:
         assert ask(address, body=PAIR)[1] == ask(address, body=PAIR)[1]
     assert len(told) == 2
-    with pytest.raises(InputError, match=r"`no_text` must be given with judges that ask no LLM.* Got '[^' ]+'\. Leave"):
+    with pytest.raises(
+        InputError, match=r"`no_text` must be given with judges that need no ledger.* Got '[^' ]+'\. Leave"
+    ):
         Checker(deep.load(llm_file), CheckOptions(no_text=True, ask=AskOptions(ledger=str(tmp_path / "l.sqlite"))))
 
 

@@ -240,7 +240,7 @@ def test_errors_of_files_are_shown_in_words(open_page, name, content, said):
     drop(page, name, content)
     error.filter(has_text=said).wait_for()
     assert page.locator("#table tbody > tr:not([id])").count() == 1
-    assert page.locator("#file-status").inner_text() == "What is below is still of good.csv."
+    assert page.locator("#file-status").inner_text() == "Still shown below: good.csv."
 
 
 def test_bytes_that_are_no_text(open_page):

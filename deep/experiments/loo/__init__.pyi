@@ -22,10 +22,11 @@ from ._run import leave_one_dataset_out as leave_one_dataset_out
 from ._run import run_all as run_all
 from ._run import write_held_out as write_held_out
 from ._run_tables import CAPTION as CAPTION
+from ._run_tables import MOVES as MOVES
 from ._run_tables import PARTS as PARTS
 from ._run_tables import LooResult as LooResult
+from ._run_tables import encoder_parts as encoder_parts
 from ._run_tables import read_votes_and_encoders as read_votes_and_encoders
-from ._run_tables import write_encoders as write_encoders
 from ._run_tables import write_figures as write_figures
 from ._run_tables import write_named as write_named
 from ._run_tables import write_tables as write_tables

@@ -3,9 +3,12 @@
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
 
 import deep.report as report
 from deep import calibration, console, datasets, ensembles, evaluate, model
@@ -18,6 +21,10 @@ from deep.evaluate import HoldOutUnit
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments import loo
 from deep.model import AVERAGE, RECIPE_NAMES, SELECTOR_NAMES, STACK, UNCALIBRATED, ChainOptions, Weighting
+
+if TYPE_CHECKING:
+    from deep.datasets import ScoreTable
+    from deep.records import VoteMatrix
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,8 @@ class LooOptions(ChainOptions, console.Computation):
     tables : sequence of str, optional
         The recipes whose chains the table shows; default: the one asked for, else deep's.
     netcal : bool, default=False
-        netcal's calibrators on the smallest number of voters, and netcal's calibration error of every chain, in the
-        table beside deep's. For recipe 'paper', which does not weigh.
+        netcal's calibration error of every chain in the table beside deep's and, on the smallest number of voters of a
+        recipe that does not weigh, its calibrators.
     all_chains : bool, default=False
         Write chains.parquet: P by every chain.
     unit : {'dataset', 'family'}, default='dataset'
@@ -110,12 +117,11 @@ class LooOptions(ChainOptions, console.Computation):
             return ()
         return tuple(model.RECIPES[name] for name in dict.fromkeys(self.tables or (self.own_recipe,)))
 
-    @property
-    def table_ensemblers(self) -> tuple[str, ...]:
-        """Return the ensemblers of the table; none where only the stack or the average is wanted."""
-        if self.own is not None:
-            return ()
-        return ensembles.default_ensemblers() if self.ensembler is None else tuple(dict.fromkeys(self.ensembler))
+    def table_ensemblers(self, recipe: str) -> tuple[str, ...]:
+        """Return the ensemblers of the table of a recipe; of none named, those of guests that are installed too."""
+        if self.ensembler is None:
+            return ensembles.default_ensemblers(recipe) + ensembles.guest_ensemblers()
+        return tuple(dict.fromkeys(self.ensembler))
 
     @property
     def table_calibrators(self) -> tuple[str, ...]:
@@ -149,6 +155,10 @@ class _Loo:
         Study few training datasets (numbers of them, or 'all'; 1 2 3) and few labels of the one held out.
     brief : bool, default=False
         Print the recommendation and its rivals alone.
+    train : tuple of str, optional
+        Datasets to learn from; default: all others.
+    seeds : int, default=1
+        Repeat with as many seeds (simulated votes: other draws), and write mean and spread.
     """
 
     test: str = option(MISSING, "NAME")
@@ -156,6 +166,8 @@ class _Loo:
     out: Path | None = option(None, "DIR")
     few: tuple[str, ...] | None = option(None, "K", nargs="*", action="store", default=None)
     brief: bool = option(False)
+    train: tuple[str, ...] = option((), "NAME", rare=True)
+    seeds: int = option(1, "N", rare=True)
 
 
 RECOMMENDED = {"group": "what is recommended; default: what deep chooses"}
@@ -173,7 +185,8 @@ def _settings(args: argparse.Namespace) -> LooOptions:
     given = topic_values(LooOptions, args)
     given |= {name: tuple(dict.fromkeys(given[name])) for name in ("ensembler", "calibrator") if name in given}
     sizes = [int(word) if word.isdecimal() else word for word in args.sizes] or None
-    return LooOptions(**given | {"sizes": sizes, "tables": RECIPE_NAMES if args.compare_recipes else ()})
+    beside = {"sizes": sizes, "tables": RECIPE_NAMES if args.compare_recipes else ()}
+    return LooOptions(**given | beside, netcal=find_spec("netcal") is not None)
 
 
 def _whole(args: argparse.Namespace, found: "Sequence[loo.LooResult]", seconds: float) -> "evaluate.Run":
@@ -195,13 +208,14 @@ def _whole(args: argparse.Namespace, found: "Sequence[loo.LooResult]", seconds: 
 
 
 def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[str]:
-    from deep.experiments.loo._show import mean_summary, source_of, summary, tables
+    from deep.experiments.loo._show import library_lines, mean_summary, source_of, summary, tables
 
     runs = results.get("runs", [results])
     for run in runs:
         yield from (*summary(run), "")
     if not brief:
         yield from tables(runs)
+        yield from library_lines(runs)
     if "mean" in results:
         yield from (*mean_summary(results["mean"], source_of(results, {})), "")
     if "few" in results:
@@ -209,14 +223,31 @@ def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[st
         yield from console.study_lines(few.few_verdict(results["few"]), "\n".join(few.few_lines(results["few"])))
     if results["votes"] == console.SIMULATED:
         yield console.NOTICE
+    if (folder / "seeds-spread.md").is_file():
+        yield from console.plain_tables((folder / "seeds-spread.md").read_text(encoding="utf-8"))
     written = ", ".join(sorted(path.name + "/" * path.is_dir() for path in folder.iterdir()))
     yield f"{results['seconds']['total']:.1f} s. Everything is in {folder}: {written}"
     yield report.report_line(folder)
 
 
+def _trained_on(
+    args: argparse.Namespace, votes: "VoteMatrix", scores: "ScoreTable | None", tests: Sequence[str]
+) -> "tuple[VoteMatrix, ScoreTable | None]":
+    """Return the rows of the dataset held out and of those that `--train` names."""
+    names = [resolve_dataset(name, votes.dataset_names, param="train") for name in args.train]
+    if args.test == "all" or set(names) & set(tests):
+        raise InputError(f"`train` must name datasets beside the one held out. Got {args.train} with {args.test!r}.")
+    kept = np.isin(votes.datasets.astype(str), [*names, *tests])
+    if scores is not None:
+        rows = {name: getattr(scores, name)[kept] for name in ("scores", "example_ids", "datasets", "labels")}
+        scores = replace(scores, **rows)
+    return votes.rows(kept), scores
+
+
 def run(args: argparse.Namespace) -> int:
     """Hold out, write and report."""
     from deep.experiments.loo._run import run_all, write_chains, write_held_out, write_scores
+    from deep.experiments.loo._run_tables import seed_tables
 
     console.prepare_processes(args.jobs)
     settings, origin = _settings(args), console.origin_of(args)
@@ -225,6 +256,8 @@ def run(args: argparse.Namespace) -> int:
     panel = () if few is None else few.few_panel(args.test, args.few, votes, scores)
     names = votes.dataset_names
     tests = list(names) if args.test == "all" else [resolve_dataset(args.test, names, param="test")]
+    if args.train:
+        votes, scores = _trained_on(args, votes, scores, tests)
     folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else file_name(tests[0])}"
     check_replaceable(folder)
     console.check_apart(args, folder)
@@ -233,6 +266,12 @@ def run(args: argparse.Namespace) -> int:
     try:
         with console.progress_bars() as progress:
             found = run_all(settings, tests, votes, scores, origin, progress)
+            seeds = {settings.random_state: [result.results for result in found]}
+            for seed in range(settings.random_state + 1, settings.random_state + args.seeds):
+                again = datasets.simulate_votes(seed) if origin == console.SIMULATED else votes
+                kept = again.rows(np.isin(again.datasets, votes.dataset_names))
+                drawn = run_all(replace(settings, random_state=seed), tests, kept, scores, origin, progress)
+                seeds[seed] = [result.results for result in drawn]
             studied = None
             if few is not None:
                 mapper = console.parallel_map(settings.n_jobs, progress, "few")
@@ -248,11 +287,16 @@ def run(args: argparse.Namespace) -> int:
         write_results(scratch, results)
         write_held_out(votes, tests, scratch / "votes.parquet")
         write_scores(found, scratch / "scores.parquet", origin)
+        if args.seeds > 1:
+            for name, title, table in seed_tables(seeds):
+                evaluate.write_table(scratch, name, table, title)
         if settings.all_chains:
             write_chains(found, scratch / "chains.parquet", origin)
         runs = [result.results for result in found]
         loo.write_tables(runs, scratch / "tables", votes=origin)
-        drawn = loo.write_encoders(args, votes, scores, runs, scratch / "tables")
+        drawn, moves = loo.encoder_parts(args, votes, scores, runs)
+        for name, table in moves.items():
+            evaluate.write_table(scratch / "tables", name, table, loo.MOVES)
         loo.write_figures(found, scratch / "figures", encoders=drawn, simulated=origin == console.SIMULATED)
     console.print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)
     return ExitStatus.DONE

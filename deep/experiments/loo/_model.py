@@ -21,6 +21,7 @@ from deep.datasets import ScoreTable
 from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out
 from deep.experiments.loo._command import LooOptions
 from deep.experiments.loo._rivals import TestCells, context_member
+from deep.experiments.loo._show import LEARNED_PRIOR
 from deep.features import distinct_patterns
 from deep.records import VoteMatrix
 
@@ -156,10 +157,6 @@ def _names(values: Sequence[str] | npt.NDArray[np.str_], rows: Codes) -> pd.Cate
     """Return the values at these rows, each name held once."""
     distinct, codes = np.unique(np.asarray(values, dtype=str), return_inverse=True)
     return pd.Categorical.from_codes(codes[rows], categories=distinct.tolist())
-
-
-LEARNED_PRIOR = "learned-prior"
-"""In place of a calibrator, where P is calibrated by what datasets left out tell of the members and the prior."""
 
 
 def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix, options: LooOptions) -> Row:

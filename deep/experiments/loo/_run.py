@@ -209,13 +209,14 @@ def _tasks(split: HoldOut, recipe: model.Recipe, settings: LooOptions) -> list[m
         training,
         recipe,
         sizes=settings.sizes or model.SIZES,
-        ensemblers=settings.table_ensemblers,
+        ensemblers=settings.table_ensemblers(recipe.name),
         calibrators=settings.table_calibrators,
         selector=settings.selector or "auto",
         random_state=settings.random_state,
     )
-    least = min(len(task.subset.columns) for task in tasks) if settings.netcal and tasks else 0
-    # Those on the fewest voters try netcal's calibrators too, where they are wanted.
+    # Those on the fewest voters try netcal's calibrators too, where they are wanted: netcal takes no weights.
+    is_wanted = settings.netcal and settings.calibrator is None and training.weighting == "uniform"
+    least = min(len(task.subset.columns) for task in tasks) if is_wanted and tasks else 0
     return [
         replace(task, calibrators=(*task.calibrators, *NETCAL_CLASSES)) if len(task.subset.columns) == least else task
         for task in tasks
@@ -315,20 +316,13 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
         found.append(left_out_note())
     if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
         found.append(model.grouped_note(n_train, model.chain_limit(train), start="While chains were searched for, the"))
-    if "SVC" in settings.table_ensemblers:
+    if any("SVC" in settings.table_ensemblers(recipe.name) for recipe in settings.shown):
         found.append(draws_note(len(distinct_patterns(np.column_stack([train.votes, train.labels]))[0])))
     notes = [note for note in dict.fromkeys(found) if note]
-    against = next((c for c in results["comparisons"] if c["b"].startswith("best_prompt")), None)
-    if against is not None and not (against["significant"] and against["difference"] > 0):
-        notes.append(
-            "The recommended one does not beat the best single voter beyond chance: recommended minus "
-            f"{against['b'].removeprefix('best_prompt: ')} = {100 * against['difference']:+.1f} points of balanced "
-            f"accuracy (95 % interval {100 * against['ci'][0]:+.1f} to {100 * against['ci'][1]:+.1f}, "
-            f"p = {against['p_bonferroni']:.2g} after Bonferroni over the rivals of this dataset, where 0.01 counts)."
-        )
     effective, total = results["effective_votes"], len(results["voters"])
     if effective is not None and effective < total / 2:
-        notes.append(f"The {total} voters err together: they are worth about {effective:.1f} independent votes.")
+        worth = f"they are worth about {effective:.1f} independent votes there"
+        notes.append(f"On the training datasets the {total} voters err together: {worth}.")
     return notes
 
 

@@ -19,7 +19,7 @@ from deep.datasets import ScoreTable, read_examples
 from deep.evaluate import COLORS, IntervalRow, Row, Run, draw_intervals, framed, method_rows, row_weights, write_table
 from deep.exceptions import InputError
 from deep.experiments.loo._rivals import best_threshold, published_baselines
-from deep.experiments.loo._show import ORIGINS, encoder_rows, mean_of
+from deep.experiments.loo._show import BASELINES, CHAINS, LEARNED_PRIOR, ORIGINS, PRINTED, encoder_rows, mean_of
 from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
@@ -94,10 +94,9 @@ def calibration_by_calibrator(runs: Sequence[Run]) -> pd.DataFrame:
 
 @framed
 def gains(runs: Sequence[Run]) -> Iterator[Row]:
-    """Table 6: the gain by ensembling over the best single voter.
+    """Table 6: the gain of what is recommended over the voter chosen on training data, and of the best of both on test.
 
-    The paper takes the best of each on the test labels; those columns are named so, and stand beside what
-    the training data chose.
+    The paper takes the best of each on the test labels; those columns are named so.
     """
     for run in runs:
         by_kind = {row["kind"]: row["balanced_accuracy"] for row in run["baselines"]}
@@ -112,6 +111,7 @@ def gains(runs: Sequence[Run]) -> Iterator[Row]:
                 "best_voter_on_training": by_kind["best_prompt"],
                 "recommended": reached,
                 "gain": reached - by_kind["best_prompt"],
+                "gain_on_test": run["oracle"]["balanced_accuracy"] - max(alone),
             }
 
 
@@ -126,7 +126,7 @@ def parts(runs: Sequence[Run]) -> Iterator[Row]:
 @framed
 def voters(runs: Sequence[Run]) -> Iterator[Row]:
     """Labeling-function analysis of every voter on the training rows of each run."""
-    yield from ({"dataset": run["test"], **row} for run in runs for row in run["voters"])
+    yield from ({"held_out": run["test"], **row} for run in runs for row in run["voters"])
 
 
 def error_correlations(runs: Sequence[Run]) -> pd.DataFrame:
@@ -136,7 +136,7 @@ def error_correlations(runs: Sequence[Run]) -> pd.DataFrame:
         names = [row["name"] for row in run["voters"]]
         frame = pd.DataFrame(run["error_correlation"], columns=names)
         frame.insert(0, "voter", names)
-        frame.insert(0, "dataset", run["test"])
+        frame.insert(0, "held_out", run["test"])
         frames.append(frame)
     return pd.concat(frames, ignore_index=True)
 
@@ -354,6 +354,23 @@ def encoder_figures(
     }, moves
 
 
+def seed_tables(runs_by_seed: Mapping[int, Sequence[Run]]) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Yield name, title and rows of the figures by seed, and of their mean and spread over seeds."""
+    metrics = ["balanced_accuracy", "ece", "log_loss"]
+    rows = [
+        {"seed": seed, "held_out": run["test"], "what": what, **{name: row.get(name) for name in metrics}}
+        for seed, runs in runs_by_seed.items()
+        for run in runs
+        for what, row in [*((key, run[key]) for key in CHAINS), *((row["kind"], row) for row in run["baselines"])]
+        if row is not None and (what in CHAINS or what in BASELINES)
+    ]
+    table = pd.DataFrame(rows)
+    spread = table.groupby(["held_out", "what"], sort=False)[metrics].agg(["mean", "std", "min", "max"])
+    spread.columns = [f"{metric} {statistic}" for metric, statistic in spread.columns]
+    yield "seeds", f"What {len(runs_by_seed)} seeds give", table
+    yield "seeds-spread", f"Mean and spread over {len(runs_by_seed)} seeds", spread.reset_index()
+
+
 PARTS = "prompts-encoders-both"
 
 TABLES: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
@@ -383,7 +400,8 @@ def write_named(name: str, runs: Sequence[Run], folder: Path, *, votes: str | li
     votes = votes if isinstance(votes, str) else ", ".join(votes)
     if not frame.empty:
         title = (TABLES[name].__doc__ or "").splitlines()[0]
-        write_table(folder, name, frame.assign(votes=votes), title, shown=frame, note=f"Votes: {votes}.")
+        printed = frame["type"] == "published" if "type" in frame else np.zeros(len(frame), dtype=bool)
+        write_table(folder, name, frame.assign(votes=np.where(printed, PRINTED, votes)), title, note=f"Votes: {votes}.")
 
 
 def simulated_scores(votes: VoteMatrix, random_state: int) -> ScoreTable:
@@ -421,16 +439,17 @@ def read_votes_and_encoders(args: argparse.Namespace) -> tuple[VoteMatrix, Score
     return votes, simulated_scores(votes, args.seed)
 
 
-def write_encoders(
-    args: argparse.Namespace, votes: VoteMatrix, scores: ScoreTable | None, runs: Sequence[Run], folder: Path
-) -> dict[str, "Figure"]:
-    """Write how thresholds move, and return the figures of encoders by name; nothing without scores."""
+def encoder_parts(
+    args: argparse.Namespace, votes: VoteMatrix, scores: ScoreTable | None, runs: Sequence[Run]
+) -> tuple[dict[str, "Figure"], dict[str, pd.DataFrame]]:
+    """Return the figures of encoders and the table of how thresholds move, by name; none without scores."""
     if scores is None:
-        return {}
+        return {}, {}
     figures, moves = encoder_figures(votes, scores, runs, source_lengths(votes, args.texts) if args.texts else None)
-    write_table(folder, "threshold-moves", moves, "Where the best threshold of each encoder lies, and why it moves")
-    return figures
+    return figures, {"threshold-moves": moves}
 
+
+MOVES = "Where the best threshold of each encoder lies, and why it moves"
 
 CAPTION = "SIMULATED votes: no LLM was called"
 
@@ -465,12 +484,14 @@ def _reliability(result: LooResult) -> "Figure":
     """Draw observed against predicted shares before and after calibration, and split by predicted class."""
     known = result.scores.dropna(subset=["label"])
     chain = result.results["recommended"]
+    moved = "before: at equal shares of both classes; after: at the estimated share"
+    by = moved if chain["calibrator"] == LEARNED_PRIOR else chain["calibrator"] or "no calibrator"
     return plot_reliability(
         known["label"].to_numpy(dtype=np.int8),
         before=known["p_uncalibrated"].to_numpy(),
         after=known["p_consistent"].to_numpy(),
         n_bins=result.results["settings"]["n_bins"],
-        title=f"{result.results['test']}: {chain['ensembler']}, {chain['calibrator'] or 'no calibrator'}",
+        title=f"{result.results['test']}: {chain['ensembler']}, {by}",
     )
 
 

@@ -6,7 +6,9 @@ from shutil import get_terminal_size
 from textwrap import wrap
 
 import numpy as np
+import pandas as pd
 
+from deep import evaluate
 from deep._util.names import listed, table
 from deep.console import SIMULATED
 from deep.evaluate import CONTEXT, Row, Run, in_percent, mean_interval, shown
@@ -38,6 +40,10 @@ PRINTED = "printed"
 """Where a figure is from that the paper prints and this run did not compute."""
 
 
+LEARNED_PRIOR = "learned-prior"
+"""In place of a calibrator, where P is calibrated by what datasets left out tell of the members and the prior."""
+
+
 MARKS = {"measured": " ", SIMULATED: "~", PRINTED: ">"}
 """What stands before a row, by where its figures are from."""
 
@@ -54,10 +60,12 @@ def summary(run: Run) -> Iterator[str]:
     prior = "no labels" if run["prior_test"] is None else f"{100 * run['prior_test']:.1f} % consistent"
     trained = f"{sum(run['train'].values())} rows of {listed(list(run['train']), MAX_LISTED)}"
     yield from _wrapped(f"{run['test']}: {run['n_test']} items ({prior}), trained on {trained}", 0)
+    if run["recommended"]["balanced_accuracy"] is not None:
+        yield from verdict_lines([run])
     yield from _wrapped("(~ of simulated votes; > printed in the paper, not computed here; no mark: measured)", 0)
     if run["prior_test"] is None:
         yield from _wrapped("(training: no label here to measure by; what the training data gave, parts left out)", 0)
-    yield _cells("", "accuracy", "95 % interval", "ECE", "floor", "log loss", "from")
+    yield _cells("", "bal. acc.", "95 % interval", "ECE", "floor", "log loss", "from")
     for key, label in CHAINS.items():
         if run[key] is not None:
             yield _line(label, run[key], source_of(run, run[key]))
@@ -78,6 +86,63 @@ def summary(run: Run) -> Iterator[str]:
         yield _line(f"ORACLE: best encoder, {best['name']}", best, source_of(run, best))
     for sentence in [*(f"warning: {warning}" for warning in run["warnings"]), *run["notes"]]:
         yield from _wrapped(sentence, 2)
+
+
+def verdict_lines(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield the answer of labeled runs as the report has it, and beside it the paper's."""
+    method = evaluate.MeasuredMethod("recommended", "ours", {run["test"]: run["recommended"] for run in runs})
+    best, paired = evaluate.chosen_judge(runs)
+    for badge in evaluate.badges_of(method, best, None, paired):
+        yield from _wrapped(f"{badge.level.upper()} {badge.name}. {badge.says}", 0)
+    rows = pd.DataFrame([{"test": run["test"], **row} for run in runs for row in run["rows"]])
+    of = rows.fillna({"calibrator": "none"}).pivot_table(
+        index=["recipe", "test", "ensembler", "n_prompts"], columns="calibrator", values="ece", sort=False
+    )
+    if {"none", "platt"} <= set(of):
+        for recipe, some in of[["none", "platt"]].dropna().groupby("recipe", sort=False):
+            lower, means = int((some["platt"] < some["none"]).sum()), " to ".join(map(in_percent, some.mean()))
+            said = f"Platt scaling lowers ECE in {lower} of {len(some)} chains of {recipe}'s recipe, mean {means}"
+            yield from _wrapped(f"{said} (the paper's Table 4: 42 of 42, 10.6 to 5.0).", 0)
+    printed = [row for run in runs for row in run["baselines"] if row["kind"] == "published"]
+    if printed and len(runs) == 1:
+        best_printed = max(printed, key=lambda row: row["balanced_accuracy"])
+        figure = in_percent(best_printed["balanced_accuracy"])
+        yield from _wrapped(f"The paper prints a balanced accuracy of up to {figure} ({best_printed['name']}).", 0)
+
+
+LIBRARIES = {
+    "numpy": "every sum",
+    "matplotlib": "figures",
+    "scikit-learn": "trees, forest, SVC, isotonic regression, folds, the loop of RFE",
+    "xgboost": "XGB",
+    "lightgbm": "LGBM",
+    "catboost": "CatBoost",
+    "mrmr-selection": "mRMR for the choice of voters",
+    "snorkel": "snorkel-labelmodel",
+    "netcal": "a second ECE of chains; calibrators under the paper's recipe",
+    "openai": "nothing: no LLM is asked here (`deep votes` asks with it)",
+}
+"""The packages that the paper's methods were asked to be made with, and what each does in the main job."""
+
+
+def library_lines(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield which library did what in these runs, with the number of chains that it took part in."""
+    rows = [row for run in runs for row in run["rows"]]
+    took_part = {
+        **{name: [row["ensembler"] == LIBRARIES[name] for row in rows] for name in BY_ENSEMBLER},
+        "mrmr-selection": [row["selector"] == "mrmr-selection" for row in rows],
+        "netcal": ["ece_netcal" in row for row in rows],
+    }
+    yield "Which library did what"
+    for name, work in LIBRARIES.items():
+        n = sum(took_part.get(name, ()))
+        part = work if name not in took_part else f"{work}, {n:,} chains" if n else "no part here"
+        yield from _wrapped(f"{name}: {part}", 2)
+    yield ""
+
+
+BY_ENSEMBLER = ("xgboost", "lightgbm", "catboost", "snorkel")
+"""Of them those that are an ensembler."""
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
@@ -210,7 +275,9 @@ def tables(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _of(runs: Sequence[Run]) -> str:
-    return "" if len(runs) == 1 else f"; means of {len(runs)} datasets"
+    """Return the end of a caption: where the figures are from, and of how many datasets they are means."""
+    votes = f"; {SIMULATED} votes" if source_of(runs[0], {}) == SIMULATED else ""
+    return votes if len(runs) == 1 else f"{votes}; means of {len(runs)} datasets"
 
 
 def aligned(title: str, header: TableCells, rows: Sequence[TableCells]) -> Iterator[str]:
@@ -288,18 +355,22 @@ def _ensemblers(runs: Sequence[Run], recipe: str) -> Iterator[str]:
         some = sizes[start : start + SIZES_A_TABLE]
         header = ["", *(word for size in some for word in (str(size), "ECE/floor", "loss"))]
         rows = [
-            [f"{name} *" if name == best[0] and best[1] in some else name]
-            + [cell for size in some for cell in (_scores(chains[name, size]) if (name, size) in chains else BLANK)]
+            [name, *(cell for size in some for cell in _starred(chains.get((name, size)), (name, size) == best))]
             for name in names
         ]
-        yield f"Ensemblers by number of voters: balanced accuracy, ECE/floor, log loss{_of(runs)}"
+        what = f"Ensemblers by number of voters: balanced accuracy, ECE/floor, log loss{_of(runs)}"
         by = (
             "Platt scaling, or the calibrator asked for"
             if recipe == "paper"
             else "the calibrator best on training data"
         )
-        title = f"({recipe}'s recipe; each with {by}; * the best chain on training data)"
+        title = f"{what}\n({recipe}'s recipe; each with {by}; * the best chain on training data)"
         yield from aligned(title, header, rows)
+
+
+def _starred(rows: Sequence[Row] | None, is_best: bool) -> Sequence[str]:
+    accuracy, *errors = BLANK if rows is None else _scores(rows)
+    return [accuracy + "*" * is_best, *errors]
 
 
 def _calibrators(runs: Sequence[Run], recipe: str) -> Iterator[str]:
@@ -343,8 +414,8 @@ def _encoders(runs: Sequence[Run]) -> Iterator[str]:
             for name, by in found.items()
         ]
         header = ["", "test (oracle)", "centre", "training"]
-        title = f"Encoders: balanced accuracy by where the threshold is from{_of(runs)}"
         printed = [name.endswith(MARK) for name in found]
+        title = f"Encoders: balanced accuracy by where the threshold is from{_of(runs) if not all(printed) else ''}"
         if any(printed):
             title += f"\n({PRINTED}: the paper's Table 3, of one column, not computed here"
             if all(printed):
@@ -374,7 +445,7 @@ def part_lines(runs: Sequence[Run]) -> Iterator[str]:
     ]
     if not kept:
         return
-    title = f"What adds what, {source_of(kept[0], {})}: deep's stack on prompts, on encoders, and on both{_of(kept)}"
+    title = f"What adds what: deep's stack on prompts, on encoders, and on both{_of(kept)}"
     yield from aligned(title, ["", "bal. acc.", "ECE", "log loss"], levels)
     paired = {
         name: [
@@ -407,14 +478,18 @@ def _tests_of_one(run: Run) -> Iterator[str]:
             in_percent(row["ci"], "+"),
             f"{row['p']:.2g}",
             f"{row['p_bonferroni']:.2g}",
-            "yes" if row["significant"] else "no",
+            _significance(row),
         ]
         for row in run["comparisons"]
     ]
     if rows:
         n = len({(row["difference"], *row["ci"]) for row in run["comparisons"]})
-        title = f"Recommended less each rival: points of balanced accuracy, Bonferroni over {n} rivals"
+        title = f"Recommended less each rival: points of balanced accuracy, Bonferroni over {n} rivals{_of([run])}"
         yield from aligned(title, ["", "difference", "95 % interval", "p", "corrected", "p < 0.01"], rows)
+
+
+def _significance(row: Row) -> str:
+    return "no" if not row["significant"] else "better" if row["difference"] > 0 else "worse"
 
 
 def _tests_of_several(runs: Sequence[Run]) -> Iterator[str]:
@@ -436,7 +511,7 @@ def _tests_of_several(runs: Sequence[Run]) -> Iterator[str]:
             for row in known
         ]
         tests.append([name, *chain.from_iterable(pairs)])
-    title = f"Recommended less each rival: points of balanced accuracy, p after Bonferroni over {n} datasets"
+    title = f"Recommended less each rival: points of balanced accuracy, p after Bonferroni over the datasets{_of(runs)}"
     yield from aligned(title, header, tests)
     counts = [
         [

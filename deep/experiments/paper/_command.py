@@ -1,15 +1,15 @@
 """`deep paper`: regenerate the DEEP paper's tables and figures from any votes, beside its printed figures."""
 
 import argparse
-import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import deep.report as report
 from deep import console
-from deep._util.files import check_replaceable, write_results
+from deep._util.columns import plain_frame
+from deep._util.files import check_replaceable
 from deep._util.options import option, topic_values
+from deep.datasets import published_source
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
 from deep.experiments import loo
@@ -38,13 +38,14 @@ class _Paper:
 
 add_arguments = console.adder(
     *("votes", loo.Encoders, "range", "ignore", "ensembler", _Paper),
-    *("max-failure-rate", "strict", console.Computation),
+    *("max-failure-rate", "strict", console.Computation, "json"),
     ensembler={"help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: those of the paper"},
 )
 
 
 def run(args: argparse.Namespace) -> int:
     """Hold every dataset out, write and report."""
+    from deep.experiments import study
     from deep.experiments.loo import LooOptions, part_lines, run_all
     from deep.experiments.paper import _paper_tables, _show
 
@@ -66,20 +67,34 @@ def run(args: argparse.Namespace) -> int:
         found = run_all(settings, votes.dataset_names, votes, scores, origin, progress)
     runs = [_paper_tables.with_rivals(each.results, rivals, settings) for each in found]
     figures = _show.with_verdicts(_paper_tables.paper_tables(runs), origin)
-    verdict = _show.verdict_of(figures, origin)
-    with report.reported_folder(args.out) as scratch:
-        write_results(scratch, {"verdict": verdict.as_dict(), "votes": origin, "runs": runs})
-        drawn = _show.paper_figures(loo.write_encoders(args, votes, scores, runs, scratch), found, example)
-        _show.write(scratch, figures, drawn | {_show.ANSWER: _show.draw_distance(figures)}, origin)
-        loo.write_named(loo.PARTS, runs, scratch, votes=origin)
-    names = ", ".join([*(f"table{table}.md" for table in _paper_tables.TABLES), *(f"{name}.png" for name in drawn)])
-    notice = (f"{console.NOTICE}\n" if origin == console.SIMULATED else "") + (f"{NO_NETCAL}\n" if lacks_netcal else "")
-    lines = (
-        *console.study_lines(verdict, ""),
-        *_show.table_lines(figures),
-        *part_lines(runs),
-        *_show.summary_lines(figures),
+    encoders, moves = loo.encoder_parts(args, votes, scores, runs)
+    tables = {f"table{number}": _show.side_by_side(figures, number) for number in _paper_tables.TABLES}
+    added = {"distances": _show.distances(figures), "claims": _show.claims(figures, runs)}
+    titles = {f"table{number}": f"Table {number}. {title}" for number, title in _paper_tables.TABLES.items()}
+    titles |= {"distances": _show.DISTANCES, "claims": _show.CLAIMS, "threshold-moves": loo.MOVES}
+    votes_of = origin if isinstance(origin, str) else ", ".join(origin)
+    note = f"In percent; * the votes were fitted to it. Published: {published_source()}. This run: {votes_of} votes."
+
+    def write_more(folder: Path) -> None:
+        marked = figures.assign(votes=figures["origin"].map(lambda name: "" if name == "published" else votes_of))
+        plain_frame(marked).to_csv(folder / "figures.csv", index=False, lineterminator="\n")
+        loo.write_named(loo.PARTS, runs, folder, votes=origin)
+
+    study.publish(
+        args,
+        _show.verdict_of(figures, origin),
+        {"votes": origin, "runs": runs},
+        lines=[
+            *_show.table_lines(figures, {titles[name]: table for name, table in added.items()}),
+            *part_lines(runs),
+            *([NO_NETCAL] if lacks_netcal else []),
+        ],
+        tables=tables | added | moves,
+        titles=titles,
+        shown=_show.shown,
+        note=note,
+        figures=_show.paper_figures(encoders, found, example) | {_show.ANSWER: _show.draw_distance(figures)},
+        caption=loo.CAPTION if origin == console.SIMULATED else "",
+        more=write_more,
     )
-    sys.stdout.writelines(f"{line}\n" for line in lines)
-    sys.stdout.write(f"{notice}{names}: in {args.out}\n{report.report_line(args.out)}\n")
     return ExitStatus.DONE

@@ -1,20 +1,17 @@
 """The figures of a run beside the printed ones: verdicts, the tables in terminal and Markdown, and the drawings."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from deep._util.columns import plain_frame
-from deep._util.figures import save_figures
 from deep.calibration import NETCAL_CLASSES, plot_reliability
-from deep.console import SIMULATED
-from deep.datasets import published_source
-from deep.evaluate import DatasetVerdict, IntervalRow, Row, draw_intervals, markdown
+from deep.console import SIMULATED, plain_tables
+from deep.evaluate import DatasetVerdict, IntervalRow, Run, draw_intervals, markdown
 from deep.experiments import loo
-from deep.experiments.loo import aligned
 from deep.experiments.paper._paper_tables import (
     NETCAL_ECE,
     PUBLISHED,
@@ -33,6 +30,8 @@ CELL = ["table", "dataset", "method", "n_prompts", "calibrator", "metric"]
 DECIMALS = {"2": 2}
 """Of printed figures, in percent; one in the other tables."""
 
+MET, FITTED, KEPT_OUT, DERIVED = "met", "fitted", "kept out", "derived"
+
 
 def with_verdicts(figures: pd.DataFrame, votes: str | list[str]) -> pd.DataFrame:
     """Return the figures of :func:`paper_tables` with this run's value and a verdict beside each published one.
@@ -46,37 +45,32 @@ def with_verdicts(figures: pd.DataFrame, votes: str | list[str]) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        ``ours``: this run's value of the same cell. ``verdict``: 'fitted' where the embedded votes were made to meet
-        the printed figure, whether they do or not; else 'same' (no difference), 'within the paper's
-        rounding', 'differs because votes are simulated' or '... others', or 'not had because' what is missing. Both
-        empty where the figure is this run's.
+        ``ours``: this run's value of the same cell. ``verdict``: 'met' where both differ by no more than the printed
+        figure was rounded, 'off by N' points, or 'not had because' what is missing. ``fit``, of simulated votes:
+        'fitted' where they were sought so that the cell is met, 'kept out' where they were sought without it, 'derived'
+        where it follows from cells of other tables. All empty where the figure is this run's.
     """
     ours = figures[figures["origin"] == THIS_RUN].drop_duplicates(CELL).set_index(CELL)["value"]
     printed = figures["origin"] == PUBLISHED
     values = ours.reindex(pd.MultiIndex.from_frame(figures.loc[printed, CELL])).to_numpy()
-    found = figures.assign(ours=np.nan, verdict="")
+    found = figures.assign(ours=np.nan, verdict="", fit="")
     found["ours"] = found["ours"].mask(printed, pd.Series(values, found.index[printed]))
     datasets = set(figures.loc[figures["origin"] == THIS_RUN, "dataset"])
-    found.loc[printed, "verdict"] = [
-        _verdict({str(k): v for k, v in row.items()}, simulated=votes == SIMULATED, there=row["dataset"] in datasets)
-        for row in found[printed].to_dict("records")
-    ]
+    rows = found[printed].to_dict("records")
+    found.loc[printed, "verdict"] = [_verdict(row, there=row["dataset"] in datasets) for row in rows]
+    if votes == SIMULATED:
+        found.loc[printed, "fit"] = [_fit_of(row) for row in rows]
     return found
 
 
-def _verdict(row: Row, *, simulated: bool, there: bool) -> str:
+def _verdict(row: Mapping[Hashable, Any], *, there: bool) -> str:
     if pd.isna(row["ours"]):
         return f"not had because {_missing(row) if there else 'this dataset is not among the votes'}"
-    if simulated and _is_fitted(row):
-        return "fitted"
-    gap, unit = abs(row["ours"] - row["value"]), 10.0 ** -DECIMALS.get(row["table"], 1)
-    if gap < 1e-9:
-        return "same"
-    votes = "simulated" if simulated else "others"
-    return "within the paper's rounding" if gap <= unit / 2 + 1e-9 else f"differs because votes are {votes}"
+    gap, decimals = abs(row["ours"] - row["value"]), DECIMALS.get(row["table"], 1)
+    return MET if gap <= 10.0**-decimals / 2 + 1e-9 else f"off by {gap:.{decimals}f}"
 
 
-def _missing(row: Row) -> str:
+def _missing(row: Mapping[Hashable, Any]) -> str:
     if row["table"] != "3":
         return "no such judge, ensembler, calibrator or number of judges was run"
     kind = {cell.method: cell.kind for cell in loo.published_baselines()}[row["method"]]
@@ -88,12 +82,52 @@ def _missing(row: Row) -> str:
     return missing[kind]
 
 
-def _is_fitted(row: Row) -> bool:
-    """Return whether the embedded votes were made to meet a cell: Tables 1 and 6, and half of 2, 4 and 5."""
+def _fit_of(row: Mapping[Hashable, Any]) -> str:
+    """Return whether the embedded votes were fitted to a cell, as to Table 1 and half of 2, 4 and 5."""
     if row["table"] not in PUBLISHED_TABLES:
-        return True
-    cell = row["method"], int(row["n_prompts"]), row["calibrator"]
-    return not kept_out(PublishedFigure(row["table"], row["dataset"], *cell, row["metric"], row["value"] / 100))
+        return FITTED if row["table"] == "1" else DERIVED
+    # A frame holds NaN for no calibrator, whose name decides as well.
+    cell = row["method"], int(row["n_prompts"]), None if pd.isna(row["calibrator"]) else row["calibrator"]
+    figure = PublishedFigure(row["table"], row["dataset"], *cell, row["metric"], row["value"] / 100)
+    return KEPT_OUT if kept_out(figure) else FITTED
+
+
+DISTANCES = "Printed figures beside this run's: how many are met, and how far apart they are on average, in points"
+CLAIMS = "What the paper says of its tables in words, and what these votes give"
+
+
+def distances(figures: pd.DataFrame) -> pd.DataFrame:
+    """Return how far this run is from the printed cells that it has, by table and by what they were to the votes.
+
+    Parameters
+    ----------
+    figures : DataFrame
+        With verdicts.
+
+    Returns
+    -------
+    DataFrame
+        ``table, fit, cells, met, off, distance, constant``: how many there are, are met and are not; the mean distance
+        in points, and beside it that of a constant, where cells were kept out of the fit: the mean of the printed cells
+        of the table that were not, by dataset and calibrator.
+    """
+    known = figures[figures["ours"].notna()].assign(distance=lambda some: (some["ours"] - some["value"]).abs())
+    groups = ["table", "dataset", "calibrator"]
+    constants = figures[figures["fit"] == FITTED].groupby(groups, dropna=False)["value"].mean().rename("constant")
+    known = known.join(constants, on=groups)
+    known["constant"] = (known["constant"] - known["value"]).abs().where(known["fit"] == KEPT_OUT)
+    return (
+        known.assign(met=known["verdict"] == MET, off=known["verdict"] != MET)
+        .groupby(["table", "fit"], as_index=False)
+        .agg(
+            cells=("met", "size"),
+            met=("met", "sum"),
+            off=("off", "sum"),
+            distance=("distance", "mean"),
+            constant=("constant", "mean"),
+        )
+        .round(2)
+    )
 
 
 ANSWER = "distance-from-the-printed-figures"
@@ -101,12 +135,12 @@ ANSWER = "distance-from-the-printed-figures"
 
 
 def verdict_of(figures: pd.DataFrame, origin: str | list[str]) -> DatasetVerdict:
-    """Return the answer of a run: how far its figures are from the printed ones, of cells that were not fitted."""
+    """Return the answer of a run: how many printed figures it meets, of those that its votes were not fitted to."""
     printed = figures[figures["verdict"] != ""]
-    known = printed[printed["ours"].notna() & (printed["verdict"] != "fitted")]
-    near = int(known["verdict"].isin(["same", "within the paper's rounding"]).sum())
+    known = printed[printed["ours"].notna() & ~printed["fit"].isin([FITTED, DERIVED])]
     apart = f", {(known['ours'] - known['value']).abs().mean():.1f} points apart on average" if len(known) else ""
-    suspect = f"{near:,} of {len(known):,} printed figures that this run was not fitted to are met{apart}."
+    met = f"{(known['verdict'] == MET).sum():,} of {len(known):,} printed figures"
+    suspect = f"{met} that these votes were not fitted to are met{apart}."
     trust = "These votes are the user's own: what differs from the paper may be the judges."
     if origin == SIMULATED:
         trust = "These votes are SIMULATED from the paper's own figures; nothing here was measured on an LLM."
@@ -124,94 +158,106 @@ def draw_distance(figures: pd.DataFrame) -> Figure:
     return draw_intervals(rows, xlabel="points from the printed figure: mean, least and most", at=0.0)
 
 
-def summary_lines(figures: pd.DataFrame) -> Iterator[str]:
-    """Yield how many printed cells have which verdict and how far they are off, and what the paper says in words."""
-    printed = figures[figures["verdict"] != ""]
-    gap = (printed["ours"] - printed["value"]).abs()
-    yield "Printed figures beside this run's: cells, mean distance in points"
-    for (table, verdict), some in printed.groupby(["table", "verdict"]):
-        apart = gap[some.index].mean()
-        yield f"  {len(some):>4}  {'' if pd.isna(apart) else f'{apart:.1f}':>5}  Table {table}, {verdict}"
-    yield ""
-    yield from _words_of(figures[figures["origin"] == THIS_RUN])
+UNDER = 7.0
+"""The ECE in percent that the paper says calibrated ensembles stay under (4.3)."""
 
 
-def _words_of(ours: pd.DataFrame) -> Iterator[str]:
-    """Yield how often LabelModel leads and is above the majority (Table 2), and Platt scaling lowers ECE (Table 4)."""
-    table = ours[ours["table"] == "2"].pivot_table(index="method", columns=["dataset", "n_prompts"], values="value")
+def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
+    """Return the claims in words about Tables 2 and 4, counted in the printed cells and in this run's.
+
+    Returns
+    -------
+    DataFrame
+        ``claim, printed, of, ours, ours_of``: a count or a mean, and of how many cells.
+    """
+    found = pd.DataFrame(_claims(figures[figures["origin"] == PUBLISHED]), columns=["claim", "printed", "of"])
+    ours = pd.DataFrame(_claims(figures[figures["origin"] == THIS_RUN]), columns=["claim", "ours", "ours_of"])
+    rows = pd.DataFrame([{"dataset": run["test"], **row} for run in runs for row in run["rows"]])
+    table = rows.fillna({"calibrator": UNCALIBRATED}).pivot_table(
+        index=["dataset", "ensembler", "n_prompts"], columns="calibrator", values="balanced_accuracy"
+    )
+    if "platt" in table:
+        # Footnote 9: "ranging from 0% to 0.2%", of the cells of Table 2.
+        moves = 100 * (table["platt"] - table[UNCALIBRATED]).abs()
+        moved = "Table 2: largest move of balanced accuracy by Platt, points"
+        found.loc[len(found)] = [moved, 0.2, None]
+        ours.loc[len(ours)] = [moved, moves.max(), None]
+    both = pd.concat([found.set_index("claim"), ours.set_index("claim")], axis=1)
+    return both.rename_axis("claim").reset_index().astype(dict.fromkeys(["of", "ours_of"], "Int64")).round(1)
+
+
+def _claims(some: pd.DataFrame) -> Iterator[tuple[str, float, int | None]]:
+    """Yield the words, the count or mean, and of how many cells."""
+    table = some[some["table"] == "2"].pivot_table(index="method", columns=["dataset", "n_prompts"], values="value")
     if {"LabelModel", "MajorityLabelVoter"} <= set(table.index):
         learned, majority = table.loc["LabelModel"], table.loc["MajorityLabelVoter"]
-        known = [name for name in table.index if name in printed_methods("2")]
-        leads, above = (learned >= table.loc[known].max() - 1e-9).sum(), (learned > majority).sum()
-        yield f"LabelModel leads, alone or with others, in {leads} of {len(learned)} columns of Table 2;"
-        yield f"it is above the majority in {above}."
-    for dataset, some in ours[ours["table"] == "4"].groupby("dataset", sort=False):
-        some = some[some["method"].isin(printed_methods("4"))].assign(calibrator=some["calibrator"].fillna("none"))
-        both = some.pivot_table(index=["method", "n_prompts"], columns="calibrator", values="value")
-        if {"none", "platt"} <= set(both):
-            lower = (both["platt"] < both["none"]).sum()
-            mean = f"mean {both['none'].mean():.1f} to {both['platt'].mean():.1f}"
-            yield f"Platt scaling lowers ECE in {lower} of {len(both)} cells of Table 4 on {dataset}: {mean}."
-    yield ""
+        leads = learned >= table.loc[table.index.isin(printed_methods("2"))].max() - 1e-9
+        yield "Table 2: LabelModel leads, alone or shared, columns", float(leads.sum()), len(leads)
+        yield "Table 2: LabelModel is above the majority, columns", float((learned > majority).sum()), len(leads)
+    cells = some[(some["table"] == "4") & some["method"].isin(printed_methods("4"))]
+    for dataset, of_one in cells.fillna({"calibrator": UNCALIBRATED}).groupby("dataset", sort=False):
+        both = of_one.pivot_table(index=["method", "n_prompts"], columns="calibrator", values="value")
+        if {UNCALIBRATED, "platt"} <= set(both):
+            before, after, n = both[UNCALIBRATED], both["platt"], len(both)
+            yield f"Table 4, {dataset}: Platt lowers ECE, cells", float((after < before).sum()), n
+            yield f"Table 4, {dataset}: ECE after it under {UNDER:g}, cells", float((after < UNDER).sum()), n
+            yield f"Table 4, {dataset}: ECE before it, mean", before.mean(), None
+            yield f"Table 4, {dataset}: ECE after it, mean", after.mean(), None
 
 
-def table_lines(figures: pd.DataFrame) -> Iterator[str]:
-    """Yield the tables for a terminal, one dataset after the other: this run's figures, then the printed ones."""
-    for table, title in TABLES.items():
-        chosen = figures[(figures["table"] == table) & (figures["origin"] != NETCAL_ECE)]
-        chosen = chosen[~chosen["calibrator"].isin(list(NETCAL_CLASSES))]
-        for dataset, some in chosen.groupby("dataset", sort=False):
-            yield from aligned(f"Table {table}, {dataset}: {title} ({IN_PARENTHESES})", *_grid(some))
+def table_lines(figures: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """Yield the tables as a terminal has them, one dataset after the other, and others by their titles."""
+    chosen = figures[(figures["origin"] != NETCAL_ECE) & ~figures["calibrator"].isin(list(NETCAL_CLASSES))]
+    named = {
+        f"Table {table}, {dataset}: {TABLES[str(table)]} (* the votes were fitted to it)": side_by_side(
+            some, str(table)
+        )
+        for (table, dataset), some in chosen.groupby(["table", "dataset"], sort=False)
+    }
+    for title, table in (named | dict(others)).items():
+        yield from plain_tables("\n".join([title, *markdown(shown(table)), ""]))
 
 
-IN_PARENTHESES = "printed in parentheses, * fitted to it"
-
-
-def _grid(some: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of one table and dataset."""
-    varying = [name for name in ("n_prompts", "calibrator", "metric") if some[name].nunique(dropna=False) > 1]
-    labels = some[varying].astype(object).where(some[varying].notna(), "none").astype(str).agg(" ".join, axis=1)
-    labels = labels.str.replace("balanced_accuracy", "bal. acc.") if varying else pd.Series("bal. acc.", some.index)
-    cells: dict[str, dict[str, list[str]]] = {}
-    for label, row in zip(labels, some.to_dict("records"), strict=True):
-        mark = "*" if row["verdict"] == "fitted" else ""
-        printed = row["origin"] == PUBLISHED
-        shown = f"({row['value']:.1f}{mark})" if printed else f"{row['value']:.1f}"
-        cells.setdefault(str(row["method"]), {}).setdefault(label, []).insert(len(cells) if printed else 0, shown)
-    columns = list(dict.fromkeys(labels))
-    return ["", *columns], [[name, *(" ".join(row.get(c, [])) for c in columns)] for name, row in cells.items()]
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table as text, a count with what it is of, and a dash where there is no value."""
+    text = table.astype(object).where(table.notna(), "-").astype(str)
+    for name, n in (("printed", "of"), ("ours", "ours_of")):
+        if n in text:
+            of = " of " + text.pop(n)
+            text[name] = table[name].map(lambda value: "-" if pd.isna(value) else f"{value:g}")
+            text[name] += of.where(of != " of -", "")
+    return text
 
 
 def side_by_side(figures: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Return one table in the paper's layout: a row a method and origin, a column a dataset and what varies."""
+    """Return one table in the paper's layout: a row a method and origin, a column a dataset and what varies.
+
+    A printed figure that the votes were fitted to has a star.
+    """
     chosen = figures[figures["table"] == table].copy()
     varying = [name for name in ("n_prompts", "calibrator", "metric") if chosen[name].nunique(dropna=False) > 1]
-    chosen["column"] = chosen["dataset"]
-    for name in varying:
-        chosen["column"] += ", " + _words(chosen[name], name)
+    alone = bool(varying) and chosen["dataset"].nunique() == 1
+    words = [_words(chosen[name], name) for name in varying]
+    chosen["column"] = pd.concat([*([] if alone else [chosen["dataset"]]), *words], axis=1).agg(", ".join, axis=1)
     margin = (chosen["high"] - chosen["low"]) / 2
     chosen["text"] = chosen["value"].map("{:.1f}".format) + margin.map(lambda m: "" if m != m else f" ± {m:.1f}")
+    chosen["text"] += np.where(chosen["fit"] == FITTED, "*", "")
     wide = chosen.drop_duplicates(["method", "origin", "column"]).pivot(
         index=["method", "origin"], columns="column", values="text"
     )
-    order = pd.MultiIndex.from_tuples(dict.fromkeys(_paired(chosen)), names=["method", "origin"])
+    there = set(zip(chosen["method"], chosen["origin"], strict=True))
+    pairs = product(pd.unique(chosen["method"]), (PUBLISHED, THIS_RUN, NETCAL_ECE))
+    order = pd.MultiIndex.from_tuples([pair for pair in pairs if pair in there], names=["method", "origin"])
     ranks = {name: pd.factorize(chosen[name], use_na_sentinel=False)[0] for name in ("dataset", *varying)}
     columns = pd.unique(chosen["column"].iloc[np.lexsort(list(ranks.values())[::-1])])
     wide = wide.reindex(index=order, columns=columns).fillna("")
     return wide.rename_axis(columns=None).reset_index()
 
 
-def _paired(chosen: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield methods in the order of appearance, the published figures of each before our own."""
-    there = set(zip(chosen["method"], chosen["origin"], strict=True))
-    for method in pd.unique(chosen["method"]):
-        yield from ((method, origin) for origin in (PUBLISHED, THIS_RUN, NETCAL_ECE) if (method, origin) in there)
-
-
 def _words(values: "pd.Series[str]", name: str) -> "pd.Series[str]":
     if name == "n_prompts":
-        return values.map(lambda n: "" if n is pd.NA else f"{n} prompts")
-    return values.fillna("uncalibrated").str.replace("_", " ")
+        return values.map(lambda n: "" if n is pd.NA else str(n))
+    return values.fillna(UNCALIBRATED).str.replace("_", " ")
 
 
 ENCODER_FIGURES = {"thresholds": "figure1-optimal-thresholds", "threshold-transfer": "figure2-threshold-transfer"}
@@ -240,15 +286,3 @@ def _reliability(learned: pd.DataFrame, example: loo.LooResult) -> "Figure":
     run, labels = example.results, example.scores["label"].to_numpy(dtype=np.int8)
     title = f"{run['test']}: LabelModel on {learned['size'].iloc[0]} prompts, before and after Platt scaling"
     return plot_reliability(labels, before=before, after=after, n_bins=run["settings"]["n_bins"], title=title)
-
-
-def write(folder: Path, figures: pd.DataFrame, drawn: dict[str, Figure], origin: str | list[str]) -> None:
-    """Write one CSV of all figures, one Markdown text a table, and the drawings."""
-    votes = origin if isinstance(origin, str) else ", ".join(origin)
-    marked = figures.assign(votes=figures["origin"].map(lambda name: "" if name == PUBLISHED else votes))
-    plain_frame(marked).to_csv(folder / "figures.csv", index=False, lineterminator="\n")
-    for table, title in TABLES.items():
-        lines = [f"# Table {table}. {title}", "", *markdown(side_by_side(figures, table)), ""]
-        lines += [f"In percent. Published: {published_source()}. This run: {votes} votes, the paper's recipe.", ""]
-        (folder / f"table{table}.md").write_text("\n".join(lines), encoding="utf-8")
-    save_figures(drawn, folder, caption=loo.CAPTION if origin == SIMULATED else "", phone=True)

@@ -76,7 +76,7 @@ def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
     yield f"expected mean distance of P from the truth: {now} points now, {then} with these labels"
     sizes = found["labels_needed"].items()
     needed = [f"{size or 'more than all'} for {console.level(float(power))}" for power, size in sizes]
-    yield "labels that `deep check` needs to find a dataset on which P is as far off as on the worst training dataset,"
+    yield "labels that `deep check` needs to detect an error as large as on the worst training dataset,"
     yield f"by the chance of finding it: {', '.join(needed)}"
     if out is not None:
         yield f"items: {out}"

@@ -313,7 +313,7 @@ def labeled_lines(found: Results) -> Iterator[str]:
     by = ", ".join(f"{who} {n}" for who, n in found["people"].items()) or "nobody"
     yield f"{found['complete']} of {found['items']} items are done; labels by {by}"
     if found["ties"]:
-        yield f"  on {_counted(found['ties'], 'item', 'items')} people are tied: a tie is no label"
+        yield f"  on {_counted(found['ties'], 'item', 'items')} people are tied, and get no label"
     if found["after_reveal"]:
         seen = _counted(found["after_reveal"], "label was", "labels were")
         yield f"  {seen} given after a look at the votes; the annotations mark them"

@@ -27,6 +27,7 @@ from deep.model import (
     columns_by_name,
     exported_columns,
     fit,
+    is_sure,
     match_columns,
     records_of,
 )
@@ -260,7 +261,7 @@ UNLIKE: dict[str, dict[str, Any]] = {
     "p_low": {"meaning": "its 90 % interval where all judges were asked, else null"},
     "p_high": {"meaning": "its 90 % interval where all judges were asked, else null"},
     "sure": {
-        "meaning": "1 where the interval excludes the threshold, 0 where not, null where there is no interval",
+        "meaning": "1 where the whole interval gives the decision 2 in 3, else 0; null where there is no interval",
         "nullable": True,
         "of": lambda heard: np.where(np.isnan(heard.bounds[0]), ABSTAIN, heard.voted & heard.sure),
     },
@@ -297,8 +298,7 @@ class _Heard:
 
     @property
     def sure(self) -> Mask:
-        low, high = self.bounds
-        return np.asarray((low >= self.threshold) | (high < self.threshold))
+        return is_sure(*self.bounds, self.threshold)
 
 
 @dataclass(frozen=True, kw_only=True)

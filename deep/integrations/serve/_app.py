@@ -5,17 +5,22 @@ import csv
 import io
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deep import __version__, datasets, evaluate, model
 from deep._util.files import LARGEST_MODEL, read_bytes
+from deep.asking import Scored
 from deep.exceptions import DeepError, InputError, needs_extra
 from deep.integrations.serve._checker import (
     LONGEST_ID,
@@ -48,6 +53,8 @@ from deep.report import page_asset
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
     from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 
 def _page(name: str) -> str:
@@ -146,12 +153,11 @@ def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequen
     found = model.scores_of(matrix, prior=prior)
     counts = evaluate.DecisionCounts()
     counts.add(matrix.datasets, matrix.example_ids, found.columns())
-    share = found.share.estimate, found.share.low, found.share.high
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
     then = "Next: ask other judges." if counts.alike else "Next: look at the lowest P, and label 30 of these claims."
     return {
         "scores": found.records(),
-        "verdict": [evaluate.suspect_words(counts), evaluate.share_words(share), trust, then],
+        "verdict": [evaluate.suspect_words(counts), evaluate.share_words(found.share), trust, then],
     }
 
 
@@ -197,12 +203,62 @@ class ServedFile:
         return isinstance(found, dict) and found.get("checksum") == self._checksum
 
 
+class Meter:
+    """Counts of what the server has answered since its start."""
+
+    def __init__(self) -> None:
+        self.ready = False
+        self._counts: Counter[str] = Counter()
+        self._p = self._seconds = self._dollars = 0.0
+        self._lock = Lock()  # long pairs are scored in threads
+
+    async def answered(self, reply: "Awaitable[Response]") -> "Response":
+        """Count a request to ``/v1/check`` by its status, and return its answer."""
+        began, status = monotonic(), 500
+        try:
+            answer = await reply
+            status = answer.status_code
+        except WebError as error:
+            status = error.status
+            raise
+        finally:
+            with self._lock:
+                self._counts[f'deep_requests_total{{status="{status}"}}'] += 1
+                self._seconds += monotonic() - began
+        return answer
+
+    def scored(self, one: Scored) -> None:
+        """Count a pair that was scored, which an answer from memory is not."""
+        decision = one.columns["decision"]
+        with self._lock:
+            self._counts[f'deep_pairs_total{{decision="{"none" if decision is None else decision}"}}'] += 1
+            self._p += one.columns["p_consistent"] or 0.0
+            self._dollars += sum(judgment.cost or 0.0 for judgment in one.judgments.values())
+
+    async def metrics(self, _: "Request") -> "Response":
+        """Answer ``/metrics``: the counts in Prometheus' text form."""
+        from starlette.responses import Response
+
+        with self._lock:
+            lines = [f"{name} {n}" for name, n in sorted(self._counts.items())]
+            sums = {"deep_p_consistent": self._p, "deep_request_seconds": self._seconds, "deep_dollars": self._dollars}
+        kinds = [f"# TYPE {name} counter" for name in ("deep_requests_total", "deep_pairs_total")]
+        lines = [*kinds, *lines, *(f"{name}_sum {value!r}" for name, value in sums.items()), ""]
+        return Response("\n".join(lines), media_type="text/plain; version=0.0.4")
+
+    async def readyz(self, _: "Request") -> "Response":
+        """Answer ``/readyz``: 200 while requests are taken, else 503."""
+        from starlette.responses import Response
+
+        return Response(json_bytes({"ready": self.ready}), 200 if self.ready else 503, media_type=JSON)
+
+
 JSON = "application/json"
 
 STALE = {"Deep-Model-File": "changed"}
 """The header of answers by a model that its file does not hold any more."""
 
-OTHER_FILE = "The model file was changed or removed since it was read: start again to serve what it holds now."
+OTHER_FILE = "The model file has changed or is gone. Restart the server to use the new one."
 
 
 def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette":
@@ -226,14 +282,17 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
     with needs_extra("serve", what="A server"):
         from starlette.requests import Request
         from starlette.responses import Response
-    checker = Checker(model, options)
+    meter, asked = Meter(), options or CheckOptions()
+    checker = Checker(model, replace(asked, on_scored=both(meter.scored, asked.on_scored)))
     door = AgentDoor(model, checker) if checker.options.mcp else None
 
     @asynccontextmanager
     async def lifespan(_: "Starlette") -> AsyncIterator[None]:
         await checker.open()
         async with nullcontext() if door is None else door.open():
+            meter.ready = True
             yield
+            meter.ready = False
         checker.close()
 
     about = model_answer(model, checker.plan, checker.options.score)
@@ -243,6 +302,9 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
     described = json_bytes(contract())
 
     async def check(request: Request) -> Response:
+        return await meter.answered(checked(request))
+
+    async def checked(request: Request) -> Response:
         pairs, several = read_pairs(read_json(await request.body()), checker.options.most_pairs)
         stale = STALE if file is not None and file.changed() else None
         return Response(await _checked(checker, pairs, several=several), media_type=JSON, headers=stale)
@@ -264,12 +326,18 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
     watched = partial(watch, model, prior=checker.options.score.prior)
     app = make_app(texts, {"/page/file": pairs_of_file, "/page/watch": watched}, lifespan=lifespan)
     app.add_route("/v1/check", check, methods=["POST"])
-    for path, answer in (("/v1/model", describe), ("/openapi.json", openapi), ("/healthz", healthz)):
+    routes = {"/v1/model": describe, "/openapi.json": openapi, "/metrics": meter.metrics}
+    for path, answer in (routes | {"/healthz": healthz, "/readyz": meter.readyz}).items():
         app.add_route(path, answer, methods=["GET"])
     if door is not None:
         for path in ("/mcp", "/mcp/"):  # many clients follow no redirect
             app.router.add_route(path, door, methods=["POST"])  # type: ignore[arg-type]  # an application
     return app
+
+
+def both(first: Callable[[Scored], object], then: Callable[[Scored], object] | None) -> Callable[[Scored], object]:
+    """Return a function that calls one, and the other if there is one."""
+    return first if then is None else lambda one: (first(one), then(one))
 
 
 async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, PairText]], *, several: bool) -> bytes:
@@ -326,10 +394,10 @@ class AgentDoor:
         self._model, self._checker, self._most = served, checker, checker.options.most_pairs
         self._tools = {
             "check_claim": ("P(consistent) of one claim about its source, with each judge's vote.", PAIR, self._check),
-            "score_votes": ("P(consistent) of items of which you have the judges' votes.", self._schema(), self._score),
+            "score_votes": ("P(consistent) of items from the votes that you give.", self._schema(), self._score),
             "dataset_verdict": (
-                "How many claims of a dataset are suspect, whether P can be trusted there, and what to do next, by the "
-                "judges' votes on it and labels of some items, if any.",
+                "From the votes on a dataset, and labels if any: how many claims are suspect, whether P holds, what "
+                "to do next.",
                 self._schema(),
                 self._verdict,
             ),
@@ -422,7 +490,9 @@ class AgentDoor:
         lowest: Any = tally["lowest"]  # NaN, where there is no interval, is null in JSON
         return {
             "says": list(found.lines()),
-            "share": None if found.share is None else dict(zip(("estimate", "low", "high"), found.share, strict=True)),
+            "share": None
+            if found.share is None
+            else {name: getattr(found.share, name) for name in ("estimate", "low", "high")},
             "tests": [{"name": badge.name, "level": badge.level, "says": badge.says} for badge in found.badges],
             **tally,
             "lowest": [{key: None if value != value else value for key, value in item.items()} for item in lowest],

@@ -10,10 +10,11 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from deep import __version__
 from deep._util.files import packaged
+from deep._util.options import option
 from deep.asking import AskOptions, Finder, Places, Plan, Scored, TextScorer, located, prior_of_texts, run_in_loop
 from deep.datasets import Passage
 from deep.exceptions import InputError
@@ -133,16 +134,15 @@ class CheckOptions:
     most_pairs : int, default=1000
         Pairs in one request.
     cache_bytes : int, default=8 MiB
-        Answers to repeated pairs that are kept in memory; 0: none.
+        Of answers to repeated pairs that are kept in memory; 0: none.
     no_text : bool, default=False
-        Keep no text once a request is answered, neither in memory nor on disk; judges that ask LLMs are refused, for
-        their ledger keeps what was asked.
+        Keep no text once a request is answered; judges that ask LLMs are refused, for their ledger keeps it.
     on_scored : callable, optional
         Called, from a thread, with each :class:`deep.asking.Scored` pair that the judges have read.
     model_file : Path, optional
         The file that the model was read from: where it holds another one later, answers say so.
     mcp : bool, default=False
-        Answer agents at ``/mcp`` too, as the Model Context Protocol has it.
+        Tools for agents at /mcp (Model Context Protocol).
 
     Raises
     ------
@@ -150,17 +150,19 @@ class CheckOptions:
         A limit is out of range.
     """
 
+    heading: ClassVar[str] = "what is served"
+
     score: ScoreOptions = field(default_factory=ScoreOptions)
     finder: Finder = field(default_factory=Finder)
     ask: AskOptions | None = None
     endpoint: str | None = None
     dataset: str = "served"
-    most_pairs: int = 1000
-    cache_bytes: int = 1 << 23
-    no_text: bool = False
+    most_pairs: int = option(1000, "N", rare=True, flags=["--max-pairs"])
+    cache_bytes: int = option(1 << 23, "BYTES", rare=True)
+    no_text: bool = option(False)
     on_scored: Callable[[Scored], object] | None = None
     model_file: Path | None = None
-    mcp: bool = False
+    mcp: bool = option(False)
 
     def __post_init__(self) -> None:
         if self.most_pairs < 1:
@@ -223,6 +225,8 @@ def contract() -> JsonSchema:
     described = {"description": "the model", "content": _json({"type": "object"})}
     about = "The judges, how the model was fitted and on what, its prior and its threshold"
     up = {"description": "it is", "content": _json({"type": "object"})}
+    ready = {"200": up, "503": {"description": "it is ending", "content": _json({"type": "object"})}}
+    counts = {"description": "the counts", "content": {"text/plain": {"schema": {"type": "string"}}}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "deep", "version": __version__},
@@ -230,6 +234,8 @@ def contract() -> JsonSchema:
             "/v1/check": {"post": check},
             "/v1/model": {"get": {"summary": about, "responses": {"200": described, **everywhere}}},
             "/healthz": {"get": {"summary": "Whether the server is up; needs no token", "responses": {"200": up}}},
+            "/readyz": {"get": {"summary": "Whether it takes requests; needs no token", "responses": ready}},
+            "/metrics": {"get": {"summary": "Counts in the text form of Prometheus", "responses": {"200": counts}}},
         },
     }
 
@@ -309,8 +315,8 @@ class Checker:
         kept = next((column.name for column in self.plan.columns if column.judge.needs_llm or column.caller), None)
         if kept is not None and given.no_text:
             raise InputError(
-                "`no_text` must be given with judges that ask no LLM and are no functions, for a ledger keeps what was "
-                f"asked and answered, or an answer that was paid would be lost. Got {kept!r}. Leave it out."
+                f"`no_text` must be given with judges that need no ledger, since a ledger keeps texts. Got {kept!r}. "
+                "Leave it out."
             )
         self._told = Answers(self.plan, *([0] if given.no_text else []))
         self._recent: dict[bytes, bytes] = {}

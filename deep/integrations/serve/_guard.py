@@ -129,8 +129,8 @@ def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_s
     return token
 
 
-HEALTH = "/healthz"
-"""The one path that needs no token and counts towards no limit."""
+HEALTH = ("/healthz", "/readyz")
+"""The paths that need no token and count towards no limit."""
 
 WILDCARDS = ("", "0.0.0.0", "::")
 ANY_ADDRESS = "*"
@@ -241,7 +241,7 @@ class Guard:
             _check_framing(scope, headers)
             _to_origin_form(scope, headers)
             self._check_origin(scope, headers)
-            if scope["path"] == HEALTH:
+            if scope["path"] in HEALTH:
                 await self._app(scope, body, answer.send)
             elif not await self._opens_session(scope, answer):
                 self._check_access(scope, headers)
@@ -376,7 +376,7 @@ def _to_origin_form(scope: Scope, headers: Mapping[str, str]) -> None:
         return
     host, _, path = rest.partition("/")
     if host.lower() != headers.get("host", "").lower():
-        raise WebError(400, "bad_http", "The address in the request must be that of the Host header. Got another one.")
+        raise WebError(400, "bad_http", "The address in the request must match the Host header. Got another one.")
     scope["path"] = f"/{path}"
 
 

@@ -10,8 +10,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError, needs_extra
 from deep.integrations.serve._exchange import ASGIApp
 from deep.integrations.serve._guard import ANY_ADDRESS, LOOPBACK, WILDCARDS, Access, Guard, GuardOptions, to_stderr
@@ -34,17 +35,21 @@ class ServerOptions:
     Parameters
     ----------
     host : str, default='127.0.0.1'
-        The address to listen at; any but loopback demands a token.
+        The address to listen at; any but loopback needs a token.
     port : int, default=8000
         0: any that is free.
     token : str, optional
         What a client must send; see :class:`Access`.
     names : tuple of str, optional
         Further names by which the server may be called, behind a proxy say.
-    largest_body, at_once, rate
-        See :class:`GuardOptions`.
+    largest_body : int, default=4 MiB
+        Of one request's body.
+    at_once : int, default=256
+        Requests answered side by side.
+    rate : float, optional
+        Requests a second from one address.
     read_timeout : float, default=20.0
-        Seconds for a whole request to come.
+        Seconds for a request to come.
     most_connections : int, default=512
         Connections that may be open.
 
@@ -54,14 +59,16 @@ class ServerOptions:
         A value is out of range, or another address than loopback is without a token.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8000
+    heading: ClassVar[str] = "where, for whom, and how much"
+
+    host: str = option("127.0.0.1")
+    port: int = option(8000, "N")
     token: str | None = None
-    names: tuple[str, ...] = ()
-    largest_body: int = 1 << 22
-    at_once: int = 256
-    rate: float | None = None
-    read_timeout: float = 20.0
+    names: tuple[str, ...] = option((), "NAME", flags=["--allow-name"])
+    largest_body: int = option(1 << 22, "BYTES", rare=True, flags=["--max-body"])
+    at_once: int = option(256, "N", rare=True, flags=["--max-requests"])
+    rate: float | None = option(None, "N")
+    read_timeout: float = option(20.0, "S", rare=True)
     most_connections: int = 512
 
     def __post_init__(self) -> None:
@@ -145,8 +152,8 @@ def run_server(
         with _stopped_by_signals(server):
             _run(server, listener, guard)
     n = guard.n_cut
-    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; a ledger keeps what was asked as in doubt"
-    say(f"the server has ended; {lost if n else 'what was in flight is answered'}")
+    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; the ledger marks them as in doubt"
+    say(f"the server has ended; {lost if n else 'requests in flight are answered'}")
     return ExitStatus.INTERRUPTED
 
 

@@ -20,10 +20,16 @@ from ._drift import PANEL as PANEL
 from ._drift import STATISTICS as STATISTICS
 from ._drift import DriftRow as DriftRow
 from ._drift import Predict as Predict
+from ._drift import VoteRates as VoteRates
+from ._drift import changes as changes
+from ._drift import common_shift as common_shift
 from ._drift import compare_votes as compare_votes
 from ._drift import false_alarms as false_alarms
 from ._drift import holm as holm
+from ._drift import least_shift as least_shift
 from ._drift import rate_rises as rate_rises
+from ._drift import shift_evidence as shift_evidence
+from ._drift import vote_rates as vote_rates
 from ._misfit import LEVEL as LEVEL
 from ._misfit import MIN_DATASETS as MIN_DATASETS
 from ._misfit import Alignment as Alignment

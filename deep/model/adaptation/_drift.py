@@ -1,13 +1,13 @@
 """Have the judges moved since the model was fitted? A comparison of votes that needs no label."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from deep._util.checks import Floats, check_votes
+from deep._util.checks import Floats, Votes, check_votes
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.adaptation._misfit import LEVEL, MIN_DATASETS
@@ -138,9 +138,13 @@ def rate_rises(old: Sequence[tuple[float, float]], new: Sequence[tuple[float, fl
     >>> rate_rises([(0.05, 300), (0.05, 300)], [(0.06, 300), (0.2, 300)]).round(3).tolist()
     [0.295, 0.0]
     """
+    return holm(special.ndtr(-_change(old, new)))
+
+
+def _change(old: npt.ArrayLike, new: npt.ArrayLike) -> Floats:
+    """Return by how many standard errors rates have risen; each rate with the number it is a share of."""
     (before, n_before), (now, n_now) = (np.array(rates, dtype=np.float64).reshape(-1, 2).T for rates in (old, new))
-    apart = 2 * (np.arcsin(np.sqrt(now)) - np.arcsin(np.sqrt(before)))
-    return holm(special.ndtr(-apart / np.sqrt(1 / n_before + 1 / n_now)))
+    return np.asarray((_angle(now) - _angle(before)) / np.sqrt(1 / n_before + 1 / n_now))
 
 
 def _old_rates(old: Cells, predict: Predict) -> list[_Rates]:
@@ -251,6 +255,148 @@ def _rate(angle: float) -> float:
     return float(np.sin(np.clip(angle, 0.0, np.pi) / 2) ** 2)
 
 
+def _angle(rate: npt.ArrayLike) -> Floats:
+    return np.asarray(2 * np.arcsin(np.sqrt(rate)))
+
+
+VoteRates = Mapping[str, Mapping[str, Sequence[float]]]
+"""By statistic and judge: a rate, and how many independent items it is worth."""
+
+
+def vote_rates(votes: Votes, voter_names: Sequence[str], documents: npt.ArrayLike | None = None) -> VoteRates:
+    """Return how often each judge votes and says 1, and the mean share of 1 of an item, of ``(panel)``.
+
+    Items of one document are not independent: a rate is worth as many items as would give its variance (Kish).
+
+    Examples
+    --------
+    >>> votes = np.array([[1, 1], [1, 0], [0, -1], [0, 0]])
+    >>> vote_rates(votes, ["a", "b"])["positive"]["b"]
+    [0.3333333333333333, 3.0]
+    """
+    codes = np.arange(len(votes)) if documents is None else np.unique(np.asarray(documents), return_inverse=True)[1]
+    voted = votes >= 0
+    n_votes = voted.sum(axis=1)
+
+    def rate(values: Floats, known: npt.NDArray[np.bool_]) -> list[float]:
+        n = float(known.sum())
+        if not n:
+            return [0.5, 0.0]
+        mean = float(values[known].mean())
+        variance = float((np.bincount(codes[known], values[known] - mean) ** 2).sum()) / n**2
+        return [mean, mean * (1 - mean) / variance if variance > 0 else n]
+
+    everywhere, positive = np.ones(len(votes), dtype=bool), (votes == 1).astype(float)
+    by_judge = {name: rate(positive[:, j], voted[:, j]) for j, name in enumerate(voter_names)}
+    shares = positive.sum(axis=1) / np.maximum(n_votes, 1)
+    coverage = {name: rate(voted[:, j].astype(float), everywhere) for j, name in enumerate(voter_names)}
+    return {"positive": {PANEL: rate(shares, n_votes > 0), **by_judge}, "coverage": coverage}
+
+
+def common_shift(old: VoteRates, new: VoteRates, *, alpha: float = 0.05) -> DriftRow:
+    """Test whether all judges together say 1 as often as in a reference batch of the same stream."""
+    (before, n_before), (now, n_now) = (rates["positive"][PANEL] for rates in (old, new))
+    known = min(n_before, n_now) > 0
+    reach = float(special.ndtri((1 + LEVEL) / 2)) * np.sqrt(1 / n_before + 1 / n_now) if known else np.pi
+    low, high = (_rate(float(_angle(before)) + sign * reach) for sign in (-1, 1))
+    p = 2 * float(special.ndtr(-abs(_change([[before, n_before]], [[now, n_now]])[0]))) if known else 1.0
+    return DriftRow(PANEL, "positive", low, high, now, p, moved=p <= alpha)
+
+
+FOUND = 0.8
+"""Share of batches in which a shift is to be found."""
+
+
+def least_shift(row: DriftRow, n_datasets: int, *, alpha: float = 0.05) -> float:
+    """Return the least change of a rate that such a test finds in 8 of 10 batches.
+
+    Parameters
+    ----------
+    row : DriftRow
+        Its bounds tell how far the rate scatters.
+    n_datasets : int
+        Old ones; of one only sampling noise is allowed for.
+    alpha : float
+        Of this test alone.
+
+    Examples
+    --------
+    >>> row = DriftRow(PANEL, "positive", 0.55, 0.65, 0.6, 0.9, False)
+    >>> round(least_shift(row, 1), 3), round(least_shift(row, 4), 3)
+    (0.085, 0.085)
+    """
+    quantile = special.ndtri if n_datasets == 1 else lambda p: special.stdtrit(n_datasets - 1, p)
+    low, high = _angle([row.low, row.high])
+    spread = (high - low) / 2 / quantile((1 + LEVEL) / 2)
+    reach = spread * (quantile(1 - alpha / 2) + special.ndtri(FOUND))
+    centre = (low + high) / 2
+    return (_rate(float(centre + reach)) - _rate(float(centre - reach))) / 2
+
+
+SHIFTS_BET_ON = np.array([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
+"""Changes of an angle that the e-process bets on alike; .2 are ten points about a half."""
+
+ONSET = 0.04
+"""The chance of a change at each look, as it is bet on: the first of 25 looks, in the mean."""
+
+
+FEW_EVENTS = 10
+"""Votes of a judge's rarer kind in a batch, below which their angle is biased, and would seem to move."""
+
+
+def _change_of_few(before: Floats, pooled: Floats, now: Floats) -> Floats:
+    """Return the same as `_change` for rare events: the mid-p-value of their number, given that of both together."""
+    rare = before < 0.5
+    old, new = (np.rint(np.where(rare, rate, 1 - rate) * n) for rate, n in ((before, pooled), now.T))
+    share = now[:, 1] / (pooled + now[:, 1])
+    up_to, below = (special.bdtr(count, old + new, share) for count in (new, new - 1))
+    below = np.where(new > 0, below, 0.0)
+    return np.asarray(np.where(rare, 1, -1) * special.ndtri(np.clip((up_to + below) / 2, 1e-12, 1 - 1e-12)))
+
+
+def shift_evidence(history: Sequence[Sequence[float]]) -> float:
+    """Return the largest evidence so far that a rate has changed, as an e-process has it.
+
+    Each batch is held against all batches before it: the standardised differences are independent where nothing
+    changes, so that the likelihood ratio of a change, averaged over its size and onset, is a martingale. It ever
+    reaches 1 / alpha with a chance of at most alpha, however often one looks [1]_.
+
+    Parameters
+    ----------
+    history : sequence of (float, float)
+        A rate, and the number of items that it is worth, of each batch, in order.
+
+    References
+    ----------
+    .. [1] A. Ramdas et al., "Game-theoretic statistics and safe anytime-valid inference", Statistical Science 38,
+       2023. https://doi.org/10.1214/23-STS894
+
+    Examples
+    --------
+    >>> shift_evidence([(0.5, 300)] * 20) <= 1
+    True
+    >>> shift_evidence([(0.5, 1000)] + [(0.5, 300)] * 5 + [(0.65, 300)] * 2) > 20
+    True
+    """
+    rates = np.array([one for one in history if one[1] > 0], dtype=np.float64).reshape(-1, 2)
+    if len(rates) < 2:
+        return 1.0
+    n = rates[:, 1]
+    pooled = np.cumsum(n)[:-1]
+    before = np.cumsum(rates[:, 0] * n)[:-1] / pooled
+    z = _change(np.column_stack([before, pooled]), rates[1:])
+    few = n[1:] * np.minimum(before, 1 - before) < FEW_EVENTS
+    z[few] = _change_of_few(before[few], pooled[few], rates[1:][few])
+    errors = np.sqrt(1 / pooled + 1 / n[1:])
+    # By onset, look and size: what the mean of z would be. A batch after the onset that joined the others blurs it.
+    onset, look = np.arange(len(z))[:, None], np.arange(len(z))[None, :]
+    size = np.where(look >= onset, pooled[:, None] / pooled[None, :] / errors, 0.0)[:, :, None] * SHIFTS_BET_ON
+    ratios = np.exp(np.cumsum(size * z[None, :, None] - size**2 / 2, axis=1)).mean(axis=2)
+    chances = ONSET * (1 - ONSET) ** np.arange(len(z))
+    # Onsets that are still to come have a ratio of 1, as has a change that never comes.
+    return float((chances @ (ratios - 1)).max() + 1)
+
+
 def holm(p_values: npt.ArrayLike) -> Floats:
     """Return p-values for several tests together, by Holm's method.
 
@@ -264,3 +410,31 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     found = np.empty(len(p))
     found[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return found
+
+
+PANEL_BET = 0.5
+"""Share of the evidence that is for all judges together: the rest is for how often each by itself votes and says 1."""
+
+
+def changes(stream: Sequence[VoteRates], *, alpha: float) -> list[tuple[str, str]]:
+    """Return the (judge, statistic) whose rates have changed over batches of one stream, however often one looks.
+
+    Of streams without any change at most a share `alpha` ever has one here.
+
+    Parameters
+    ----------
+    stream : sequence of VoteRates
+        In order, the last one the newest; a judge that an earlier one lacks is compared from where it came.
+    alpha : float
+    """
+    positive, coverage = (stream[-1][statistic] for statistic in ("positive", "coverage"))
+    bets = {(PANEL, "positive"): PANEL_BET}
+    each = (1 - PANEL_BET) / (2 * len(coverage))
+    bets |= {
+        (judge, name): each
+        for name, rates in (("positive", positive), ("coverage", coverage))
+        for judge in rates
+        if judge != PANEL
+    }
+    histories = {key: [rates[key[1]][key[0]] for rates in stream if key[0] in rates[key[1]]] for key in bets}
+    return [key for key, bet in bets.items() if bet * shift_evidence(histories[key]) >= 1 / alpha]

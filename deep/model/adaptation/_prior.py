@@ -116,6 +116,11 @@ class PriorEstimate:
     slope: float = 1.0
 
     @property
+    def is_measured(self) -> bool:
+        """Return whether the share is one of these items: where every share is possible it is carried over."""
+        return self.high - self.low < 1
+
+    @property
     def threshold(self) -> float:
         """Return the log-odds of P from which on an item is called consistent: those at even odds."""
         return float(logit(self.estimate, clip=0.0)) if self.intercept is None else self.intercept

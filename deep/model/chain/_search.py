@@ -18,7 +18,7 @@ from deep.base import BaseCalibrator, BaseEnsembler, StagedEnsembler
 from deep.calibration import ALL_CALIBRATORS, NETCAL_CLASSES, Platt
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.features import SELECTORS, Exhaustive, distinct_patterns
+from deep.features import SELECTORS, Exhaustive, distinct_patterns, installed_mrmr
 from deep.model.chain._training import RECIPES, ChainSpec, Criterion, KeptCells, MapLike, Recipe, TrainingSet
 from deep.model.options import SELECTOR_NAMES, UNCALIBRATED
 
@@ -178,7 +178,8 @@ def choose_subsets(
         Numbers of voters; a size of at least the number of voters takes them all.
     selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
         'auto' takes the better of mRMR and RFE for each size, by the inner `criterion` of logistic
-        regression; 'exhaustive' tries every subset by inner log loss.
+        regression; mRMR by the loop of mrmr-selection where that is installed, else by the same of deep's own.
+        'exhaustive' tries every subset by inner log loss.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='balanced_accuracy'
 
     Returns
@@ -193,7 +194,7 @@ def choose_subsets(
     """
     check_choice(selector, SELECTOR_NAMES, "selector")
     n_voters, table = len(training.cells.voter_names), training.table()
-    wanted = {"auto": ("mrmr", "rfe"), "exhaustive": ()}.get(selector, (selector,))
+    wanted = {"auto": (installed_mrmr(), "rfe"), "exhaustive": ()}.get(selector, (selector,))
     if all(size >= n_voters for size in sizes):
         wanted = ()
     # Rankings do not depend on how many are wanted: one.
@@ -431,7 +432,8 @@ class ChainTask:
         """
         columns, chosen = list(self.subset.columns), self.training.select(self.subset.columns)
         seed = task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state)
-        found = grid_search(self.ensembler, chosen, criterion=self.recipe.criterion, random_state=seed)
+        grid = {**ENSEMBLERS[self.ensembler].param_grid, **self.recipe.grids.get(self.ensembler, {})}
+        found = grid_search(self.ensembler, chosen, criterion=self.recipe.criterion, grid=grid, random_state=seed)
         patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, columns]))
         scores, weights = found.ensembler.predict_proba(patterns)[:, 1], chosen.weights()
         names = [name for name in self.calibrators if name != UNCALIBRATED]

@@ -44,6 +44,8 @@ class Recipe:
         Training datasets, or five folds of the pooled rows.
     calibrate_on : {'out-of-fold', 'training'}
         Scores of rows left out of the fit, or of the rows the ensembler was fitted on.
+    grids : mapping of str to mapping
+        Values of parameters that ensemblers have under this recipe, beside those that each tries by itself.
     """
 
     name: str
@@ -52,11 +54,15 @@ class Recipe:
     subset_criterion: Criterion
     inner_folds: Literal["dataset", "rows"]
     calibrate_on: Literal["out-of-fold", "training"]
+    grids: Mapping[str, Mapping[str, Sequence[object]]]
 
 
 RECIPES = {
-    "deep": Recipe("deep", "dataset-class", "log_loss", "balanced_accuracy", "dataset", "out-of-fold"),
-    "paper": Recipe("paper", "uniform", "accuracy", "accuracy", "rows", "training"),
+    "deep": Recipe("deep", "dataset-class", "log_loss", "balanced_accuracy", "dataset", "out-of-fold", {}),
+    # The authors count the ones of the matrix of votes: a vote for 0 is no token to them.
+    "paper": Recipe(
+        *("paper", "uniform", "accuracy", "accuracy", "rows", "training"), {"MultinomialNB": {"zeros": (False,)}}
+    ),
 }
 
 

@@ -296,7 +296,6 @@ def writer(
 def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
     """Yield a line a dataset, with the warning about its prior."""
     for name, prior in found.items():
-        is_measured = prior.high - prior.low < 1
-        interval = f", 90 % interval {100 * prior.low:.1f} to {100 * prior.high:.1f}" if is_measured else ""
+        interval = f", 90 % interval {100 * prior.low:.1f} to {100 * prior.high:.1f}" if prior.is_measured else ""
         warning = f" ({prior.warning})" if prior.warning else ""
         yield f"{name}: {100 * prior.estimate:.1f} % consistent{interval}{warning}"

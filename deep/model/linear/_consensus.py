@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -101,6 +102,13 @@ class Panel:
     def rows(self, chosen: Mask) -> "Panel":
         """Return some rows."""
         return Panel(self.ones[chosen], self.zeros[chosen], self.weights[chosen], self.shares)
+
+    def thinned(self) -> "Panel":
+        """Return the panel with votes as sparse arrays, which products and the choice of rows and judges take alike."""
+        from scipy.sparse import csr_array
+
+        ones, zeros = (cast("Floats", csr_array(votes)) for votes in (self.ones, self.zeros))
+        return Panel(ones, zeros, self.weights, self.shares)
 
     def mean(self, values: Floats) -> float:
         """Return the weighted mean over rows."""

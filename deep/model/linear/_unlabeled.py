@@ -207,6 +207,11 @@ class _Trust:
             )
 
 
+THIN = 0.1
+"""Coverage below which the votes of half a panel are multiplied without the empty cells: of 762 judges of whom an item
+has 15 that takes a twentieth of the time."""
+
+
 def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -> _Trust:
     """Weigh Dawid-Skene by how far random halves of the judges agree more by it than by majority."""
     n = int(blocks.max()) + 1
@@ -215,6 +220,8 @@ def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -
     if n < 4:
         return _Trust(0.5)
     halves = [np.isin(blocks, rng.permutation(n)[: n // 2]) for _ in range(SPLITS)]
+    if coverage(panel) < THIN:
+        panel = panel.thinned()
     found = np.clip([_correlations(panel, half) for half in halves], -0.99, 0.99)
     gains = np.arctanh(found[:, 0]) - np.arctanh(found[:, 1])
     # The second term is the standard error of Fisher's transform: few items make any difference unsure.

@@ -496,7 +496,7 @@ def fit_chosen_chain(
     recipe = chain.RECIPES[name]
     tried = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, UNCALIBRATED)
     calibrators = _named(options.calibrator or tried, (*calibration.CALIBRATOR_NAMES, UNCALIBRATED), "calibrator")
-    ensemblers = _named(options.ensembler or ensembles.default_ensemblers(), ensembles.ENSEMBLER_NAMES, "ensembler")
+    ensemblers = _named(options.ensembler or ensembles.default_ensemblers(name), ensembles.ENSEMBLER_NAMES, "ensembler")
     folds = chain.inner_folds(votes, recipe, random_state=random_state)
     if groups is not None and folds.group_by == "dataset":
         folds = chain.InnerFolds(chain.grouped(numbered(groups)[1], chain.chain_limit(votes)), folds.group_by)

@@ -29,5 +29,6 @@ from ._scores import Scores as Scores
 from ._scores import column_lines as column_lines
 from ._scores import columns_by_name as columns_by_name
 from ._scores import exported_columns as exported_columns
+from ._scores import is_sure as is_sure
 from ._scores import records_of as records_of
 from ._scores import schema_of as schema_of

@@ -19,6 +19,11 @@ from deep.records import ABSTAIN
 if TYPE_CHECKING:
     import pyarrow as pa
 
+SURE = 2 / 3
+"""The least chance of being right, over the whole interval, of a decision that is called sure. That the interval lies
+on one side of the threshold says less: a balanced threshold may be far from a half, and just below it most decisions
+are wrong."""
+
 TIE = 1e-9
 """Log-odds this close to the threshold are at it: rounding must not decide."""
 
@@ -175,7 +180,7 @@ class DecisionRule:
         found = threshold if fixed is None else fixed
         at = "the threshold of its dataset" if found is None else f"{found:.3f}"
         bound = "above" if fixed is None and found is not None and found < 0.5 else "at least"
-        return f"rule: consistent where P is {bound} {at}, {self._why()}; sure where the interval of P excludes it"
+        return f"rule: consistent where P is {bound} {at}, {self._why()}; sure where the whole interval gives it 2 in 3"
 
     def _why(self) -> str:
         name, _, value = self.decide.partition("=")
@@ -233,6 +238,17 @@ def _interval(hits: Floats, misses: Floats, weight: Floats) -> tuple[float, floa
     values = (np.take_along_axis(rates, drawn, axis=1) * mass).sum(axis=1) / kept
     low, high = np.quantile(values[mass.sum(axis=1) > 0], [0.05, 0.95])
     return float(low), float(high)
+
+
+def is_sure(low: Floats, high: Floats, threshold: float) -> Mask:
+    """Return of which intervals a decision is sure.
+
+    Examples
+    --------
+    >>> is_sure(np.array([0.7, 0.6, 0.1, 0.1]), np.array([0.9, 0.9, 0.3, 0.4]), 0.5).tolist()
+    [True, False, True, False]
+    """
+    return np.asarray((low >= max(threshold, SURE)) | (high < min(threshold, 1 - SURE)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,9 +318,8 @@ class Scores:
 
     @property
     def sure(self) -> Mask:
-        """Return of which rows the interval of P excludes the threshold."""
-        low, high = self.bounds
-        return np.asarray((low >= self.threshold) | (high < self.threshold))
+        """Return of which rows the interval of P excludes the threshold, and leaves the decision `SURE` to be right."""
+        return is_sure(*self.bounds, self.threshold)
 
     @property
     def voted(self) -> Mask:
@@ -433,7 +448,7 @@ SCORE_COLUMNS = columns_by_name(
     ItemColumn(
         "sure",
         "int8",
-        "1 where the interval excludes the threshold, else 0",
+        "1 where the whole interval gives the decision 2 in 3, else 0",
         1,
         lambda scores: (scores.voted & scores.sure).astype(np.int8),
         exported=True,

@@ -5,7 +5,8 @@ import pytest
 
 from deep.exceptions import InputError
 from deep.features import Cells
-from deep.model import PANEL, STATISTICS, compare_votes, false_alarms
+from deep.model import PANEL, STATISTICS, changes, compare_votes, false_alarms
+from deep.model.adaptation import common_shift, least_shift, shift_evidence, vote_rates
 
 JUDGES = ("a", "b", "c", "d")
 
@@ -153,3 +154,56 @@ def test_what_is_left_of_few_datasets_counts_exactly(n_datasets):
         assert false_alarms(collapse(parts), predict, alpha=0.9) == alone
         n_alarms += len(alone)
     assert 10 < n_alarms < 50 * n_datasets
+
+
+def stream_batch(rng, n, lift=0.0):
+    """Draw votes of ten judges whose errors go together, of which one in `lift` of the votes 0 is turned to 1."""
+    chance = rng.beta(0.9, 0.6, n)[:, None]
+    votes = (rng.random((n, 10)) < chance).astype(np.int8)
+    votes[(votes == 0) & (rng.random(votes.shape) < lift)] = 1
+    return vote_rates(votes, [f"j{i}" for i in range(10)])
+
+
+def test_what_moves_all_judges_alike_is_found_beside_a_reference():
+    """Ten points with 300 items beside 1,000 in 8 of 10 draws; without a change in no more than chance allows."""
+    rng = np.random.default_rng(0)
+    batches = [(stream_batch(rng, 1000), stream_batch(rng, 300, 0.25), stream_batch(rng, 300)) for _ in range(60)]
+    assert np.mean([common_shift(old, new, alpha=0.025).moved for old, new, _ in batches]) >= 0.8
+    assert np.mean([common_shift(old, same, alpha=0.025).moved for old, _, same in batches]) <= 0.07
+    row = common_shift(*batches[0][:2], alpha=0.025)
+    assert row.low < batches[0][0]["positive"][PANEL][0] < row.high < row.now
+    assert 0.04 < least_shift(row, 1, alpha=0.025) < 0.08
+    assert least_shift(row, 3, alpha=0.025) > least_shift(row, 1, alpha=0.025)
+
+
+def test_items_of_one_document_count_once():
+    """A table with each row ten times under its document is worth as many items as before."""
+    rng = np.random.default_rng(1)
+    votes = rng.integers(-1, 2, (80, 3)).astype(np.int8)
+    alone = vote_rates(votes, "abc")
+    copies = vote_rates(np.repeat(votes, 10, axis=0), "abc", np.repeat(np.arange(80), 10))
+    assert copies == {name: {j: pytest.approx(rate) for j, rate in of.items()} for name, of in alone.items()}
+    silent = vote_rates(np.full((5, 1), -1, dtype=np.int8), ["a"])
+    assert (silent["positive"]["a"][1], silent["coverage"]["a"]) == (0.0, [0.0, 5.0])
+    assert common_shift(silent, silent).p == 1.0
+
+
+def test_looking_every_week_costs_nothing():
+    """Of 400 streams of a year without a change, at most one in twenty ever reaches an evidence of 20."""
+    rng = np.random.default_rng(2)
+    worth = np.append(1000, np.full(52, 300))
+    streams = rng.binomial(worth, 0.7, (400, 53)) / worth
+    assert np.mean([shift_evidence(list(zip(one, worth, strict=True))) >= 20 for one in streams]) <= 0.05
+
+
+def test_the_judge_that_changed_in_a_stream_is_named():
+    """Also where it falls silent; the panel is where all have; nobody is where nothing has."""
+    rng = np.random.default_rng(3)
+    stream = [stream_batch(rng, 300) for _ in range(8)]
+    assert changes(stream, alpha=0.05) == []
+    assert (PANEL, "positive") in changes([*stream, stream_batch(rng, 300, 0.5)], alpha=0.05)
+    last = stream_batch(rng, 300)
+    last["positive"]["j3"] = [0.95, 300.0]
+    last["coverage"]["j5"] = [0.8, 300.0]
+    assert changes([*stream, last], alpha=0.05) == [("j3", "positive"), ("j5", "coverage")]
+    assert changes(stream[:1], alpha=0.05) == []

@@ -1,20 +1,32 @@
-"""The columns of a table by their roles; several tables of votes or scores, joined into one row per item."""
+"""Tables, files and frames alike: their columns by their roles, joined into one row an item."""
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Array, Floats, Labels, Positions, Texts, Votes, shown
-from deep._util.columns import Column, Hashes, hash_texts, id_cells, label_cells, name_cells, text_cells, texts
-from deep._util.names import ODD, check_twins, family_of, plain_form
-from deep.datasets._source import Source
+from deep._util.checks import Array, Floats, Labels, Positions, Texts, Votes, check_choice, shown
+from deep._util.columns import (
+    LONG,
+    Column,
+    Hashes,
+    hash_texts,
+    id_cells,
+    label_cells,
+    long_names,
+    name_cells,
+    score_cells,
+    text_cells,
+    texts,
+    vote_cells,
+)
+from deep._util.frames import NO_VOTE, ROLES, Frame, FrameSource, Layout, Source, frame_table, votes_array
+from deep._util.names import ODD, check_name, check_no_known, check_twins, family_of, plain_form
 from deep.exceptions import InputError
-from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,12 +38,10 @@ DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Odd: the hash of a dataset times this, added to that of an item, tells items of one id in two datasets apart."""
 
 
-KEYS = ("dataset", "item_id")
+MOST_CELLS = 1 << 29
+"""Votes of a long table as a wide one, those that are missing counted in: a byte each."""
 
-
-VOTE_COLUMNS = (*KEYS, "label", "document_id", "family")
-"""The columns of a table of votes that are no voters."""
-
+KEYS = ROLES[:2]
 
 ROWS_AT_ONCE = 1 << 17
 
@@ -63,23 +73,25 @@ class TablePart:
     values: ColumnValues
 
 
-def check_keys(source: Source) -> None:
+def check_keys(source: Source, names: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Raise where a table lacks a column of dataset or item, by the name that it has for it."""
     for key in KEYS:
-        if key not in source.columns:
+        if names.get(key, key) not in source.columns:
             remedy = " Rename the column that holds it"
             if key == "dataset":
                 remedy += ", or, where all rows are of one dataset, name that with `--dataset NAME` (`dataset`)"
             if {"source", "claim"} <= set(source.columns):
                 remedy = " It holds claims: `deep votes` makes votes of it"
             raise InputError(
-                f"`paths` must have a column {key}. Got {quoted(source.columns)} in {source.path}.{remedy}."
+                f"`{source.param}` must have a column {names.get(key, key)}. Got {quoted(source.own_columns)} in "
+                f"{source.path}.{remedy}."
             )
 
 
-def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], cells: CellReader) -> TablePart:
-    """Read the columns `names` of a table, and those of `VOTE_COLUMNS` that it has and that are not ignored."""
+def read_part(source: Source, names: tuple[str, ...], ignored: Collection[str], cells: CellReader) -> TablePart:
+    """Read the columns `names` of a table, and those of `ROLES` that it has and that are not ignored."""
     check_keys(source)
-    roles = [role for role in VOTE_COLUMNS if role in source.columns and role not in ignored]
+    roles = [role for role in dict.fromkeys((*KEYS, *ROLE_READERS)) if role in source.columns and role not in ignored]
     pieces = source.pieces([*roles, *names], ROWS_AT_ONCE, whole=True)
     hashes: list[Hashes] = []
     found: dict[str, list[Array]] = {"values": []}
@@ -95,6 +107,92 @@ def read_part(source: Source, names: tuple[str, ...], ignored: frozenset[str], c
     columns = {name: below(parts) for name, parts in found.items()}
     given: dict[str, Any] = {role: columns.get(role) for role in ROLE_READERS}
     return TablePart(source, item_id=columns["item_id"], hashes=hashes, names=names, values=columns["values"], **given)
+
+
+class LongSource(FrameSource):
+    """A long table, a row an item and judge, as the wide one that it is.
+
+    Parameters
+    ----------
+    inner : Source
+        The long table.
+    names : mapping of str to str
+        Its columns of items, voters and votes, by what they hold.
+
+    Attributes
+    ----------
+    costs : dict of str to float
+        By judge the mean of the column cost, dollars of a vote, where there is one.
+    """
+
+    def __init__(self, inner: Source, names: Mapping[str, str]) -> None:
+        check_keys(inner, names)
+        self.path, self.param, self.first = inner.path, inner.param, inner.first  # type: ignore[misc]
+        self.is_crowd = "task" in names.values()
+        self._inner, self._names = inner, names
+        others = [role for role in (*ROLES, "cost") if role in inner.columns and role not in names.values()]
+        columns = inner.read([*others, *names.values()])
+        self._table = self._wide({role: columns[names.get(role, role)] for role in (*others, *names)})
+        self.columns = self._header()
+        self._check_header()
+
+    def where(self, row: int, column: str) -> str:
+        """Return the place of a cell of the long table."""
+        return self._inner.where(row, self._names.get(column, column))
+
+    def _wide(self, columns: Mapping[str, Column]) -> "pa.Table":
+        """Return the wide table: items and voters in order of first appearance."""
+        import pyarrow as pa
+
+        roles: dict[str, Any] = {
+            role: read(columns[role]) if role in columns else None for role, read in ROLE_READERS.items()
+        }
+        items = text_cells(columns["item_id"], required=True)
+        part = TablePart(self, item_id=items, hashes=[], names=(), values=np.empty((len(items), 0)), **roles)
+        (rows,), first = number_items([part.dataset], [items])
+        of_row = pa.array(name_cells(columns["voter"], required=True), pa.string()).dictionary_encode()
+        voters, codes = of_row.dictionary.to_pylist(), of_row.indices.to_numpy()
+        self._check_voters(voters, len(first))
+        check_repeated(part, rows * len(voters) + codes, "for a voter within a dataset")
+        votes = np.full((len(first), len(voters)), NO_VOTE, dtype=np.int8)
+        votes[rows, codes] = vote_cells(columns["vote"])
+        self.costs = _mean_costs(columns["cost"], codes, voters) if "cost" in columns else {}
+
+        wide = {"dataset": part.dataset[first], "item_id": items[first]}
+        documents = _merge([part], [rows], "document_id", np.full(len(first), "", dtype=object))
+        labels = _merge([part], [rows], "label", np.full(len(first), NO_VOTE, dtype=np.int8))
+        if documents is not None:
+            wide["document_id"] = documents
+        if part.family is not None:
+            families = _merge_families([part], part.dataset)
+            wide["family"] = np.array([families.get(name, name) for name in wide["dataset"]], dtype=object)
+        named = {name: pa.array(values, pa.string()) for name, values in wide.items()}
+        if labels is not None:
+            named["label"] = votes_array(labels)
+        return pa.table(named | {name: votes_array(votes[:, code]) for code, name in enumerate(voters)})
+
+    def _check_voters(self, voters: Sequence[str], n_items: int) -> None:
+        taken = next((name for name in voters if name in ROLES), None)
+        if taken is not None:
+            raise InputError(
+                f"`{self._names['voter']}` must not be one of {', '.join(ROLES)}. Got {taken!r} in {self.path}. "
+                "Give that judge another name."
+            )
+        self.check_width(voters, self.param, "voter")
+        if n_items * len(voters) > MOST_CELLS:
+            raise InputError(
+                f"`{self.param}` must have at most {MOST_CELLS:,} pairs of an item and a judge. Got {n_items:,} items "
+                f"and {len(voters):,} judges in {self.path}. Split it by judge or dataset."
+            )
+
+
+def _mean_costs(column: Column, codes: Positions, voters: Sequence[str]) -> dict[str, float]:
+    """Return by judge the mean of the costs that its votes have."""
+    costs = score_cells(column)
+    known = ~np.isnan(costs)
+    counts = np.bincount(codes[known], minlength=len(voters)).tolist()
+    sums = np.bincount(codes[known], costs[known], minlength=len(voters)).tolist()
+    return {name: sums[code] / counts[code] for code, name in enumerate(voters) if counts[code]}
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -113,53 +211,18 @@ class Joined:
     names: tuple[str, ...]
     values: ColumnValues
 
-
-@dataclass(frozen=True, eq=False)
-class ScoreTable:
-    """Scores of k scorers on n examples, for example of encoders.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (n_examples, n_scorers)
-        In each scorer's own unit; nan where there is none.
-    example_ids : ndarray of str, shape (n_examples,)
-        Unique within a dataset.
-    score_names : tuple of str
-    datasets : ndarray of str, shape (n_examples,)
-    labels : ndarray of int8, shape (n_examples,)
-        1, 0, or -1 where unknown.
-    document_ids : ndarray of str, shape (n_examples,), optional
-    n_unmatched : int
-        Rows left out by `join_scores` since the votes have no such item.
-    ranges : mapping of str to (float, float)
-        The lowest and highest score that a scorer can give, where that is known; see `score_ranges`.
-    """
-
-    scores: Floats
-    example_ids: Texts
-    score_names: tuple[str, ...]
-    datasets: Texts
-    labels: Labels
-    document_ids: Texts | None = None
-    n_unmatched: int = 0
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return (n_examples, n_scorers)."""
-        return self.scores.shape[0], self.scores.shape[1]
-
-
-class Items(Protocol):
-    """A table with a row for each item."""
-
-    @property
-    def datasets(self) -> Texts:
-        """Of each row."""
-
-    @property
-    def example_ids(self) -> Texts:
-        """Of each row."""
+    def vote_columns(self) -> dict[str, Any]:
+        """Return the arguments of a :class:`deep.VoteMatrix` of these rows, all of them checked."""
+        return {
+            "votes": self.values,
+            "example_ids": self.example_ids,
+            "voter_names": self.names,
+            "datasets": self.datasets,
+            "labels": self.labels,
+            "document_ids": self.document_ids,
+            "families": self.families,
+            "checked": True,
+        }
 
 
 def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hashes:
@@ -276,47 +339,6 @@ def below(parts: list[ColumnValues]) -> ColumnValues:
 IDS = 3
 """Of each file that shares no item with another."""
 
-TAIL = re.compile(r"\.0+$")
-"""What a column of floats puts behind whole numbers."""
-
-
-def _loose_form(item: str) -> str:
-    """Return an id without what spreadsheets and data frames take or add: zeros before a number, `.0` behind, case."""
-    return TAIL.sub("", plain_form(item)).lstrip("0").casefold()
-
-
-def likely_reason(ids: Texts, known: Texts) -> str:
-    """Return the likely reason why ids are not among those known: a sentence about the first, or nothing.
-
-    Examples
-    --------
-    >>> likely_reason(np.array(["x", "7.0"]), np.array(["006", "007"]))
-    " '7.0' may be '007'."
-    """
-    forms = {_loose_form(item): item for item in known.tolist()}
-    found = next((item for item in ids.tolist() if _loose_form(item) in forms), None)
-    return "" if found is None else f" {shown(found)} may be {shown(forms[_loose_form(found)])}."
-
-
-def check_any_matched(matched: npt.NDArray[np.bool_], votes: Items, name: str, other: Items) -> None:
-    """Raise where a table has no item of the votes, with three ids of each."""
-    if matched.any():
-        return
-    # Where both have a dataset, its ids tell more than those of any other.
-    known = set(votes.datasets.tolist())
-    dataset = next((one for one in other.datasets.tolist() if one in known), None)
-    ids, its_ids = (_first_ids(table, dataset) for table in (other, votes))
-    raise InputError(
-        f"`{name}` must share items with `votes`. Got none in common: {ids} in `{name}`, and {its_ids} in `votes`."
-        f"{likely_reason(other.example_ids, votes.example_ids)} Write dataset and item_id alike."
-    )
-
-
-def _first_ids(table: Items, dataset: str | None) -> str:
-    """Return the first ids of a dataset, or else of the first dataset."""
-    name = table.datasets[0] if dataset is None else dataset
-    return f"{', '.join(map(shown, table.example_ids[table.datasets == name][:IDS]))} of {shown(name)}"
-
 
 def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:
     """Raise where a file of other judges on a dataset has none of its items: their ids are written otherwise."""
@@ -338,8 +360,8 @@ def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:
             )
 
 
-def check_repeated(part: TablePart, rows: Positions) -> None:
-    """Raise where an item comes twice in a file; `rows` numbers its items."""
+def check_repeated(part: TablePart, rows: Positions, scope: str = "within a dataset") -> None:
+    """Raise where an item comes twice in a file; `rows` numbers its items, or pairs of these and voters."""
     _, first = np.unique(rows, return_index=True)
     if len(first) == len(rows):
         return
@@ -347,8 +369,9 @@ def check_repeated(part: TablePart, rows: Positions) -> None:
     before = int(np.flatnonzero(rows == rows[again])[0])
     check_twins([str(part.item_id[before]), str(part.item_id[again])], "item_id")
     raise InputError(
-        f"`item_id` must be unique within a dataset. Got {shown(part.item_id[again])} of dataset "
-        f"{shown(part.dataset[again])} at {part.source.where(again, 'item_id')}, and before at row {before + 1}."
+        f"`item_id` must be unique {scope}. Got {shown(part.item_id[again])} of dataset "
+        f"{shown(part.dataset[again])} at {part.source.where(again, 'item_id')}, and before at row "
+        f"{before + part.source.first}."
     )
 
 
@@ -358,17 +381,21 @@ def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: Col
     given = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
     for k, values in given:
         known = np.flatnonzero(values != empty)
-        at = rows[k][known]
-        clash = np.flatnonzero((merged[at] != empty) & (merged[at] != values[known]))
+        new = known[merged[rows[k][known]] == empty]
+        merged[rows[k][new]], origin[rows[k][new]] = values[new], k
+        clash = known[merged[rows[k][known]] != values[known]]
         if len(clash):
-            row = int(known[clash[0]])
-            item, part = rows[k][row], parts[k]
-            raise InputError(
-                f"`{role}` must be the same in all files. Got {shown(values[row])} at {part.source.where(row, role)}, "
-                f"but {shown(merged[item])} in {parts[origin[item]].source.path}, for item "
-                f"{shown(part.item_id[row])} of dataset {shown(part.dataset[row])}."
+            row, part = int(clash[0]), parts[k]
+            item = rows[k][row]
+            other = parts[origin[item]]
+            scope, place = (
+                ("all files", other.source.path) if other is not part else ("all rows of an item", "another row")
             )
-        merged[at], origin[at] = values[known], k
+            raise InputError(
+                f"`{role}` must be the same in {scope}. Got {shown(values[row])} at {part.source.where(row, role)}, "
+                f"but {shown(merged[item])} in {place}, for item {shown(part.item_id[row])} of dataset "
+                f"{shown(part.dataset[row])}."
+            )
     return merged if given else None
 
 
@@ -429,68 +456,48 @@ def _check_disjoint(part: TablePart, rows: Positions, other: TablePart, other_ro
         )
 
 
-def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
-    """Align scores to the rows of a vote matrix.
-
-    Parameters
-    ----------
-    votes : VoteMatrix
-    scores : ScoreTable
-
-    Returns
-    -------
-    ScoreTable
-        A row for each row of `votes`, with nan where `scores` lacks the item; `n_unmatched` counts the rows
-        of `scores` that are left out. A label known in either is known here; documents are those of `votes`.
-
-    Raises
-    ------
-    InputError
-        A label is 1 in one and 0 in the other, or they have no item in common.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from deep import VoteMatrix
-    >>> from deep.datasets import ScoreTable, join_scores
-    >>> votes = VoteMatrix([[1], [0]], ["a", "b"], ["strict"], ["news", "news"], [1, -1])
-    >>> scores = ScoreTable(np.array([[0.3], [0.7]]), np.array(["b", "c"], object), ("align",),
-    ...                     np.array(["news", "news"], object), np.array([0, 1], np.int8))
-    >>> joined = join_scores(votes, scores)
-    >>> joined.scores.tolist(), joined.labels.tolist(), joined.n_unmatched
-    ([[nan], [0.3]], [1, 0], 1)
-    """
-    n, known = len(votes.votes), votes.example_ids
-    if np.array_equal(known, scores.example_ids) and np.array_equal(votes.datasets, scores.datasets):
-        check_same_labels(votes.labels, scores.labels, votes.datasets, known)
-        labels = np.where(votes.labels == -1, scores.labels, votes.labels)
-        return replace(scores, example_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
-    rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.example_ids])
-    matched = rows[1] < n
-    check_any_matched(matched, votes, "scores", scores)
-    at = rows[1][matched]
-    labels, given = votes.labels.copy(), scores.labels[matched]
-    check_same_labels(labels[at], given, votes.datasets[at], votes.example_ids[at])
-    labels[at] = np.where(labels[at] == -1, given, labels[at])
-    aligned = np.full((n, len(scores.score_names)), np.nan)
-    aligned[at] = scores.scores[matched]
-    return replace(
-        scores,
-        scores=aligned,
-        example_ids=known,
-        datasets=votes.datasets,
-        labels=labels,
-        document_ids=votes.document_ids,
-        n_unmatched=int((~matched).sum()),
-    )
-
-
-def check_same_labels(labels: Labels, given: Labels, datasets: Texts, items: Texts) -> None:
-    """Raise where the label of a row in votes and that in scores are both known and differ."""
-    clash = (given != -1) & (labels != -1) & (given != labels)
-    if clash.any():
-        row = int(np.flatnonzero(clash)[0])
+def read_joined(
+    sources: Sequence[Source], ignored: Collection[str], cells: CellReader, empty: np.generic, what: str
+) -> Joined:
+    """Read tables and join them; `cells` reads a column of a voter, `empty` stands where a table lacks an item."""
+    of_source = [
+        tuple(name for name in source.columns if name not in ROLES and name not in ignored) for source in sources
+    ]
+    for source, names in zip(sources, of_source, strict=True):
+        source.check_width(names, source.param, what)
+        if not isinstance(source, LongSource):  # whose voters are cells, not names of columns
+            leave_out = "leave it out with `--ignore {name!r}` (`ignore`)"
+            check_no_known(names, ROLES, source.param, leave_out, f" in {source.path}")
+    if not any(of_source):
         raise InputError(
-            f"`label` must be the same in votes and scores. Got {labels[row]} in votes and {given[row]} in "
-            f"scores for item {shown(str(items[row]))} of dataset {shown(str(datasets[row]))}."
+            f"`{sources[0].param}` must have at least one {what} column beside {', '.join(ROLES)} and the ignored "
+            f"ones. Got {quoted(all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
         )
+    parts = [
+        read_part(source, names, frozenset(ignored), cells) for source, names in zip(sources, of_source, strict=True)
+    ]
+    return join_parts(parts, empty)
+
+
+def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:
+    """Return the columns of tables, each once, in order of first appearance."""
+    return tuple(dict.fromkeys(name for source in sources for name in source.columns))
+
+
+def read_frame(frame: Frame, *, layout: Layout | None, dataset: str | None) -> Joined:
+    """Return the votes of a frame; parameters and errors as in :meth:`deep.VoteMatrix.from_frame`."""
+    source = FrameSource(frame_table(frame))
+    names = long_names(source.columns)
+    if layout is not None:
+        check_choice(layout, get_args(Layout), "layout")
+        names = {} if layout == "wide" else LONG[layout] | (names if layout == "long" else {})
+    if ("dataset" in source.columns) == (dataset is not None):
+        got = "both" if dataset is not None else "neither"
+        raise InputError(f"`dataset` must be given for a frame without a column dataset, and only then. Got {got}.")
+    if dataset is not None:
+        source.name_dataset(check_name(dataset, "dataset"))
+    if names:
+        source = LongSource(source, names)
+    else:
+        check_no_known([name for name in source.columns if name not in ROLES], ROLES, "frame", "drop it")
+    return read_joined([source], (), vote_cells, np.int8(NO_VOTE), "vote")

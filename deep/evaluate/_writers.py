@@ -1,0 +1,201 @@
+"""Judges beside the LLMs that wrote what they judge: whether one favours the texts of its own family."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from deep._util.checks import Floats, Mask, Positions
+from deep.datasets import read_rows, table_columns
+from deep.evaluate._measured import DataTable, Measured, TableCell, in_percent, shown
+from deep.judges import parse_voter
+from deep.model import estimate_share
+from deep.records import ABSTAIN, VoteMatrix
+
+FILE = "file"
+"""In place of a column: each table is of another system."""
+
+WRITER = "generator"
+"""The column that names the LLM which wrote an item."""
+
+FAMILIES = ("claude", "command", "deepseek", "gemini", "gemma", "gpt", "grok", "llama", "mistral", "phi", "qwen")
+"""Families of LLMs, looked for anywhere in a name; of another LLM it is the first word of its name."""
+
+SAME = {"davinci": "gpt", "mixtral": "mistral", "ministral": "mistral", "codestral": "mistral", "palm": "gemini"}
+REASONERS = re.compile(r"(?:^|[^a-z0-9])o[1-9](?![a-z0-9])")
+"""OpenAI's o1 and its like, which bear no name of a family."""
+
+LEVEL, REACH = 0.95, 1.96
+FEWEST_LABELS = 5
+"""Labels of either side from which on the difference between them is told."""
+
+
+def family_of_llm(name: str) -> str:
+    """Return the family of an LLM, by its name.
+
+    Examples
+    --------
+    >>> [family_of_llm(name) for name in ("openai/gpt-4o", "o3-mini", "Meta-Llama-3.1-8B", "acme/falcon-7b")]
+    ['gpt', 'gpt', 'llama', 'falcon']
+    """
+    model = name.lower().rpartition("/")[2]
+    words = {**{word: word for word in FAMILIES}, **SAME}
+    known = next((family for word, family in words.items() if word in model), None)
+    if known is None and REASONERS.search(model):
+        return "gpt"
+    return known or re.split(r"[^a-z]", model.lstrip("0123456789_-. "))[0] or model
+
+
+def read_writers(paths: Sequence[str | Path], votes: VoteMatrix, column: str = WRITER) -> list[str]:
+    """Return who wrote each item, "" where the column names nobody; nothing where no table has the column."""
+    if not paths or column not in (FILE, *table_columns(paths)):
+        return []
+    found = {}
+    for path in paths:
+        for _, row in read_rows(Path(path), ["dataset", "item_id", column], param="votes"):
+            name = Path(path).stem if column == FILE else row.get(column)
+            if name not in (None, ""):
+                found[str(row["dataset"]), str(row["item_id"])] = str(name)
+    return [found.get(key, "") for key in zip(votes.datasets.tolist(), votes.example_ids.tolist(), strict=True)]
+
+
+def own_votes(votes: VoteMatrix, writers: Sequence[str]) -> Mask:
+    """Return which votes are of a judge on a text of its own family, shape (n_examples, n_voters)."""
+    of_writer = np.array([family_of_llm(name) if name else "" for name in writers], dtype=object)
+    voters = (parse_voter(name) for name in votes.voter_names)
+    of_judge = np.array([family_of_llm(voter.model or voter.name) for voter in voters], dtype=object)
+    return np.asarray(of_writer[:, None] == of_judge)
+
+
+def without_own_votes(votes: VoteMatrix, writers: Sequence[str]) -> VoteMatrix:
+    """Return the votes without those of judges on texts of their own family."""
+    return replace(votes, votes=np.where(own_votes(votes, writers), ABSTAIN, votes.votes).astype(np.int8))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnFamily(Measured):
+    """How a judge treats the texts of its own family of LLMs.
+
+    Parameters
+    ----------
+    judge, family : str
+    n_own, n_others : int
+        Items that it voted on: of its family, and of others.
+    n_labels : int
+        Of them labeled.
+    says_own, says_others : float
+        Share of its votes that are 1.
+    bias : float
+        How much more often it says 1 of its own family's texts than of others that are as consistent; NaN where there
+        are fewer than `FEWEST_LABELS` labels of either.
+    bias_ci : (float, float)
+        Its 95 % interval.
+    """
+
+    judge: str
+    family: str
+    n_own: Annotated[int, TableCell("own texts", ",")]
+    n_others: Annotated[int, TableCell("others", ",")]
+    n_labels: Annotated[int, TableCell("labels", ",")]
+    says_own: Annotated[float, TableCell("says 1 of own, %", ".1%")]
+    says_others: Annotated[float, TableCell("of others, %", ".1%")]
+    bias: Annotated[float, TableCell("bias, points", "+.1%")]
+    bias_ci: Annotated[tuple[float, float], TableCell("bias, 95 %", "+.1%")]
+
+
+def own_families(votes: VoteMatrix, writers: Sequence[str]) -> Iterator[OwnFamily]:
+    """Yield how each judge treats its own family, of judges whose family wrote some of the items and not all."""
+    own, known = own_votes(votes, writers), np.array(writers) != ""
+    shares = (votes.votes == 1).sum(axis=1) / np.maximum((votes.votes >= 0).sum(axis=1), 1)
+    for column, name in enumerate(votes.voter_names):
+        voted = (votes.votes[:, column] >= 0) & known
+        sides = [np.flatnonzero(voted & own[:, column]), np.flatnonzero(voted & ~own[:, column])]
+        if not all(map(len, sides)):
+            continue
+        says = [float((votes.votes[side, column] == 1).mean()) for side in sides]
+        labels = [int((votes.labels[side] >= 0).sum()) for side in sides]
+        bias, ends = float("nan"), (float("nan"), float("nan"))
+        if min(labels) >= FEWEST_LABELS:
+            bias, ends = _bias(votes, shares, column, sides)
+        voter = parse_voter(name)
+        yield OwnFamily(
+            judge=name,
+            family=family_of_llm(voter.model or voter.name),
+            n_own=len(sides[0]),
+            n_others=len(sides[1]),
+            n_labels=sum(labels),
+            says_own=says[0],
+            says_others=says[1],
+            bias=bias,
+            bias_ci=ends,
+        )
+
+
+def _bias(
+    votes: VoteMatrix, shares: Floats, column: int, sides: Sequence[Positions]
+) -> tuple[float, tuple[float, float]]:
+    """Return how much more often a judge says 1 on one side than on the other, where as much is true, and its bounds.
+
+    The regression of its votes on the labels, with an intercept for each side: the slope from labeled items, the rest
+    from all items, whose share of label 1 is estimated from labels and votes.
+    """
+    said = [votes.votes[side, column].astype(float) for side in sides]
+    labeled = [votes.labels[side] >= 0 for side in sides]
+    off, y = (
+        np.concatenate([values[known] - values[known].mean() for values, known in zip(both, labeled, strict=True)])
+        for both in (said, [votes.labels[side].astype(float) for side in sides])
+    )
+    spread = max(float(y @ y), 1e-12)
+    slope = min(max(float(off @ y) / spread, 0.0), 1.0)
+    noise = float(((off - slope * y) ** 2).sum()) / max(len(y) - len(sides) - 1, 1)
+    own, others = (
+        estimate_share(
+            shares[side],
+            votes.labels[side],
+            documents=None if votes.document_ids is None else votes.document_ids[side],
+            level=LEVEL,
+        )[0]
+        for side in sides
+    )
+    apart = own.estimate - others.estimate
+    bias = float(said[0].mean() - said[1].mean() - slope * apart)
+    # Two intervals make one of their difference (Zou and Donner 2008, doi:10.1002/sim.3095).
+    rest = REACH * np.sqrt(noise * (apart**2 / spread + sum(1 / len(side) for side in sides)))
+    down = np.hypot(slope * np.hypot(own.high - own.estimate, others.estimate - others.low), rest)
+    up = np.hypot(slope * np.hypot(own.estimate - own.low, others.high - others.estimate), rest)
+    return bias, (float(bias - down), float(bias + up))
+
+
+def writer_table(votes: VoteMatrix, writers: Sequence[str]) -> DataTable:
+    """Return how often each judge says 1 of the texts of each LLM, less how often that is true where labels tell."""
+    rows = []
+    names = sorted({*writers} - {""})
+    for column, judge in enumerate(votes.voter_names):
+        own, row = votes.votes[:, column], {"judge": judge}
+        for name in names:
+            at = (np.array(writers) == name) & (own >= 0)
+            labeled = at & (votes.labels >= 0)
+            more = float((own[labeled] - votes.labels[labeled]).mean()) if labeled.any() else float("nan")
+            cell = shown(float(own[at].mean()) if at.any() else float("nan"), ".1%")
+            row[name] = cell if np.isnan(more) else f"{cell} ({in_percent(more, '+')})"
+        rows.append(row)
+    return DataTable("Judge by writer: says 1, % (beyond the labels, points)", rows, folded=True)
+
+
+def own_family_words(found: Sequence[OwnFamily]) -> Iterator[str]:
+    """Yield a sentence on each judge that favours its own family beyond chance, or that none is known to."""
+    measured = [one for one in found if not np.isnan(one.bias)]
+    for one in measured:
+        if one.bias_ci[0] > 0 or one.bias_ci[1] < 0:
+            treats = "favours" if one.bias > 0 else "is harder on"
+            yield (
+                f"{one.judge} {treats} texts of its own family, {one.family}: {in_percent(one.bias, '+')} points (95 % "
+                f"interval {in_percent(one.bias_ci, '+')}). `--exclude-own` leaves these votes out."
+            )
+    if found and not measured:
+        yield f"Whether judges favour their own family cannot be told: it takes {FEWEST_LABELS} labels of either side."
+    elif measured and all(low <= 0 <= high for low, high in (one.bias_ci for one in measured)):
+        yield f"No judge of {len(measured)} is known to favour texts of its own family of LLMs."

@@ -1,0 +1,98 @@
+"""What is said of P where nothing is sure: how the ends of the ranking were, by how much the share may be off."""
+
+import numpy as np
+import pytest
+
+from deep.evaluate import label_words, order_words
+from deep.evaluate._selective import _ends
+from deep.model import LeftOut, Misfit, PriorEstimate, Scores, fit, learn_misfit
+from deep.model.adaptation import LeftOutRows
+from deep.records import VoteMatrix
+from tests.deep_commands import score
+
+
+def votes_of(datasets, n=120, seed=0):
+    """Return votes of five judges that err in a quarter of the items."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n * len(datasets))
+    votes = np.where(rng.random((len(y), 5)) < 0.25, 1 - y[:, None], y[:, None])
+    ids = [f"i{k}" for k in range(len(y))]
+    return VoteMatrix(votes, ids, [f"j{k}" for k in range(5)], np.repeat(datasets, n), y)
+
+
+def unlabeled(votes):
+    """Return the same votes without labels."""
+    return votes.with_columns(labels=np.full(len(votes.labels), -1))
+
+
+def test_the_ends_of_the_ranking_by_hand():
+    """A tenth of the weight, of a point that is half in it half; the shares of all beside it."""
+    one = LeftOut(np.array([2.0, 0.0, -2.0]), np.array([4.0, 8.0, 1.0]), np.array([1.0, 8.0, 1.0]))
+    low, zeros, high, ones = _ends(one)
+    assert zeros == pytest.approx(10 / 23)
+    assert ones == pytest.approx(13 / 23)
+    assert high == pytest.approx(0.8)
+    assert low == pytest.approx((1 + 0.3 * 0.5) / 2.3)
+
+
+def test_without_labels_other_panels_tell_of_the_order():
+    """With training datasets they do themselves; once labels corrected P nothing is said."""
+    votes = votes_of(["a", "b", "c"])
+    assert order_words(fit(unlabeled(votes))).startswith("On 19 panels of other judges, without labels: of the tenth")
+    model = fit(votes.rows(votes.datasets != "c"))
+    said = order_words(model)
+    assert said.startswith("On 2 training datasets, each left out in turn: of the tenth of the lowest P ")
+    mine = votes.rows(votes.datasets == "c")
+    assert order_words(model.adapted(mine, mine.labels)) is None
+
+
+def test_few_training_datasets_ask_for_ten_labels():
+    """By the widest interval; not from four datasets on, nor where the share is known or carried over."""
+    votes = votes_of(list("abcde"))
+    prior = PriorEstimate(0.6, 0.35, 0.83)
+    said = "The share may be off by ± 24 points; with ten labels of random items by about ± 17."
+    for names in ("a", "ab", "abc"):
+        assert label_words(fit(votes.rows(np.isin(votes.datasets, list(names)))), [prior]) == said
+    one = fit(votes.rows(votes.datasets == "a"))
+    assert label_words(one, [PriorEstimate(0.6, 0.5, 0.7), prior]) == said
+    assert label_words(one, [PriorEstimate(0.6, 0.6, 0.6), PriorEstimate(0.6, 0.0, 1.0)]) is None
+    assert label_words(fit(votes), [prior]) is None
+
+
+def test_score_without_labels_ranks_and_asks(tmp_path, capsys):
+    """Nothing is sure: both ends with what is known of them, the share with its reach, and the command for labels."""
+    votes = unlabeled(votes_of(["mine"]))
+    fit(votes).save(tmp_path / "model.json")
+    votes.to_frame().to_csv(tmp_path / "votes.csv", index=False)
+    words = [str(tmp_path / "model.json"), str(tmp_path / "votes.csv"), "--out", str(tmp_path / "scores.csv")]
+    assert score(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Nothing is sure" in lines[0]
+    assert any(line.startswith("The share may be off by ± ") for line in lines)
+    assert f"  deep label {tmp_path / 'votes.csv'} --model {tmp_path / 'model.json'} --n 10" in lines
+    ends = [i for i, line in enumerate(lines) if line.startswith(("The lowest P", "The highest P"))]
+    assert ends[1] - ends[0] == 11
+
+
+def test_sure_is_more_than_one_side_of_the_threshold():
+    """Just below a high threshold most decisions of inconsistent are wrong: none of these is sure."""
+    misfit = Misfit(np.array([0.0, 1.0]), np.diag([0.01, 0.001]), 10, 0.0, np.array([0.0, 1.0]))
+    found = Scores(np.array([-3.0, 0.5, 1.0, 4.0]), PriorEstimate(0.84, 0.8, 0.9, intercept=0.0), misfit)
+    assert 0.49 < found.threshold < 0.51
+    assert found.sure.tolist() == [True, False, True, True]
+    high = Scores(found.log_odds, PriorEstimate(0.84, 0.8, 0.9, intercept=0.0), misfit, context_weight=1.0)
+    assert high.threshold > 0.8
+    assert high.decisions.tolist() == [False, False, False, True]
+    assert high.sure.tolist() == [True, False, False, True]
+
+
+def test_datasets_left_out_narrow_the_interval_and_own_labels_do_not():
+    """The slack is of models that learned from datasets left out."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=200)
+    rows = [LeftOutRows(z, 1.0 * (rng.random(200) < 0.5), np.zeros(200), np.arange(200)) for _ in range(4)]
+    rows = [LeftOutRows(one.log_odds, one.ones, 1 - one.ones, one.cell) for one in rows]
+    learned = learn_misfit(rows)
+    own = Misfit(learned.mean, learned.covariance, learned.n_datasets, learned.cell_spread)
+    assert learned.quantile == pytest.approx(0.8 * own.quantile)
+    assert learn_misfit(rows[:1]).quantile == pytest.approx(own.quantile * 2.132 / 1.895, rel=1e-3)
