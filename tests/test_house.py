@@ -219,7 +219,6 @@ SHORT = {
     "console/_preload.py": "imported for its effect: libraries that every process of work has",
     "integrations/pairs/_prepare.py": "a command",
     "integrations/skill.py": "a command",
-    "commands/check.py": "a command",
     "commands/export.py": "a command",
     "commands/report.py": "a command",
 }
@@ -245,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_035, 15_020, 256
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_125, 15_010, 256
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -347,7 +347,7 @@ FEW_EVENTS = 10
 def _change_of_few(before: Floats, pooled: Floats, now: Floats) -> Floats:
     """Return the same as `_change` for rare events: the mid-p-value of their number, given that of both together."""
     rare = before < 0.5
-    old, new = (np.rint(np.where(rare, rate, 1 - rate) * n) for rate, n in ((before, pooled), now.T))
+    old, new = (np.rint(np.where(rare, rate, 1 - rate) * n).astype(int) for rate, n in ((before, pooled), now.T))
     share = now[:, 1] / (pooled + now[:, 1])
     up_to, below = (special.bdtr(count, old + new, share) for count in (new, new - 1))
     below = np.where(new > 0, below, 0.0)
