@@ -155,11 +155,11 @@ class StoppedError(Exception):
     Examples
     --------
     >>> print(StoppedError("budget"))
-    stopped: the budget is reached. Nothing was written; the same command again asks what is missing.
+    stopped: the budget is reached. Nothing was written. Run the same command again to continue.
     """
 
     def __init__(
-        self, reason: str, consequence: str = "Nothing was written; the same command again asks what is missing."
+        self, reason: str, consequence: str = "Nothing was written. Run the same command again to continue."
     ) -> None:
         why = "the budget is reached" if reason == "budget" else reason
         super().__init__(f"stopped: {why}. {consequence}")

@@ -8,6 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from deep.records import Example, Judgment
@@ -58,6 +59,7 @@ def voter_name(name: str, version: str, model: str | None = None) -> str:
     return f"{name}@{version[:8]}" + ("" if model is None else f"/{model}")
 
 
+@lru_cache  # each answer of a judge asks for the parts of its one name
 def parse_voter(voter: str) -> VoterName:
     """Return the parts of a voter's name."""
     found = _VOTER.fullmatch(voter)

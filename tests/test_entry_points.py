@@ -278,7 +278,7 @@ def broken(tmp_path, monkeypatch):
     [
         ("gone", "Got 'gone' of broken-toys 1.0: ModuleNotFoundError: No module named 'no_such_module'."),
         ("odd", "Got 'odd' of broken-toys 1.0: TypeError: JSONDecodeError"),
-        ("bare", "Got 'bare' of broken-toys 1.0: OrderedDict, which is no judge: deep.judges.Judge says"),
+        ("bare", "Got 'bare' of broken-toys 1.0: OrderedDict, which lacks the methods of deep.judges.Judge"),
         ("twin", "Got 'twin' of broken-toys 1.0 and other-toys 1.0: a name is one entry point's."),
         ("lexical", "Got 'lexical' of broken-toys 1.0: the name is deep's own."),
     ],

@@ -56,7 +56,7 @@ def test_folders_of_others_are_never_replaced(tmp_path, monkeypatch):
     check_replaceable(tmp_path / "new" / "deeper")
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    with pytest.raises(InputError, match="with a name of its own"):
+    with pytest.raises(InputError, match="must be a folder with a name"):
         check_replaceable(Path())  # nothing can take the place of the folder that one is in
 
 

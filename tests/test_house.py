@@ -217,7 +217,7 @@ SHORT = {
     "__init__.py": "the door of a room",
     "__main__.py": "a room that is run as a module",
     "console/_preload.py": "imported for its effect: libraries that every process of work has",
-    "integrations/from_inspect.py": "a command",
+    "integrations/pairs/_prepare.py": "a command",
     "integrations/skill.py": "a command",
     "commands/export.py": "a command",
     "commands/report.py": "a command",
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_125, 13_670, 248
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_400, 14_930, 256
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

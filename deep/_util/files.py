@@ -324,7 +324,7 @@ def _marks(place: Path) -> object:
 def check_replaceable(folder: Path) -> None:
     """Raise unless `folder` is absent, empty or an earlier run's, and has a name that a new one can take."""
     if not folder.name:
-        raise InputError(f"`out` must be a folder with a name of its own. Got {str(folder)!r}.")
+        raise InputError(f"`out` must be a folder with a name. Got {str(folder)!r}.")
     if folder.is_dir():
         if any(folder.iterdir()) and not (folder / MARKER).exists():
             raise InputError(

@@ -315,10 +315,10 @@ CALLS = "functions"
 """The name of the endpoint under which the ledger keeps what functions answer."""
 
 
-def call_key(key: str, voter: str) -> Request:
+def call_key(key: str, voter: str, dataset: str = "", item: str = "", **asked: Any) -> Request:
     """Return a call of a function as the ledger keeps it: by the hash of name, version and texts, not by the texts."""
     body = {"model": voter, "call": key}
-    return Request(body, CALLS, parse_voter(voter).name, CALLS, voter, dataset="", item="")
+    return Request(body, CALLS, parse_voter(voter).name, CALLS, voter, dataset, item, **asked)
 
 
 def _read_call(reply: LLMReply | None) -> Judgment:
@@ -344,18 +344,14 @@ class FunctionCaller:
     def __init__(self, judge: "FunctionJudge[..., object]", workers: int | None = None) -> None:
         most = [n for n in (judge.workers, workers) if n is not None]
         self.judge, self.workers = judge, min(most, default=WORKERS)
+        self._question = VoteQuestion(step="call", messages=[], version=judge.version, read=_read_call)
         self._room = asyncio.Semaphore(self.workers)
         self._told: set[str] = set()
 
     def request(self, example: Example) -> Request:
         """Return the call on an example, as the ledger keeps it."""
-        return replace(
-            call_key(self.judge.key(example), self.judge.voter()),
-            dataset=str(example.dataset),
-            item=example.example_id,
-            context=VoteQuestion(step="call", messages=[], version=self.judge.version, read=_read_call),
-            call=partial(self._answer, example),
-        )
+        key, voter, answer = self.judge.key(example), self.judge.voter(), partial(self._answer, example)
+        return call_key(key, voter, str(example.dataset), example.example_id, context=self._question, call=answer)
 
     async def _answer(self, example: Example, terms: "Terms", announce: "Announce") -> "Reply | Failed":
         """Call the function once, as soon as there is room for it, beside its other calls and in the budget."""

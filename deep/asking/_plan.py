@@ -114,8 +114,8 @@ class Plan:
         repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
         if repeated is not None:
             raise InputError(
-                f"`judges` (prompts, LLMs, checks) must name each voter once. Got {repeated!r} twice. Leave one out; a "
-                "pool, or all lexical checks, holds each of its own."
+                f"`judges` (prompts, LLMs, checks) must name each voter once. Got {repeated!r} twice. Leave one out: "
+                "a pool, or `all`, already includes its judges."
             )
         for voter in self.voters:
             check_name(voter, "llm")
@@ -128,8 +128,8 @@ class Plan:
         """Raise where the file of the examples is another now: votes were asked for on what it held."""
         if _state_of(self.examples) != self.file_state:
             raise InputError(
-                f"`examples` must stay as they are during a run. Got {self.examples.origin}, which has changed since. "
-                "Run the same command again: what was answered is kept."
+                f"`examples` must not change during a run. Got {self.examples.origin}, which has changed since. Run "
+                "the same command again: the answers so far are kept."
             )
 
     @cached_property

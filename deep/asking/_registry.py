@@ -199,9 +199,9 @@ def load_judge(name: str) -> Judge:
             raise
         raise unusable(entry, f"{type(error).__name__}: {error}") from error
     if not isinstance(judge, Judge):
-        raise unusable(entry, f"{type(judge).__name__}, which is no judge: deep.judges.Judge says what one has")
+        raise unusable(entry, f"{type(judge).__name__}, which lacks the methods of deep.judges.Judge")
     if judge.name not in entries.usable:
-        raise unusable(entry, f"a judge named {judge.name!r}, which is no entry point's name")
+        raise unusable(entry, f"a judge named {judge.name!r}, which differs from the name of its entry point")
     return judge
 
 
@@ -306,10 +306,9 @@ class Finder:
         judge = self._own.get(voter.id) or (None if voter.version is None else self._judge(voter))
         if judge is None:
             raise InputError(
-                f"`model` must have judges that can be run here. Got the voter {voter.name!r}, which is no prompt, "
-                "check or encoder that is known. Score a table of its votes (`deep score MODEL VOTES`), or give "
-                "its prompt file with --prompt, or its function with --judge MODULE:FUNCTION (`judges` of a Finder in "
-                "Python)."
+                f"`model` must have judges that can be run here. Got the voter {voter.name!r}, an unknown prompt, "
+                "check or encoder. Score a table of its votes (`deep score MODEL VOTES`). Or give its file with "
+                "--prompt, or its function with --judge MODULE:FUNCTION (in Python `judges` of a Finder)."
             )
         column = PlannedVoter(judge, (self.ask or str(voter.model)) if judge.needs_llm else "")
         if column.name != voter.name and not self.allow_mismatch:

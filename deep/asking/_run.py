@@ -69,7 +69,7 @@ class LossWatch:
       The claim may well hold.
       The claim may well hold.
       The claim may well hold.
-      `deep prompts show strict` prints the answer that it asks for. Ctrl-C stops; what was answered is kept.
+      `deep prompts show strict` prints the answer that it asks for. Ctrl-C stops and keeps the answers so far.
     """
 
     def __init__(self, tell: Callable[[str], object]) -> None:
@@ -103,7 +103,7 @@ class LossWatch:
             for ending in self._endings[voter]:
                 self._tell(f"  {ending}")
             shown = f"`deep prompts show {voter.partition('@')[0]}`"
-            self._tell(f"  {shown} prints the answer that it asks for. Ctrl-C stops; what was answered is kept.")
+            self._tell(f"  {shown} prints the answer that it asks for. Ctrl-C stops and keeps the answers so far.")
 
 
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -494,8 +494,8 @@ def doubt_lines(unknown: int, twice: int, *, asked_again: bool) -> Iterator[str]
         yield f"{unknown} requests were in flight when an earlier run ended; their outcome is unknown, and they {fate}."
     if twice:
         yield (
-            f"{twice} requests were in flight at the end of two runs, so each may have been paid twice; they are left "
-            "without a vote, and --retry-failed unknown asks them again."
+            f"{twice} requests were in flight when two runs ended. Each may be paid twice. They have no vote; "
+            "--retry-failed unknown asks them again."
         )
 
 

@@ -208,23 +208,23 @@ def print_estimate(plan: Plan, options: AskOptions | None, *, as_json: bool) -> 
 
 def _lines(estimate: Estimate) -> Iterator[str]:
     output = "no limit" if estimate.output_tokens is None else f"at most {estimate.output_tokens:,}"
-    yield f"{estimate.calls:,} calls to make, {estimate.settled:,} settled already"
+    yield f"{estimate.calls:,} calls to make, {estimate.settled:,} answered already"
     if estimate.repairs_at_most:
-        yield f"at most {estimate.repairs_at_most:,} repair turns more, where a reply cannot be read"
+        yield f"at most {estimate.repairs_at_most:,} more repair turns, for replies that cannot be read"
     if estimate.longer_at_most:
-        yield f"at most {estimate.longer_at_most:,} calls more with four times the limit, where replies are cut off"
+        yield f"at most {estimate.longer_at_most:,} more calls with four times the limit, for replies that are cut off"
     yield f"{estimate.input_tokens:,} input tokens (about), {output} output tokens"
     bounds = f"about {money(estimate.dollars)}, at most {money(estimate.dollars_at_most)}"
     yield f"cost: {'unknown' if estimate.dollars is None else bounds}"
     if estimate.offline_judgments:
         yield f"{estimate.offline_judgments:,} judgments that need no LLM, $0.00"
     if estimate.more_follow:
-        most = "" if estimate.calls_at_most is None else f"; at most {estimate.calls_at_most:,} calls of theirs in all"
-        yield f"the staged judges then ask what depends on these answers, which cannot be counted before{most}"
+        most = "" if estimate.calls_at_most is None else f"; at most {estimate.calls_at_most:,} calls in all"
+        yield f"staged judges then ask more, depending on these answers{most}"
     if estimate.unpriced_calls:
         yield f"{estimate.unpriced_calls:,} calls of functions have no known cost; give it with @deep.judge(cost=...)"
     for model in sorted(estimate.unpriced_models):
-        yield f"no price is known for {model}; give one with --prices"
+        yield f"no price for {model}; give one with --prices"
 
 
 REASONS = ("abstained", "unparsable", "truncated", "refused", "failed")
@@ -292,11 +292,11 @@ def called_out(failing: Mapping[str, float], classes: Iterable[str | None]) -> I
     """
     for voter, rate in failing.items():
         share = f"{100 * rate:.1f} % of its requests"
-        yield f"{voter} has no usable answer to {share}: too many to be fitted without a second look."
+        yield f"{voter} has no usable answer to {share}, above the limit of `deep fit`."
     if failing:
         yield (
-            f"`deep votes --retry-failed {' '.join(sorted(set(filter(None, classes))))}` asks again; `deep fit` "
-            "leaves such a voter out, and takes it with a larger --max-failure-rate."
+            f"`deep votes --retry-failed {' '.join(sorted(set(filter(None, classes))))}` asks again. `deep fit` "
+            "leaves such a voter out unless you raise --max-failure-rate."
         )
 
 
@@ -424,8 +424,8 @@ def summary_text(values: dict[str, Any]) -> str:
         lines.append(f"{values['examples']} examples judged in {values['seconds']:.1f} s; no LLM was asked")
     else:
         lines.append(
-            f"{values['answered']} answered, {values['failed']} failed, {values['found']} settled before, "
-            f"in {values['attempts']} attempts and {values['seconds']:.1f} s"
+            f"{values['answered']} answers ({values['found']} more from earlier runs), {values['failed']} failures; "
+            f"{values['attempts']} attempts in {values['seconds']:.1f} s"
         )
     for kind, row in values["failures"].items():
         lines.append(
@@ -434,33 +434,28 @@ def summary_text(values: dict[str, Any]) -> str:
     lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
     lines += [*other_model_lines(values["answered_by_another"]), *quirk_lines(values["quirks"])]
     if values["in_doubt"]:
-        lines.append(
-            f"{values['in_doubt']} attempts ended without an answer that may have been given (a timeout, a broken "
-            "connection or reply), and may be on the bill as well"
-        )
+        lines.append(f"{values['in_doubt']} attempts timed out or lost their connection. They may still cost money.")
     if values["asked_longer"]:
         lines.append(
-            f"{values['asked_longer']} replies were cut off at their length limit and asked for again with four times "
-            f"the limit: {values['saved']} saved"
+            f"{values['asked_longer']} replies were cut off at their length limit. A limit four times as long saved "
+            f"{values['saved']} of them."
         )
     if values["context_full"]:
         lines.append(
-            f"{values['context_full']} replies were cut off before their length limit: the context was full. A server "
-            "with a larger one, or --chunk, leaves room"
+            f"{values['context_full']} replies were cut off because the context was full. Use a server with a larger "
+            "context, or --chunk."
         )
     if values["too_long"]:
         lines.append(
-            f"{values['too_long']} requests do not fit into the context of their LLM; --chunk SIZE:OVERLAP cuts long "
-            "sources into windows"
+            f"{values['too_long']} requests exceed the context of their LLM. --chunk SIZE:OVERLAP cuts long sources "
+            "into windows."
         )
     if values["lines_passed_over"]:
-        lines.append(
-            f"{values['lines_passed_over']} lines of batches were no result of a request, and were passed over"
-        )
+        lines.append(f"{values['lines_passed_over']} lines of batches matched no request and were skipped")
     if values["contradictions"]:
         lines.append(
-            f"{values['contradictions']} requests have two results in a batch that contradict each other, "
-            "and so no vote; --retry-failed broken asks them again"
+            f"{values['contradictions']} requests have two contradictory results in a batch, so they have no vote. "
+            "--retry-failed broken asks them again."
         )
     lines += doubt_lines(values["unknown"], values["in_doubt_twice"], asked_again=bool(values["asked_again"]))
     failing = [voter for voter in values["voters"] if voter["failing"]]
@@ -478,11 +473,11 @@ def _unasked_lines(values: dict[str, Any]) -> Iterator[str]:
     made, where = f"{total - left:,} of {total:,} judgments are made", values["outputs"]["votes"]
     if values["stopped"] == "budget":
         cause = f"Stopped by its budget of {money(values['budget'])}"
-        yield f"{cause}: {made}. They are in {where}; the same command with a larger --budget goes on."
+        yield f"{cause}: {made}. They are in {where}. Run the same command with a larger --budget to continue."
     elif values["stopped"]:
-        yield f"Stopped by Ctrl-C or a signal: {made}. They are in {where}; the same command goes on."
+        yield f"Stopped by Ctrl-C or a signal: {made}. They are in {where}. Run the same command again to continue."
     elif left:
-        yield f"{made}; the others were never asked. The same command with --ledger, not --from-ledger, asks them."
+        yield f"{made}; the others were never asked. Use --ledger instead of --from-ledger to ask them."
 
 
 def _voter_line(voter: dict[str, Any]) -> str:

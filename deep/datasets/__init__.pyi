@@ -35,8 +35,6 @@ from ._labels import LabelTable as LabelTable
 from ._labels import PeopleLabels as PeopleLabels
 from ._labels import as_labels as as_labels
 from ._labels import join_labels as join_labels
-from ._labels import read_argilla as read_argilla
-from ._labels import read_label_studio as read_label_studio
 from ._labels import read_labels as read_labels
 from ._labels import read_people as read_people
 from ._origin import FoundTexts as FoundTexts
@@ -72,6 +70,7 @@ from ._tables import VoteRows as VoteRows
 from ._tables import VotesGiven as VotesGiven
 from ._tables import as_votes as as_votes
 from ._tables import choose_datasets as choose_datasets
+from ._tables import declared_scales as declared_scales
 from ._tables import is_frame as is_frame
 from ._tables import is_paths as is_paths
 from ._tables import iter_votes as iter_votes

@@ -1,6 +1,6 @@
 """Selective decisions: keep those of the model's rule that are sure enough to be right, and abstain elsewhere."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from deep._util.odds import expit
 from deep.datasets import LabelsGiven, as_labels
 from deep.exceptions import InputError
 from deep.model import LEVEL, LeftOut, Model, PriorEstimate, VotesLike, adaptation, is_sure, votes_of
-from deep.records import ABSTAIN, VoteMatrix
+from deep.records import VoteMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def select_decisions(
     for name, value in (("accuracy", accuracy), ("delta", delta)):
         check_share(value, name)
     votes = target.votes
-    found = model.scores_of(votes, scores=target.scores)
+    found = model.scores_of(votes)
     p, known, threshold = found.p_consistent, votes.labels >= 0, found.threshold
     if known.any():
         level = calibration.selective_threshold(
@@ -82,7 +82,7 @@ def select_decisions(
     else:
         report = transferred_confidence(model, accuracy)
     confidence = report["confidence"] if isinstance(report["confidence"], float) else np.inf
-    decided = (np.where(p >= threshold, p, 1 - p) >= confidence) & (model.select(votes) != ABSTAIN).any(axis=1)
+    decided = (np.where(p >= threshold, p, 1 - p) >= confidence) & found.voted
     report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(found.share)}
     report |= {"threshold": threshold, "rule": model.rule.sentence(threshold)}
     if known.any():
@@ -324,21 +324,21 @@ REACH = 1.645
 """Of 90 % intervals, in standard deviations."""
 
 WHY = {
-    "average": "with {labeled} nothing can be chosen, so simple ways to add up votes are averaged",
-    "chain": "as the options ask, the best chain of voters, ensembler and calibrator on {labeled}",
-    "own-labels": "labels of one dataset alone, so simple ways to add up votes are compared on rows left out",
-    "stack": "with {labeled}, many ways to add up votes are weighted by how they transfer to the others",
-    "votes": "there is no label, so that only the votes can teach, and nothing shows how far P is off",
+    "average": "simple aggregators averaged, because {labeled} cannot show which one is best",
+    "chain": "the best chain of voters, ensembler and calibrator on {labeled}, within your options",
+    "own-labels": "labels of one dataset, so simple aggregators are compared on rows left out",
+    "stack": "several aggregators, weighted by how well they transfer between {labeled}",
+    "votes": "no labels: learned from agreement alone, and the error of P is unknown",
 }
 """Why a model was fitted as it was, by method."""
 
-FEW = "the labels are too few to learn from, so that the votes teach, and the labels correct P"
+FEW = "too few labels to learn from: learned from agreement, then corrected by the labels"
 
 LEAST = 0.005
 """A member of less weight is not listed."""
 
 
-def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, object]:
+def fit_report(model: Model) -> dict[str, object]:
     """Return how a model was fitted and why, its scores on datasets left out, and the prior, as JSON values.
 
     Parameters
@@ -360,7 +360,7 @@ def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, obje
     >>> votes = simulate_votes(0)
     >>> found = fit_report(fit(votes.rows(votes.datasets == "aggrefact-xsum")))
     >>> found["method"], found["why"]
-    ('average', 'with 1 labeled dataset nothing can be chosen, so simple ways to add up votes are averaged')
+    ('average', 'simple aggregators averaged, because 1 labeled dataset cannot show which one is best')
     """
     report, correction = model.report, model.correction
     chosen = report["chosen"]
@@ -382,7 +382,7 @@ def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, obje
         "correction": labels,
         "prior": asdict(model.prior),
         "decision": model.rule.values(),
-        "said": list(_said(model, scores_given)),
+        "said": list(_said(model)),
     }
 
 
@@ -416,21 +416,19 @@ def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
         yield f"inner scores: log loss {inner['log_loss']:.4f}, balanced accuracy {accuracy:.1f} %"
 
 
-def _said(model: Model, scores_given: Sequence[str]) -> Iterator[str]:
-    """Yield lines on the target's labels, the share of consistent items to expect, and the scores not used."""
+def _said(model: Model) -> Iterator[str]:
+    """Yield lines on the target's labels, and the share of consistent items to expect."""
     if model.correction is not None:
         yield f"corrected by {model.correction.n_labels} labels of {model.target}"
     prior = model.prior
-    of = "a text of a dataset not known" if model.target is None else f"the dataset {model.target}"
+    of = "a new dataset" if model.target is None else f"the dataset {model.target}"
     warning = f" ({prior.warning})" if prior.warning else ""
     yield (
-        f"share of consistent items expected of {of}: {100 * prior.estimate:.1f} %, "
-        f"90 % interval {100 * prior.low:.1f} to {100 * prior.high:.1f}{warning}"
+        f"expected share of consistent items in {of}: {100 * prior.estimate:.1f} %, 90 % interval "
+        f"{100 * prior.low:.1f} to {100 * prior.high:.1f}{warning}"
     )
     yield model.rule.sentence(model.threshold())
     yield from filter(None, [sure_words(model)])
-    if scores_given and not model.score_names:
-        yield f"scores not used: {', '.join(scores_given)}; the stack alone learns from them"
 
 
 def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, decide: str | None = None) -> Model:

@@ -129,7 +129,7 @@ def engine_for(target: str, *, create: bool, database: Database | None = None) -
     """
     name, database = describe_ledger(target), database or database_of(target)
     if not database.shared and not create and not Path(target).is_file():
-        raise InputError(f"`ledger` must be an existing ledger. Got {target!r}, which is no file.")
+        raise InputError(f"`ledger` must be an existing ledger. Got {target!r}, which does not exist.")
     try:
         if (
             not database.shared and Path(target).exists() and Path(target).stat().st_size

@@ -480,7 +480,7 @@ class Terms:
         seconds = error.retry_after or 0.0
         asks = f"The endpoint asks to wait {span(seconds)}: {error.message}"
         if self.asks_too_long(error):
-            raise EndpointError(f"{asks.rstrip('.')}. Run the same command again then: what was answered is kept.")
+            raise EndpointError(f"{asks.rstrip('.')}. Run the same command again then: the answers so far are kept.")
         if seconds >= 2 * self._longest_told:
             self._longest_told = seconds
             self.tell(asks)

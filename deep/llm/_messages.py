@@ -312,7 +312,7 @@ def _reply_of(answer: object, raw: str) -> Reply:
     choice = next(iter(_choices(answer)), None)
     message = _at(choice, "message")
     if not isinstance(message, dict):
-        raise CallError("broken", "the reply is no chat completion", body=raw)
+        raise CallError("broken", "the reply is not a chat completion", body=raw)
     logprobs = _at(choice, "logprobs", "content")
     return Reply(
         text=_text(message.get("content")),

@@ -206,8 +206,8 @@ class Writer:
 
     def _full(self, failure: Exception, remedy: str = "Run it again.") -> LedgerFullError:
         return LedgerFullError(
-            f"`ledger` {self._name} cannot be written: {_database.one_line(failure)}. The run stops; what was in "
-            f"flight is written down. {remedy}"
+            f"`ledger` {self._name} cannot be written: {_database.one_line(failure)}. The run stops; answers in "
+            f"flight are saved. {remedy}"
         )
 
     def _execute(self, works: list[Work]) -> object:
@@ -224,22 +224,22 @@ class Writer:
             self._move(files.path, moved)
         elif files.unlocked and self.full is None:
             self.full = LedgerFullError(
-                f"`ledger` {self._name} must keep its lock. Another program removed {files.path}.lock, so that other "
-                "processes may write too. The run stops; what was in flight is written down. Run it again."
+                f"`ledger` {self._name} must keep its lock. Another program removed {files.path}.lock, so other "
+                "processes may write too. The run stops; answers in flight are saved. Run it again."
             )
         files.left()
         return result
 
     def _move(self, path: str, change: str) -> bool:
         """Go on in a copy beside the ledger, so that nothing new is begun; return whether it can be made."""
-        why = f"`ledger` {self._name} must stay as it is while it is in use. It {change} by another program."
+        why = f"`ledger` {self._name} must not change while it is in use. It {change} by another program."
         if change.startswith("lost"):
             why = why.replace(" by another program", "")
         try:
             kept, self._connection = _database.keep(self._connection, path)
         except (DeepError, OSError) as error:
             self.full = LedgerMovedError(
-                f"{why} The run stops; what was in flight is in the file that was opened, and cannot be kept beside: "
+                f"{why} The run stops. Answers in flight are in the file that was opened; a copy failed: "
                 f"{_database.one_line(error)}."
             )
             return False

@@ -56,7 +56,7 @@ def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
     if ece is not None:
         yield f"{in_percent(ece)} %", f"calibration error (ECE); a perfect P would show {in_percent(floor)} % by chance"
     if (loss := method.mean("log_loss")) is not None:
-        yield f"{loss:.3f}", "log loss; 0.693 is that of a coin"
+        yield f"{loss:.3f}", "log loss (a coin: 0.693)"
 
 
 def _rests_on(material: ReportMaterial) -> Iterator[str]:
@@ -76,8 +76,8 @@ def _rests_on(material: ReportMaterial) -> Iterator[str]:
         )
     if material.learned_from:
         yield (
-            f"The model has seen the labels of {', '.join(material.learned_from)}: what is measured here is measured "
-            "on the other datasets, or by fits that left each out."
+            f"The model was trained on the labels of {', '.join(material.learned_from)}. Figures come from the other "
+            "datasets, or from fits that left each out."
         )
 
 
@@ -85,14 +85,14 @@ def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
     first = runs[0]
     if len(runs) > 1:
         yield (
-            f"Each of {len(runs)} datasets was held out in turn: all was chosen, fitted and calibrated on the others. "
-            "The interval is that of a mean over datasets, by Student's t."
+            f"Each of {len(runs)} datasets was held out in turn; everything was chosen, fitted and calibrated on the "
+            "others. The interval of the mean is by Student's t over datasets."
         )
     else:
         train = ", ".join(f"{name} ({n:,})" for name, n in first["train"].items())
         yield (
-            f"{first['test']} was held out ({first['n_test']:,} items): all was chosen, fitted and calibrated on the "
-            f"rows of {train}. The interval is a bootstrap over its items."
+            f"{first['test']} was held out ({first['n_test']:,} items); everything was chosen, fitted and calibrated "
+            f"on the rows of {train}. The interval is a bootstrap over its items."
         )
     chosen = first["recommended"]
     if len(runs) == 1:
@@ -109,8 +109,6 @@ def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert isinstance(said, list)
     assert isinstance(members, list)
     yield f"It holds: {'; '.join(member.strip() for member in members)}."
-    if material.model.score_names and material.soft is None:
-        yield "It knows soft scores too, and none are given: P here rests on the votes alone. `--scores` takes them."
     yield from [*said, *notes]
 
 
@@ -128,17 +126,17 @@ def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iter
 
 
 LEARNED = (
-    "The share of consistent items of a dataset without labels follows from the intercept of P. How that moves with "
-    "what the votes say of a dataset as a whole was learned across the training datasets, and so was its 90 % interval."
+    "The share of consistent items of a dataset without labels follows from the intercept of P. The training "
+    "datasets show how it follows the votes, and how wide its 90 % interval is."
 )
 BY_VOTES = (
     "No labeled dataset taught this share: it follows from how the votes agree, and nothing shows how far off it is. "
     "A model (`deep fit`) learns it from labeled datasets."
 )
-FIXED = "The share is that of the dataset that the model is for, by its votes and its labels."
+FIXED = "The share of the model's own dataset, from its votes and labels."
 BY_RUNS = (
-    "The share of each dataset that was held out is told from its votes by a model of the other datasets, without its "
-    "labels; the share by these is among the numbers of the picture."
+    "A model of the other datasets estimates the share of each held-out dataset from its votes. The table has the "
+    "share by labels too."
 )
 PRIOR_TITLE = "The share of consistent items"
 PRIOR_CAPTION = "Estimated share of consistent items with its 90 % interval"
@@ -196,7 +194,7 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
 def _how(material: ReportMaterial) -> str:
     """Return a sentence on how the share is learned."""
     if material.scored is not None and material.scored.how == BY_GIVEN:
-        return "The share was given: it is taken as it is, and not estimated from the votes."
+        return "The share was given, not estimated from the votes."
     if material.runs:
         if any(run["recommended"].get("calibrator") != "learned-prior" for run in material.runs):
             return BY_RUNS
@@ -300,8 +298,8 @@ def _bins(y: Labels, p: Floats, name: str, n_bins: int) -> DataTable:
 
 TRUST_TITLE = "Drift and canary"
 NEEDS_BOTH = (
-    "Drift compares votes with those that a model was fitted on, and the canary tests labels against its P: "
-    "`deep report model.json votes.parquet --labels labels.csv` shows both."
+    "Drift compares the votes with the training votes; the canary tests labels against P. `deep report model.json "
+    "votes.parquet --labels labels.csv` shows both."
 )
 
 
@@ -317,7 +315,7 @@ def watch_chapter(watch: Watch) -> Chapter:
     if rows:
         parts.append(DataTable("Canary: do labels agree with the model's P?", rows))
     else:
-        says.append("There are no labels for the canary.")
+        says.append("No labels for the canary.")
     return Chapter("watch", TRUST_TITLE, says, parts)
 
 
@@ -365,20 +363,16 @@ MOST_WORST = 5
 LONGEST_JUDGE = 32
 N_BOOT = 500
 
-ADDED = "What each judge adds: the log loss of the panel without it, less that of the whole, over datasets left out"
+ADDED = "What each judge adds: by how much the log loss on held-out datasets rises without it"
 ERRORS = (
-    "Correlation of the judges' errors: 1 errs on the same items, 0 on unrelated ones; empty where two err together on "
+    "Correlation of the judges' errors: 1 is the same items, 0 unrelated ones. Empty: two judges err together on "
     f"fewer than {evaluate.FEWEST_JOINT_ERRORS} items"
 )
 
 HELD_OUT = (
-    "The panel's balanced accuracy by the model of `deep fit`, less that of the best judge, each part of the data held "
-    "out from the fit and from the choice of that judge"
+    "Balanced accuracy of the panel (by `deep fit`) less the best judge's; each part of the data is held out from both"
 )
-UNMEASURED = (
-    "What each judge adds was not measured: it takes labels 1 and 0 of one dataset, which is cut into folds, or of "
-    "three and more."
-)
+UNMEASURED = "What each judge adds was not measured: it needs labels 1 and 0 of one dataset, or of three or more."
 
 Parts = list[DataTable | Picture]
 
@@ -404,7 +398,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
     if material.model is not None:
         names = ", ".join(short_names(material.model.voter_names).values())
         return Chapter("panel", PANEL_TITLE, [f"Judges of the model: {names}. Give votes to see them at work."])
-    return Chapter("panel", PANEL_TITLE, ["There are no votes of judges."])
+    return Chapter("panel", PANEL_TITLE, ["No votes of judges."])
 
 
 def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
@@ -421,9 +415,9 @@ def _people(card: evaluate.PanelCard) -> Iterator[str]:
     if card.n_labeled:
         by = "item" if card.n_documents is None else "document"
         yield (
-            f"Intervals of rates are 95 %, clustered by {by}. TPR is the share of consistent items that a judge calls "
-            "consistent, TNR that of inconsistent ones that it calls so; leniency is how much more often than people "
-            "it says consistent. Kappa falls as the base rate nears 0 or 1, though a judge errs no more often."
+            f"Intervals of rates are 95 %, clustered by {by}. TPR: share of consistent items that a judge calls "
+            "consistent. TNR: share of inconsistent items that it calls inconsistent. Leniency: how much more often "
+            "than people it says consistent. Kappa falls as the base rate nears 0 or 1, at the same rate of errors."
         )
 
 

@@ -29,9 +29,9 @@ def sample_sentence(shown: int, n: int) -> str:
     if shown == n:
         return f"All {n:,} items are here."
     return (
-        f"This page holds a SAMPLE: {shown:,} of {n:,} items. Those on which judges disagree most, and those on which "
-        "P and label disagree most, are here for certain; the others are drawn at random within each dataset, label "
-        "and decision, in proportion. Shares among these items are not those of all."
+        f"This page holds a SAMPLE: {shown:,} of {n:,} items. It has the items with the most disagreement, between "
+        "judges or of P and label. The others are drawn at random within each dataset, label and decision. Shares "
+        "here differ from the shares of all items."
     )
 
 

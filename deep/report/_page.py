@@ -265,7 +265,7 @@ def study_parts(folder: Path, first: str) -> tuple[Picture | None, list[Chapter]
     pictures = {path.stem: _picture(path) for path in paths}
     answer, chapters = pictures.pop(first, None), []
     if pictures:
-        says = ["A picture without a table of its own shows numbers of the tables below."]
+        says = ["The numbers of a picture without a table are in the tables below."]
         chapters.append(Chapter("pictures", "Pictures", says, list(pictures.values())))
     texts = [Prose(_markdown(path)) for path in _files(folder, "*.md")]
     if texts:

@@ -13,7 +13,7 @@ from deep.evaluate import DataTable, MeasuredMethod, in_percent
 from deep.exceptions import InputError
 from deep.model import SIGNIFICANCE, Canary, Model, canary
 from deep.records import ABSTAIN
-from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
+from deep.report._page import Chapter, Picture, Prose, between, inline_svg, measured_cells
 from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vote_share
 
 N_BOOT = 2000
@@ -116,7 +116,7 @@ def methods_chapter(
     """Return the chapter on the balanced accuracy of every method; `elsewhere` says that it is of other data."""
     title = "Every method, on other data" if elsewhere else "Every method"
     if not methods:
-        return Chapter("methods", title, ["There are no labels, so that no method can be measured: give --labels."])
+        return Chapter("methods", title, ["No labels, so no method can be measured. Give --labels."])
     wanted = [i < MOST_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
     shown = [method for method, is_wanted in zip(methods, wanted, strict=True) if is_wanted][::-1]
     rows = [
@@ -127,11 +127,11 @@ def methods_chapter(
     caption = f"Balanced accuracy with its 95 % interval, {over}"
     figure = evaluate.draw_intervals(rows, xlabel="balanced accuracy, 95 % interval")
     table = DataTable(caption, [{"method": method.name, **measured_cells(method.row())} for method in methods])
-    says = ["Red: what this report is about. A judge is measured on the items that it votes on."]
+    says = ["Red: P(consistent) of this report. A judge is measured on the items that it votes on."]
     if len(methods) > len(shown):
         says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
-    tables = [one for one in _run_tables(runs) if one.rows]
-    parts = [Picture(inline_svg(figure, "methods", caption), caption, [table]), *tables]
+    parts: list[DataTable | Picture | Prose] = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
+    parts += [one for one in _run_tables(runs) if one.rows]
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
 
 
@@ -215,7 +215,7 @@ def verdict_of(
     return evaluate.DatasetVerdict(*says, badges, share, elsewhere, tally)
 
 
-SPREAD = "How the P of these claims lie, by what they are called"
+SPREAD = "Distribution of P, by decision"
 
 
 def spread_picture(scored: ScoredVotes) -> Picture:
@@ -283,11 +283,11 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     tables = " ".join(quote(table) for table in material.tables) or "votes.parquet"
     model = quote(material.path) if material.path else "model.json"
     soft = ""
-    if material.model is not None and material.model.score_names:
-        soft = f" --scores {' '.join(map(quote, material.soft_tables)) or 'scores.parquet'}"
+    if material.soft_tables:
+        soft = f" --scores {' '.join(map(quote, material.soft_tables))}"
     failed = any(badge.level == "fail" for badge in badges)
     if material.runs:
-        worse = "do not use this panel as it is: look at the judges below, and fit anew"
+        worse = "do not use this panel: look at the judges below, and fit again"
         return (
             worse if failed else "fit a model on all of these datasets, and score claims of your own",
             f"deep fit {tables} --out model.json",
@@ -295,15 +295,13 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     if not n_labels and material.all_learned:
         others = " --scores new-scores.parquet" if soft else ""
         return (
-            f"score claims that the model has not learned from, and label {ENOUGH} of them: only these tell whether "
-            "P holds",
+            f"score claims that the model was not trained on, and label {ENOUGH} of them to see whether P holds",
             f"deep label new.parquet --model {model}{others} --n {ENOUGH}",
         )
     if not n_labels:
         by_model = f" --model {model}{soft}" if material.model is not None else ""
         return (
-            f"look at the {evaluate.LOWEST} lowest below, and label {ENOUGH} claims drawn at random: they tell whether "
-            "P holds",
+            f"read the {evaluate.LOWEST} lowest below, and label {ENOUGH} random claims to see whether P holds",
             f"deep label {tables}{by_model} --n {ENOUGH}",
         )
     beside = material.people is None
@@ -316,6 +314,6 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
             f"deep adapt {model} --votes {tables}{soft} --labels {tables if beside else 'labels.csv'} --out mine.json",
         )
     return (
-        f"look at the {evaluate.LOWEST} lowest below first, and score new claims by this model",
+        f"read the {evaluate.LOWEST} lowest below first, and score new claims by this model",
         f"deep score {model} --votes {tables}{soft} --out scores.csv",
     )

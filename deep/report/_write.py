@@ -110,10 +110,10 @@ def _material(
     matrix = votes_of(model, votes)
     matrix = matrix if labels is None else as_labels(labels, matrix, votes)
     tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()
-    selected = model.select(matrix, allow_mismatch=True, allow_missing=True)
-    soft = None if scores is None else model.rows(selected, scores).scores
-    scored = score_by(model, matrix, prior, soft)
-    return ReportMaterial("Report", model=model, scored=scored, tables=tables, soft=soft)
+    if scores is not None:
+        matrix = matrix.with_answers(scores, model.score_names, model.scales)
+    scored = score_by(model, matrix, prior)
+    return ReportMaterial("Report", model=model, scored=scored, tables=tables)
 
 
 def standard_place(sources: Sequence[str]) -> Path:
@@ -189,8 +189,8 @@ def write_report(
         frame = extract_tb(error.__traceback__)[-1]
         raise InputError(
             f"`sources` must be as deep wrote them. Got a {type(error).__name__} ({error}) at "
-            f"{Path(frame.filename).name}:{frame.lineno} in {', '.join(map(repr, described))}. Where somebody changed "
-            "that, run or fit it again; where nobody did, it is a fault of deep: report it with this line."
+            f"{Path(frame.filename).name}:{frame.lineno} in {', '.join(map(repr, described))}. If somebody changed "
+            "it, run or fit it again. If not, this is a bug of deep: report it with this line."
         ) from error
     with whole_file(path) as scratch:
         scratch.write_bytes(page)
@@ -242,7 +242,7 @@ def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
         *own,
     ]
     if material.scored is None:
-        says = ["There are no items: give votes, or a run that keeps its scores."]
+        says = ["No items: give votes, or a run that keeps its scores."]
         chapters.append(Chapter("items", "Items", says))
         return Page(material.title, ["Texts in this file: none."], chapters, verdict=material.study, spread=answer)
     order = order_of(material.scored)

@@ -396,7 +396,7 @@ def test_an_earlier_file_is_read_without_a_call(tmp_path, monkeypatch, capsys):
     earlier_file(tmp_path, judge, examples, ['{"vote": 1}', '{"vote": 0}'])
     words = ["votes", "claims.csv", "--judge", "kept_judges:never"]
     assert main([*words, "--ledger", "l.sqlite", "--dry-run"]) == 0
-    assert "0 calls to make, 2 settled already" in capsys.readouterr().out
+    assert "0 calls to make, 2 answered already" in capsys.readouterr().out
     assert main([*words, "--from-ledger", "l.sqlite"]) == 0
     assert deep.read_votes("votes.parquet").votes[:, 0].tolist() == [1, 0]
 
@@ -510,7 +510,7 @@ def test_a_call_that_kills_its_process_at_once_is_known(tmp_path):
     first, second, third = (subprocess.run(command, capture_output=True, **options) for _ in range(3))
     assert [run.returncode for run in (first, second, third)] == [-signal.SIGKILL, -signal.SIGKILL, 0]
     assert "1 requests were in flight when an earlier run ended" in second.stderr
-    assert "1 requests were in flight at the end of two runs" in third.stderr
+    assert "1 requests were in flight when two runs ended" in third.stderr
     assert third.stdout == "[[-1]]\n"
     assert (tmp_path / "called").read_text().split(".") == ["It was wet", "\nIt was wet", "\n"]
 

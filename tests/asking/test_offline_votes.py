@@ -263,7 +263,7 @@ def test_examples_that_change_during_the_run_are_no_table(examples, monkeypatch,
     status, out = run(examples, "--lexical", "numbers")
     assert (status, out.exists()) == (2, False)
     err = capsys.readouterr().err
-    assert err.startswith("error: `examples` must stay as they are during a run. Got ")
-    assert err.endswith("Run the same command again: what was answered is kept.\n")
+    assert err.startswith("error: `examples` must not change during a run. Got ")
+    assert err.endswith("Run the same command again: the answers so far are kept.\n")
     monkeypatch.setattr("deep.asking.run_plan", run_plan)
     assert run(examples, "--lexical", "numbers")[0] == 0

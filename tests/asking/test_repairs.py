@@ -128,7 +128,7 @@ def test_a_ledger_without_repairs_is_read_as_it_is(examples, capsys):
         told = capsys.readouterr().out
         assert run(examples, server, "--repair") == 0
         repairs = server.count - ASKED
-    assert f"at most {repairs} repair turns more" in told
+    assert f"at most {repairs} more repair turns" in told
     with closing(sqlite3.connect(ledger_of(examples))) as connection:
         connection.execute("UPDATE runs SET options = '{}'")
         connection.commit()

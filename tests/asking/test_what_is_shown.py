@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_said_with_the_way_out(ask, tmp_path, claims, capsy
             assert ask(server, "--prompt", "yes-no")[2]["too_long"] == 2
         where = ["--llm", "tiny", "--base-url", server.url, "--ledger", str(ask.ledger)]
         main([claims, *where, "--prompt", "yes-no", "--out", str(tmp_path / "v.parquet")], command="votes")
-        assert "2 requests do not fit into the context of their LLM; --chunk SIZE:OVERLAP" in capsys.readouterr().out
+        assert "2 requests exceed the context of their LLM. --chunk SIZE:OVERLAP" in capsys.readouterr().out
         status, _, summary = ask(server, "--prompt", "yes-no", "--chunk", "300:80")
     assert (status, summary["too_long"], ask.votes()["news0"]) == (0, 0, 1)
 

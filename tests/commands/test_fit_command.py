@@ -54,10 +54,15 @@ def fitted(here, capsys, tmp_path, *words):
 
 REGIMES = {
     "stack": (["others.csv"], "stack", None, "with 4 labeled datasets"),
-    "average": (["others.csv", "--only", "a,b"], "average", None, "with 2 labeled datasets nothing can be chosen"),
-    "one": (["others.csv", "--only", "a"], "average", None, "with 1 labeled dataset nothing can be chosen"),
+    "average": (
+        ["others.csv", "--only", "a,b"],
+        "average",
+        None,
+        "because 2 labeled datasets cannot show which one is best",
+    ),
+    "one": (["others.csv", "--only", "a"], "average", None, "because 1 labeled dataset cannot show which one is best"),
     "own": (["mine.csv", "--labels", "60.csv"], "own-labels", "mine", "labels of one dataset alone"),
-    "few": (["mine.csv", "--labels", "6.csv"], "votes", "mine", "the labels are too few to learn from"),
+    "few": (["mine.csv", "--labels", "6.csv"], "votes", "mine", "too few labels to learn from"),
     "none": (["mine.csv"], "votes", None, "there is no label"),
     "both": (["others.csv", "mine.csv", "--labels", "60.csv"], "stack", "mine", "with 4 labeled datasets"),
     "asked": (["others.csv", "--ensembler", "Average"], "average", None, "with 4 labeled datasets"),
@@ -172,9 +177,9 @@ def test_a_report_shows_the_p_that_is_scored(here, capsys, tmp_path, more):
     material = read_material([file, mine], known=known)
     following = verdict_of(material, methods_of(material), watch_of(material)).command
     assert following == f"deep label {mine} --model {file} --scores {soft} --n 30"
-    assert "none are given: P here rests" not in (tmp_path / page).read_text()
+    assert "but got none: P comes" not in (tmp_path / page).read_text()
     assert report([file, mine, "--out", str(tmp_path / page)]) == 0
-    assert "none are given: P here rests on the votes alone" in (tmp_path / page).read_text()
+    assert "but got none: P comes from the votes alone" in (tmp_path / page).read_text()
     assert items(tmp_path / page)["p"] != shown["p"]
     with pytest.raises(InputError, match="`scores` must"):
         verdict(model, mine, scores=given[1:])

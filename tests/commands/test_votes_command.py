@@ -164,7 +164,7 @@ def test_a_dry_run_knows_what_is_settled(examples, capsys):
         main(arguments(examples, server.url))
         capsys.readouterr()
         main(arguments(examples, server.url, "--dry-run", prompts=PROMPTS[:3]))
-    assert "30 calls to make, 60 settled already" in capsys.readouterr().out
+    assert "30 calls to make, 60 answered already" in capsys.readouterr().out
 
 
 def test_a_budget_ends_the_run_with_the_votes_so_far(examples, capsys, tmp_path):
@@ -192,7 +192,7 @@ def test_a_prompt_that_fails_too_often_is_called_out(examples, capsys):
     with FaultServer(faults={"no_verdict": 0.3}) as server:
         assert main(arguments(examples, server.url, "--no-repair")) == 1
     said = capsys.readouterr().out
-    assert "too many to be fitted" in said
+    assert "above the limit of `deep fit`" in said
     assert said.count("`deep votes --retry-failed unparsable` asks again") == 1
     votes, reasons = outputs(examples)
     assert len(votes) == 30
@@ -312,7 +312,7 @@ def test_the_report_counts_everything(examples, capsys):
     text = capsys.readouterr().out
     assert "failed, by class" in text
     assert "cost: $0.00" in text
-    assert "too many to be fitted" in text
+    assert "above the limit of `deep fit`" in text
 
 
 def test_a_budget_for_a_server_on_this_machine_is_told_to_hold_nothing_back(examples, capsys):
@@ -330,10 +330,10 @@ def test_what_may_be_on_the_bill_without_an_answer_is_told(examples, capsys):
     """By the run that met it, and by its ledger; no other run says it again."""
     with FaultServer(script=["ok", "cut", "broken_json", "server_error"]) as server:
         assert main(arguments(examples, server.url, "--timeout", 120)) == 0
-        told = "2 attempts ended without an answer that may have been given (a timeout, a broken connection or reply)"
+        told = "2 attempts timed out or lost their connection."
         assert told in capsys.readouterr().out
         assert main(arguments(examples, server.url)) == 0
-        assert "without an answer" not in capsys.readouterr().out
+        assert "may still cost" not in capsys.readouterr().out
         assert server.count == 63
     assert main(["report", str(examples.with_name("votes.ledger.sqlite"))]) == 0
     assert "2 attempts have no answer here" in capsys.readouterr().out
@@ -585,7 +585,7 @@ def test_a_context_that_is_full_is_told(examples, capsys):
         main(arguments(examples, server.url, "--max-failure-rate", "1", prompts=PROMPTS[:1]))
         assert server.count == 30
     cut = re.search(r"(\d+) truncated", told := capsys.readouterr().out)[1]
-    assert f"\n{cut} replies were cut off before their length limit: the context was full. A server with" in told
+    assert f"\n{cut} replies were cut off because the context was full. Use a server with" in told
 
 
 def test_the_live_line_tells_all(monkeypatch):

@@ -267,7 +267,7 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
         (["--runs", "1000000000"], "`runs` must be at most 10,000. Got 1000000000."),
         (["--llm", "alpha"], "`llm` must name each LLM once. Got 'alpha' twice."),
         (["--temperature", "-1"], "`temperature` must be a number of at least 0. Got -1.0."),
-        (["--out", "."], "`out` must be a folder with a name of its own. Got '.'."),
+        (["--out", "."], "`out` must be a folder with a name. Got '.'."),
         (["--out", "CLAIMS/below"], "`out` must be in a folder that can be written to"),
         (["--ensembler", "DawidSkene"], "`ensembler` must be given with `votes` or judges that need no key"),
         (["--reasoning", "o1"], "`reasoning` must be among `llm`. Got 'o1'."),

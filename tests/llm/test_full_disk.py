@@ -41,7 +41,7 @@ def fill(monkeypatch, spare=60):
 def test_what_is_in_flight_is_written_down(tmp_path, monkeypatch):
     """The run stops with one line, nothing is in doubt, and the next run asks only the rest."""
     with FaultServer(latency=0.02) as server:
-        with pytest.raises(LedgerError, match=r"is full\..*what was in flight is written down"):
+        with pytest.raises(LedgerError, match=r"is full\..*answers in flight are saved"):
             run(server.url, tmp_path / "l", questions(500), workers=8, started=fill(monkeypatch))
         asked = server.count
         assert 0 < asked < 500

@@ -103,7 +103,7 @@ def test_where_the_server_crashes_what_is_in_flight_is_kept(database, ledger):  
 
     threads = []
     with FaultServer(latency=0.02) as server:
-        with pytest.raises(LedgerError, match=r"cannot be written.*what was in flight is written down\. Run") as error:
+        with pytest.raises(LedgerError, match=r"cannot be written.*answers in flight are saved\. Run") as error:
             run(server.url, ledger, questions(N), workers=8, started=crash)
         threads[0].join()
         _wait_until_up(database.url)

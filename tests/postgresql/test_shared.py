@@ -211,7 +211,7 @@ def test_a_machine_that_lost_its_lease_sends_nothing_and_undoes_nothing(ledger):
                     await two.start(job)
                     await two.answer(job, Reply("VERDICT: SUPPORTED"), Judgment(1))
                 for late in (one.start(second), one.start(third)):
-                    with pytest.raises(LedgerError, match="The run stops; what was in flight is written down"):
+                    with pytest.raises(LedgerError, match="The run stops; answers in flight are saved"):
                         await late
                 await one.fail(first, CallError("timeout", "no answer"), "queued")
                 with pytest.raises(LedgerError, match="The run stops"):

@@ -229,9 +229,7 @@ def test_a_model_that_others_changed_is_one_line(changed, tmp_path):
     document = json.loads(path.read_text(encoding="utf-8"))
     document |= changed
     path.write_text(json.dumps(document | {"checksum": checksum(document)}), encoding="utf-8")
-    with pytest.raises(
-        InputError, match=r"`sources` must be as deep wrote them\. Got .* where nobody did, it is a fault"
-    ):
+    with pytest.raises(InputError, match=r"`sources` must be as deep wrote them\. Got .* this is a bug of deep"):
         write_report([path], tmp_path / "report.html")
 
 
@@ -270,7 +268,7 @@ def test_votes_that_are_all_empty_have_a_report_by_share(tmp_path):
     rows = "".join(f"news,{number},,\n" for number in range(20))
     (tmp_path / "votes.csv").write_text(f"dataset,item_id,a,b\n{rows}")
     out = write_report([tmp_path / "votes.csv"], tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "P(consistent) is the share of the votes that say so, one vote added on each side" in out
+    assert "P(consistent) is the share of votes for it, with one vote added on each side" in out
 
 
 def test_rows_by_dataset_are_found_in_any_order():
@@ -354,7 +352,7 @@ def written(folder, votes, *, labels=True):
     return folder / "votes.csv"
 
 
-LEARNED = "is not known: the only labels are those it was learned from."
+LEARNED = "is unverified here: all labels were used for training."
 
 
 def test_claims_that_the_model_learned_from_are_not_called_unlabeled():
@@ -366,7 +364,7 @@ def test_claims_that_the_model_learned_from_are_not_called_unlabeled():
     assert re.search(
         r"On \d training datasets, .* each left out in turn: balanced accuracy [\d.]+ % \(95 % interval \d", said
     )
-    assert "Next: score claims that the model has not learned from, and label 30 of them" in said
+    assert "Next: score claims that the model was not trained on, and label 30 of them" in said
     assert "OTHER" not in said
     assert "none of these claims" not in said
 
@@ -377,7 +375,7 @@ def test_new_claims_beside_those_that_the_model_learned_from_are_to_be_labeled()
     new = every.datasets == "new"
     said = str(deep.report(fit(every.rows(~new), **QUICK), replace(every, labels=np.where(new, -1, every.labels))))
     assert LEARNED in said
-    assert "label 30 claims drawn at random" in said
+    assert "label 30 random claims" in said
 
 
 def test_of_one_training_dataset_parts_were_left_out():
@@ -399,7 +397,7 @@ def test_unlabeled_claims_come_with_a_verdict_and_no_figure_of_other_data(tmp_pa
         r"(\d+) of 40 claims (?:is|are) surely inconsistent, (\d+) surely consistent, (\d+) undecided", says["suspect"]
     )
     assert sum(map(int, states.groups())) == 40
-    assert says["trust"].startswith("Whether P can be trusted here is not known: none of these claims has a label")
+    assert says["trust"].startswith("P is unverified here: none of these claims has a label")
     assert "deep label " in says["then"]
     page = out.read_text(encoding="utf-8")
     outside = re.sub(r"<(section|aside)[^>]* class=\"elsewhere\".*?</\1>", "", page, flags=re.DOTALL)
@@ -417,7 +415,7 @@ def test_labels_that_disagree_take_the_first_line(tmp_path):
     out = write_report([tmp_path / "model.json", written(tmp_path, turned)], tmp_path / "report.html")
     says = first_words(out)
     assert "DISAGREE with the model" in says["failure"]
-    assert says["trust"].startswith("P cannot be trusted here: it failed on “labels agree with P”")
+    assert says["trust"].startswith("Do not trust P here: failed “labels agree with P”")
     assert "deep adapt " in says["then"]
     page = out.read_text(encoding="utf-8")
     assert page.index('class="failure"') < page.index('class="suspect"')

@@ -134,7 +134,7 @@ def test_a_model_file_that_changes_is_told(lexical_file, tmp_path):
     stale = lambda: (  # noqa: E731
         ask(address, body=PAIR)[2]["Deep-Model-File"],
         ask(address, "/healthz")[1].get("model_file"),
-        "changed or removed" in " ".join(ask(address, "/v1/model")[1]["notes"]),
+        "has changed or is gone" in " ".join(ask(address, "/v1/model")[1]["notes"]),
     )
     with serving(create_app(deep.load(path), CheckOptions(model_file=path))) as address:
         before = ask(address, body=PAIR)[1]
@@ -218,7 +218,9 @@ def test_no_text_is_kept(lexical_file, llm_file, tmp_path):
     with serving(create_app(deep.load(lexical_file), options)) as address:
         assert ask(address, body=PAIR)[1] == ask(address, body=PAIR)[1]
     assert len(told) == 2
-    with pytest.raises(InputError, match=r"`no_text` must be given with judges that ask no LLM.* Got '[^' ]+'\. Leave"):
+    with pytest.raises(
+        InputError, match=r"`no_text` must be given with judges that need no ledger.* Got '[^' ]+'\. Leave"
+    ):
         Checker(deep.load(llm_file), CheckOptions(no_text=True, ask=AskOptions(ledger=str(tmp_path / "l.sqlite"))))
 
 

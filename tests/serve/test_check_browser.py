@@ -149,7 +149,7 @@ def test_a_file_is_dropped_checked_and_downloaded(open_page):
         unvoted=states.count(None),
     )
     assert page.locator("#file-sum .suspect").inner_text().replace("\xa0", " ") == suspect_words(counts)
-    assert page.locator("#file-sum .share").inner_text().startswith("Consistent by estimate: ")
+    assert page.locator("#file-sum .share").inner_text().startswith("Estimated share of consistent claims: ")
     assert page.locator("th[aria-sort=ascending]").count() == 1
     ordered = [float(text) for text in page.locator("#table tbody > tr:not([id]) > td:nth-child(3)").all_inner_texts()]
     assert ordered == sorted(ordered)
@@ -240,7 +240,7 @@ def test_errors_of_files_are_shown_in_words(open_page, name, content, said):
     drop(page, name, content)
     error.filter(has_text=said).wait_for()
     assert page.locator("#table tbody > tr:not([id])").count() == 1
-    assert page.locator("#file-status").inner_text() == "What is below is still of good.csv."
+    assert page.locator("#file-status").inner_text() == "Still shown below: good.csv."
 
 
 def test_bytes_that_are_no_text(open_page):

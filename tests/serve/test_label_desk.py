@@ -466,7 +466,7 @@ def test_the_page_says_that_the_log_was_changed(subject, tmp_path):
         answer = {"person": "Ann", "item_id": item, "label": "1", "note": "kept"}
         status, found = post(address, "/answer", answer)
         assert status == 200
-        assert "is no whole log (file is not a database). It was written anew" in found["problem"]
+        assert "is not a complete log (file is not a database). It was written anew" in found["problem"]
         assert "what stood there is in 'labels.log.sqlite.broken'" in found["problem"]
         assert post(address, "/state", {"person": "Ann"})[1]["problem"] == ""
     assert (tmp_path / "labels.log.sqlite.broken").read_bytes() == b"x" * 5000

@@ -61,7 +61,7 @@ def _targets(file: Path, out: Path) -> dict[str, Path]:
     """Return the files of the ambiguous items and of the others; neither may be the file that is read."""
     targets = {"ambiguous": check_out(out, [".csv"], "filter_ambiguous"), "rest": out.with_suffix(".rest.csv")}
     if file.resolve() in [path.resolve() for path in targets.values()]:
-        raise InputError(f"`filter_ambiguous` must leave `file` as it is. Got {str(out)!r} for {str(file)!r}.")
+        raise InputError(f"`filter_ambiguous` must name another file than `file`. Got {str(out)!r} for {str(file)!r}.")
     return targets
 
 
@@ -81,7 +81,7 @@ def _lines(results: console.Results) -> Iterator[str]:
         yield from (f"  {_measure_line(row)}" for row in results[key]["measures"])
     yield "\nTable 1"
     yield from (f"  {name.replace('_', '-')}: {n}" for name, n in results["table_1"].items())
-    yield f"\n{len(results['disagreements'])} items on which annotators disagree"
+    yield f"\n{len(results['disagreements'])} items with disagreement"
     yield from (f"  {_disagreement_line(row)}" for row in results["disagreements"])
     yield from (f"{name}: {path}" for name, path in results.get("files", {}).items())
 

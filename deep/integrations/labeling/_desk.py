@@ -366,8 +366,8 @@ def _plan(
     other = next((item for item in queue if item not in subject.rows), None)
     if other is not None:
         raise InputError(
-            f"`out` must be new, or of the same votes. Got {str(path)!r}, in which item {other[1]!r} of dataset "
-            f"{other[0]!r} is labeled. Name another."
+            f"`out` must be new, or of the same votes. Got {str(path)!r}, which labels item {other[1]!r} of dataset "
+            f"{other[0]!r}. Name another."
         )
     more = n - len(queue)
     left = len(subject.unlabeled(queue)) if queue else more

@@ -229,7 +229,7 @@ def read_label_log(path: str | Path) -> tuple[AnswerBook, str]:
         There is none, or it is no log.
     """
     if not label_log_files(path):
-        raise InputError(f"`labels` must be a log that `deep label` wrote. Got {str(path)!r}, where there is no file.")
+        raise InputError(f"`labels` must be a log that `deep label` wrote. Got {str(path)!r}, which does not exist.")
     rows, _, told = _merged(log_place(path))
     return _book(rows), "; ".join(told)
 
@@ -298,7 +298,7 @@ def _read_file(path: Path) -> LogFile:
     except sqlite3.Error as error:
         if _code(error) not in CONTENT_FAULTS:
             raise _as_os_error(error) from None
-        return LogFile(rows, f"is no whole log ({error})", is_foreign=True)
+        return LogFile(rows, f"is not a complete log ({error})", is_foreign=True)
     return LogFile(rows, f"held {wrong} events that were changed" if wrong else "", is_foreign=bool(wrong))
 
 
@@ -444,7 +444,7 @@ def _only_one(path: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise InputError(
-            f"`out` must not be in use. Got {str(path)!r}, to which another `deep label` adds. End that one first; "
+            f"`out` must not be in use. Got {str(path)!r}, which another `deep label` uses. End that one first; "
             "several people can use its page."
         ) from None
     except OSError as error:  # a network file system without locks

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     out = None if args.out is None else check_out(args.out, [".csv"])
     fitted = model.load(args.model)
     votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
-    target = evaluate.Target(votes, model.scores_for(fitted, votes, args.scores))
+    target = evaluate.Target(model.scores_for(fitted, votes, args.scores))
     report = evaluate.label_proposal(fitted, target, args.n, strategy=args.strategy, random_state=args.seed)
     results = console.SCHEMA | report
     if out is not None:
@@ -76,7 +76,7 @@ def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
     yield f"expected mean distance of P from the truth: {now} points now, {then} with these labels"
     sizes = found["labels_needed"].items()
     needed = [f"{size or 'more than all'} for {console.level(float(power))}" for power, size in sizes]
-    yield "labels that `deep check` needs to find a dataset on which P is as far off as on the worst training dataset,"
+    yield "labels that `deep check` needs to detect an error as large as on the worst training dataset,"
     yield f"by the chance of finding it: {', '.join(needed)}"
     if out is not None:
         yield f"items: {out}"

@@ -74,7 +74,7 @@ class LabelSubject:
     @cached_property
     def scores(self) -> Scores:
         """Return P(consistent) of every row, by the votes and no label."""
-        return self.model.scores_of(self.target.votes, scores=self.target.scores)
+        return self.model.scores_of(self.target.votes)
 
     def propose(
         self, n: int, *, taken: Collection[Item] = (), strategy: str = "random", random_state: int = 0
@@ -313,7 +313,7 @@ def labeled_lines(found: Results) -> Iterator[str]:
     by = ", ".join(f"{who} {n}" for who, n in found["people"].items()) or "nobody"
     yield f"{found['complete']} of {found['items']} items are done; labels by {by}"
     if found["ties"]:
-        yield f"  on {_counted(found['ties'], 'item', 'items')} people are tied: a tie is no label"
+        yield f"  on {_counted(found['ties'], 'item', 'items')} people are tied, and get no label"
     if found["after_reveal"]:
         seen = _counted(found["after_reveal"], "label was", "labels were")
         yield f"  {seen} given after a look at the votes; the annotations mark them"

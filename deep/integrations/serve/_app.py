@@ -258,7 +258,7 @@ JSON = "application/json"
 STALE = {"Deep-Model-File": "changed"}
 """The header of answers by a model that its file does not hold any more."""
 
-OTHER_FILE = "The model file was changed or removed since it was read: start again to serve what it holds now."
+OTHER_FILE = "The model file has changed or is gone. Restart the server to use the new one."
 
 
 def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette":
@@ -394,10 +394,10 @@ class AgentDoor:
         self._model, self._checker, self._most = served, checker, checker.options.most_pairs
         self._tools = {
             "check_claim": ("P(consistent) of one claim about its source, with each judge's vote.", PAIR, self._check),
-            "score_votes": ("P(consistent) of items of which you have the judges' votes.", self._schema(), self._score),
+            "score_votes": ("P(consistent) of items from the votes that you give.", self._schema(), self._score),
             "dataset_verdict": (
-                "How many claims of a dataset are suspect, whether P can be trusted there, and what to do next, by the "
-                "judges' votes on it and labels of some items, if any.",
+                "From the votes on a dataset, and labels if any: how many claims are suspect, whether P holds, what "
+                "to do next.",
                 self._schema(),
                 self._verdict,
             ),

@@ -315,8 +315,8 @@ class Checker:
         kept = next((column.name for column in self.plan.columns if column.judge.needs_llm or column.caller), None)
         if kept is not None and given.no_text:
             raise InputError(
-                "`no_text` must be given with judges that ask no LLM and are no functions, for a ledger keeps what was "
-                f"asked and answered, or an answer that was paid would be lost. Got {kept!r}. Leave it out."
+                f"`no_text` must be given with judges that need no ledger, since a ledger keeps texts. Got {kept!r}. "
+                "Leave it out."
             )
         self._told = Answers(self.plan, *([0] if given.no_text else []))
         self._recent: dict[bytes, bytes] = {}

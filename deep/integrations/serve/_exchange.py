@@ -292,7 +292,7 @@ def read_json(body: bytes) -> object:
     {'source': 'It rained.', 'claim': 'It was wet.'}
     >>> read_json(b"[NaN]")
     Traceback (most recent call last):
-    deep.integrations.serve._exchange.WebError: The body must be JSON. Got NaN, which is no number of JSON.
+    deep.integrations.serve._exchange.WebError: The body must be JSON. Got NaN, which is not a JSON number.
     """
     try:
         text = body.decode()
@@ -317,7 +317,7 @@ def _refused(message: str) -> WebError:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _refused(f"The body must be JSON. Got {name}, which is no number of JSON.")
+    raise _refused(f"The body must be JSON. Got {name}, which is not a JSON number.")
 
 
 def _finite(digits: str) -> float:

@@ -376,7 +376,7 @@ def _to_origin_form(scope: Scope, headers: Mapping[str, str]) -> None:
         return
     host, _, path = rest.partition("/")
     if host.lower() != headers.get("host", "").lower():
-        raise WebError(400, "bad_http", "The address in the request must be that of the Host header. Got another one.")
+        raise WebError(400, "bad_http", "The address in the request must match the Host header. Got another one.")
     scope["path"] = f"/{path}"
 
 

@@ -152,8 +152,8 @@ def run_server(
         with _stopped_by_signals(server):
             _run(server, listener, guard)
     n = guard.n_cut
-    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; a ledger keeps what was asked as in doubt"
-    say(f"the server has ended; {lost if n else 'what was in flight is answered'}")
+    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; the ledger marks them as in doubt"
+    say(f"the server has ended; {lost if n else 'requests in flight are answered'}")
     return ExitStatus.INTERRUPTED
 
 

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
 from deep._util import checks
-from deep._util.checks import Floats, Mask, Positions, RandomState, Weights
+from deep._util.checks import Answers, Floats, Mask, Positions, RandomState, Weights
 from deep._util.odds import expit, logit
 from deep.model.adaptation import PriorEstimate
 from deep.model.linear._average import Linear
@@ -100,6 +100,7 @@ def fit_unlabeled(
     voter_names: Sequence[str] | None = None,
     groups: npt.ArrayLike | None = None,
     random_state: RandomState = 0,
+    are_shares: bool = False,
 ) -> Unlabeled:
     """Learn how to weigh judges from their votes alone.
 
@@ -112,7 +113,8 @@ def fit_unlabeled(
     Parameters
     ----------
     votes : array-like of shape (n_examples, n_voters)
-        1 consistent, 0 inconsistent, -1 no vote.
+        1 consistent, 0 inconsistent, -1 no vote. With `are_shares` a number between 0 and 1 is that share of a vote of
+        1, and what is left of a vote of 0; NaN is none.
     sample_weight : array-like of shape (n_examples,), optional
         How often each row counts; default 1 each.
     voter_names : sequence of str, optional
@@ -121,6 +123,8 @@ def fit_unlabeled(
         The document of each row: rows of one are not independent. Default: each row its own.
     random_state : int or numpy Generator, default=0
         Draws the halves.
+    are_shares : bool, default=False
+        Whether some judges give grades or scores: the sum is then over evidence, twice a share less 1.
 
     Returns
     -------
@@ -152,7 +156,11 @@ def fit_unlabeled(
     >>> [round(share, 2) for share in (found.prior.low, found.prior.estimate, found.prior.high)]
     [0.21, 0.5, 0.78]
     """
-    matrix = checks.check_votes(votes, name="votes", voters=checks.column_names(votes))
+    matrix: Answers
+    if are_shares:
+        matrix = np.nan_to_num(checks.as_numbers(votes, "votes"), nan=-1.0)
+    else:
+        matrix = checks.check_votes(votes, name="votes", voters=checks.column_names(votes))
     weights = checks.check_sample_weight(sample_weight, len(matrix))
     given = checks.column_names(votes) if voter_names is None else voter_names
     names = [str(name) for name in (range(matrix.shape[1]) if given is None else given)]
@@ -171,7 +179,8 @@ def fit_unlabeled(
     trust = _compare_halves(panel, blocks, np.random.default_rng(random_state))
     rates = dawid_skene(panel)
     mixed = judges.expand(_average(panel, rates, trust.weight))
-    prior = _prior(mixed.log_odds(matrix), weights, None if documents is None else documents[used])
+    evidence = np.where(matrix < 0, np.nan, 2 * matrix - 1) if are_shares else matrix
+    prior = _prior(mixed.log_odds(evidence), weights, None if documents is None else documents[used])
     linear = Linear(mixed.intercept - float(logit(prior.estimate)), mixed.ones, mixed.zeros)
     doubts = [*trust.warnings(), *(_careless(panel, rates) if trust.weight > 0.5 else ())]
     warnings = [*_few(judges.panel), *_named(judges, panel, blocks, names), *doubts]
@@ -201,7 +210,7 @@ class _Trust:
     def warnings(self) -> Iterator[str]:
         if self.weight < 0.5 and self.by_majority is not None:
             yield (
-                f"Dawid-Skene has lost its way or gains nothing: two halves of the judges correlate at "
+                "Dawid-Skene fails or gains nothing here: two halves of the judges correlate at "
                 f"{self.by_dawid_skene:.2f} by it, at {self.by_majority:.2f} by majority. It has "
                 f"{100 * self.weight:.0f} % of the weight."
             )
@@ -291,9 +300,9 @@ def _careless(panel: Panel, rates: Rates) -> Iterator[str]:
     against = panel.mean(((panel.sum(rates.linear(panel.shares)) >= 0) != (panel.margin >= 0)) & (panel.margin != 0))
     if by_careless >= MANY_CARELESS and against >= MANY_AGAINST:
         yield (
-            f"Judges that hardly tell the labels apart cast {100 * by_careless:.0f} % of the votes, and "
-            f"{100 * against:.0f} % of the items are decided against the majority, on the word of the others. Should "
-            f"these share an error, the majority is right: label some of those items."
+            f"Weak judges cast {100 * by_careless:.0f} % of the votes, so the others overrule the majority on "
+            f"{100 * against:.0f} % of the items. If those share an error, the majority is right: label some of "
+            "these items."
         )
 
 
@@ -301,14 +310,14 @@ def _few(panel: Panel) -> Iterator[str]:
     n_items, n_judges = panel.weights.sum(), panel.cast.shape[1]
     n_votes = panel.mean(panel.cast.sum(axis=1))
     if n_items < MIN_ITEMS:
-        yield f"Only {n_items:g} items have votes: which judge is better cannot be learned from so few."
+        yield f"Only {n_items:g} items have votes, too few to learn which judge is better."
     if n_judges < MIN_JUDGES:
         yield (
-            f"Judges who differ are {n_judges}, and with fewer than {MIN_JUDGES} votes cannot show how often they err: "
-            f"they are assumed to be right on 3 of 4 items."
+            f"Only {n_judges} judges differ. Fewer than {MIN_JUDGES} cannot show how often they err: deep assumes "
+            "that they are right on 3 of 4 items."
         )
     elif n_votes < MIN_VOTES:
-        yield f"An item has {n_votes:.1f} votes on average: they hardly check one another."
+        yield f"An item has {n_votes:.1f} votes on average, too few to check one judge by another."
 
 
 def _named(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) -> Iterator[str]:
@@ -319,12 +328,12 @@ def _named(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) ->
         if len(voters) > 1:
             alike, worth = _listed([names[i] for i in voters]), panel.shares[blocks == found].sum()
             if len(voters) - worth < 0.5:
-                yield f"{alike} err on the same items: that they agree says less than it seems."
+                yield f"{alike} err on the same items, so their agreement counts for less."
             else:
-                yield f"{alike} vote too much alike: {len(voters)} count as {worth:.1f}."
+                yield f"{alike} vote almost alike: {len(voters)} count as {worth:.1f}."
     constant = np.flatnonzero(judges.judge < 0)
     if len(constant):
-        yield f"{_listed([names[i] for i in constant])}: no vote, or the same for every item, which counts for nothing."
+        yield f"{_listed([names[i] for i in constant])}: no vote, or the same vote for every item; ignored."
 
 
 def _listed(names: list[str]) -> str:

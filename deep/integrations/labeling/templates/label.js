@@ -259,7 +259,7 @@ function agreementTable({ items, measures }) {
 }
 
 function verdict(found) {
-  if (found === null) return "Not yet: there is no label.";
+  if (found === null) return "Not yet: no labels.";
   const needed = found.labels_needed["0.8"];
   if (found.flagged) return "Enough: they show that the model is wrong here.";
   if (found.enough) return "Enough: so many labels correct P (`deep adapt`), which is worth more than a test.";
@@ -278,7 +278,7 @@ function canaryText(found) {
 }
 
 function foundTexts(found) {
-  const ties = found.ties ? [`On ${several(found.ties, "item")} people are tied; a tie is no label.`] : [];
+  const ties = found.ties ? [`On ${several(found.ties, "item")} people are tied, and get no label.`] : [];
   const expected = found.canary?.flagged ? [] : [expectedText(found.expected)]; // by the model, which is then wrong
   const texts = [verdict(found.canary), ...canaryText(found.canary), ...expected, ...ties];
   return [...texts.map((text) => make("p", {}, ...coded(text))), agreementTable(found.agreement)];

@@ -22,7 +22,7 @@ async function ask(path, body, signal) {
     answer = await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal(response ? "The server gave an answer that is no JSON." : "The server does not answer. Is it still running?");
+    throw new Refusal(response ? "The server's answer is not JSON." : "The server does not answer. Is it still running?");
   }
   if (response.ok) return answer;
   const { message = `The server refused with status ${response.status}.` } = answer.error ?? {};
@@ -156,7 +156,7 @@ async function openFile(chosen) {
     ({ pairs } = await askPatiently("page/file", { name: chosen.name, text }));
   } catch (error) {
     if (file.asked !== asked) return;
-    get("file-status").textContent = file.results.length ? `What is below is still of ${file.name}.` : "";
+    get("file-status").textContent = file.results.length ? `Still shown below: ${file.name}.` : "";
     get("file-error").textContent = error instanceof TypeError ? `${chosen.name} must be UTF-8 text. Save it as UTF-8.` : error.message;
     return;
   }
