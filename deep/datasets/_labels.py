@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +149,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     if documents is None and labels.document_ids is not None:
         documents = votes.datasets + "/" + votes.example_ids
         documents[at] = labels.document_ids[matched]
-    return VoteMatrix(
-        votes.votes, votes.example_ids, votes.voter_names, votes.datasets, joined, documents, votes.families
-    )
+    return replace(votes, labels=joined, document_ids=documents)
 
 
 def _check_same(votes: VoteMatrix, at: np.ndarray, given: Labels) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from deep._util import checks
 from deep._util.checks import (
-    Answers,
+    AnyVotes,
     Floats,
     Mask,
     Positions,
@@ -320,7 +320,7 @@ class JudgeColumns:
     size: float
 
     @classmethod
-    def of(cls, answers: Answers) -> Self:
+    def of(cls, answers: AnyVotes) -> Self:
         """Scale votes of 1 and 0, or evidence; no vote lies half way between them."""
         patterns, row = distinct_rows(answers)
         signed: Floats = 1.0 * (patterns == 1) - (patterns == 0) if is_votes(patterns) else np.nan_to_num(patterns)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Answers, Floats, Positions, as_numbers, check_votes, is_votes
+from deep._util.checks import AnyVotes, Floats, Positions, as_numbers, check_votes, is_votes
 from deep._util.frames import frame_of_table
 from deep._util.names import html_table, listed
 from deep._util.odds import P_MIN
@@ -38,10 +38,11 @@ from deep.model.file._table import (
     dataset_codes,
     pattern_codes,
     pattern_grid,
+    row_in_order,
     rows_by_dataset,
     select_columns,
-    votes_in_order,
     votes_of_voters,
+    with_scores,
 )
 from deep.model.linear import AnswerMap, Rows
 from deep.model.score import (
@@ -325,14 +326,14 @@ class Model:
         **matching: bool,
     ) -> Scores:
         """Return all that is said of the rows of one dataset; parameters as in `score`."""
-        evidence, where = self.evidence(self._checked(self.select(self._beside(votes, scores), **matching)))
+        evidence, where = self.evidence(self._checked(self.select(self.beside(votes, scores), **matching)))
         if streamed or not len(where):
             return self.scores_at(self.contexts, prior, evidence.of_rows(where))
         batch = contexts_of_means(evidence.sums(where) / len(where))
         found = self.scores_at(batch if self.target is None else self.contexts, prior, evidence.of_rows(where))
         return replace(found, batch_share=self.share_of(batch, len(where)) if prior is None else None)
 
-    def evidence(self, answers: Answers) -> tuple[Evidence, Positions]:
+    def evidence(self, answers: AnyVotes) -> tuple[Evidence, Positions]:
         """Return the evidence on distinct rows of answers, and which of these each row is; parameters as in `rows`.
 
         Where all hangs on the pattern of votes and rows are many, the distinct rows are all patterns.
@@ -351,7 +352,7 @@ class Model:
         """The evidence on every pattern of votes: the one table that is kept."""
         return self.of_patterns(pattern_grid(len(self.voters)))
 
-    def of_patterns(self, patterns: Answers) -> Evidence:
+    def of_patterns(self, patterns: AnyVotes) -> Evidence:
         """Return the evidence on rows of answers, none of which is checked."""
         if is_votes(patterns):
             rows = Rows(patterns, np.empty((len(patterns), 0)), np.ones(len(patterns)))
@@ -479,7 +480,7 @@ class Model:
                 "Adapt the model that it was made of, or fit again with all labels."
             )
         Belief.check_rule(self.prior_rule, labels, documents)
-        answers = self.select(self._beside(votes, scores))
+        answers = self.select(self.beside(votes, scores))
         evidence, where = self.evidence(answers)
         contexts = self._contexts(evidence, where)
         found = self.scores_at(contexts, evidence=evidence.of_rows(where))
@@ -528,18 +529,10 @@ class Model:
             A voter that a mapping does not name has no vote. Grades and scores are given as the judge gives them, NaN
             for none.
         """
-        given = votes_in_order(self.voter_names, votes) if isinstance(votes, Mapping) else list(votes)
-        self._check_width([given])
-        if not self.scales:
-            return contributions(self.p_streamed, self.voter_names, check_votes([given], name="votes")[0])
-        cells = [
-            np.nan if vote == ABSTAIN and self.scales[name].low >= 0 else vote
-            for name, vote in zip(self.voter_names, given, strict=True)
-        ]
-        row = VoteMatrix([cells], ["row"], self.voter_names, ["data"], [ABSTAIN], scales=[*self.scales.values()])
-        return contributions(self.p_streamed, self.voter_names, self.select(row)[0], [*self.scales.values()])
+        row, scales = row_in_order(self.voters, self.scales, votes), [*self.scales.values()]
+        return contributions(self.p_streamed, self.voter_names, row, scales)
 
-    def p_streamed(self, answers: Answers) -> Floats:
+    def p_streamed(self, answers: AnyVotes) -> Floats:
         """Return P(consistent) of rows of answers, as :meth:`select` gives them, each scored by itself."""
         evidence, where = self.evidence(answers)
         return self.scores_at(self.contexts, evidence=evidence.of_rows(where)).p_consistent
@@ -563,7 +556,7 @@ class Model:
         """
         write_document(self.document(), path)
 
-    def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> Answers:
+    def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> AnyVotes:
         """Return the columns of the model's voters, in their order; parameters as in `score`.
 
         They are votes, or where some voters give grades or scores places on their scales.
@@ -571,25 +564,17 @@ class Model:
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
         return select_columns(self.voters, votes, self.scales, **matching)
 
-    def rows(self, answers: Answers) -> Rows:
+    def rows(self, answers: AnyVotes) -> Rows:
         """Return rows of answers in the order of `voters`, as :meth:`select` gives them, checked."""
         return Rows.from_arrays(self._checked(answers), self.answer_map, name="votes")
 
-    def _checked(self, answers: Answers) -> Answers:
+    def _checked(self, answers: AnyVotes) -> AnyVotes:
         self._check_width(answers)
         return check_votes(answers, name="votes") if self.answer_map is None else check_places(answers)
 
-    def _beside(self, votes: VotesLike, scores: npt.ArrayLike | None) -> VotesLike:
+    def beside(self, votes: VotesLike, scores: npt.ArrayLike | None) -> VotesLike:
         """Return votes in which the scores of `score_names` stand that are given beside them."""
-        if scores is None:
-            return votes
-        if not self.scales:
-            raise InputError("`scores` must not be given with a model of votes. Got some.")
-        given = votes_of_voters(self.voters, votes)
-        if not isinstance(given, VoteMatrix):
-            matrix, n = check_votes(given, name="votes"), len(np.asarray(given))
-            given = VoteMatrix(matrix, range(n), self.voter_names, ["data"] * n, [ABSTAIN] * n)
-        return given.with_answers(scores, self.score_names, {name: self.scales[name] for name in self.score_names})
+        return votes if scores is None else with_scores(self.voters, self.scales, votes, scores)
 
     def _columns(
         self,
@@ -602,7 +587,7 @@ class Model:
         **matching: bool,
     ) -> dict[str, npt.NDArray[Any]]:
         """Return columns of the scores of all rows, each dataset scored by itself."""
-        votes = votes_of_voters(self.voters, self._beside(votes, scores), self.scales)
+        votes = votes_of_voters(self.voters, self.beside(votes, scores), self.scales)
         answers = self.select(votes, **matching)
         evidence, where = self.evidence(self._checked(answers))
         rows: Sequence[Positions | slice] = [slice(None)]
