@@ -35,6 +35,7 @@ from deep.model.file._table import (
     Voter,
     VotesLike,
     check_places,
+    check_width,
     dataset_codes,
     pattern_codes,
     pattern_grid,
@@ -138,10 +139,9 @@ class Model:
         """Return lines on the model for people."""
         n, prior = len(self.cells.groups), self.prior
         whose = "any dataset" if self.target is None else f"the dataset {self.target}"
-        known = f"{n} dataset{'' if n == 1 else 's'}"
         share = f"{prior.estimate:.2f} (90 % interval {prior.low:.2f} to {prior.high:.2f})"
         return [
-            f"Model ({self.method}) of {len(self.voters)} judges, fitted on {known}, for {whose}",
+            f"Model ({self.method}) of {len(self.voters)} judges, fitted on {n} dataset{'s' * (n != 1)}, for {whose}",
             f"judges: {listed(self.voter_names, rest='more')}",
             f"share of consistent items expected: {share}",
             self.rule.sentence(self.threshold()),
@@ -231,9 +231,8 @@ class Model:
         Parameters
         ----------
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
-            A matrix or frame is matched by column name; a plain array has the model's voters in their order, with
-            places on their scales, from 0 to 1, where some give grades or scores. Each dataset of a matrix is scored
-            by itself; rows of an array are one dataset.
+            A matrix or frame is matched by column name; a plain array has the model's voters in their order, with places
+            on their scales, 0 to 1, where some grade. Datasets of a matrix are scored apart; an array is one dataset.
         scores : array-like of shape (n_examples, n_scorers), optional
             Of the judges `score_names` in each one's own unit, where they do not stand in `votes`.
         prior : float in (0, 1), optional
@@ -526,8 +525,7 @@ class Model:
         Parameters
         ----------
         votes : sequence of numbers in the order of `voters`, or mapping of voter name to vote
-            A voter that a mapping does not name has no vote. Grades and scores are given as the judge gives them, NaN
-            for none.
+            A voter that a mapping does not name has no vote. Grades and scores are as the judge gives them.
         """
         row, scales = row_in_order(self.voters, self.scales, votes), [*self.scales.values()]
         return contributions(self.p_streamed, self.voter_names, row, scales)
@@ -557,10 +555,7 @@ class Model:
         write_document(self.document(), path)
 
     def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> AnyVotes:
-        """Return the columns of the model's voters, in their order; parameters as in `score`.
-
-        They are votes, or where some voters give grades or scores places on their scales.
-        """
+        """Return the columns of voters, in their order: votes, or places on their scales; parameters as in `score`."""
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
         return select_columns(self.voters, votes, self.scales, **matching)
 
@@ -569,7 +564,7 @@ class Model:
         return Rows.from_arrays(self._checked(answers), self.answer_map, name="votes")
 
     def _checked(self, answers: AnyVotes) -> AnyVotes:
-        self._check_width(answers)
+        check_width(self.voters, answers)
         return check_votes(answers, name="votes") if self.answer_map is None else check_places(answers)
 
     def beside(self, votes: VotesLike, scores: npt.ArrayLike | None) -> VotesLike:
@@ -607,10 +602,3 @@ class Model:
                 f"`prior` must not be given: the model was corrected by labels of its target. Got {given!r}."
             )
         return PriorEstimate.known(check_prior(given), profile, offset)
-
-    def _check_width(self, patterns: npt.ArrayLike) -> None:
-        shape = np.shape(patterns)
-        if len(shape) != 2 or shape[1] != len(self.voters):
-            raise InputError(
-                f"`votes` must have {len(self.voters)} columns: {', '.join(self.voter_names)}. Got {shape}."
-            )

@@ -330,19 +330,26 @@ def votes_in_order(names: Sequence[str], votes: Mapping[str, float]) -> list[flo
     return [votes.get(name, ABSTAIN) for name in names]
 
 
+def check_width(voters: Sequence[Voter], answers: npt.ArrayLike) -> None:
+    """Raise unless rows have a column a voter."""
+    shape = np.shape(answers)
+    if len(shape) != 2 or shape[1] != len(voters):
+        names = ", ".join(voter.name for voter in voters)
+        raise InputError(f"`votes` must have {len(voters)} columns: {names}. Got {shape}.")
+
+
 def row_in_order(
     voters: Sequence[Voter], scales: Scales, votes: Sequence[float] | Mapping[str, float]
 ) -> npt.NDArray[Any]:
     """Return the answers of one row, given as the judges give them, as :func:`select_columns` would."""
     names = [voter.name for voter in voters]
     given = votes_in_order(names, votes) if isinstance(votes, Mapping) else list(votes)
-    if len(given) != len(names):
-        raise InputError(f"`votes` must have {len(names)} columns: {', '.join(names)}. Got {np.shape([given])}.")
+    check_width(voters, [given])
     if not scales:
-        return check_votes([given], name="votes")[0]
+        return np.asarray(check_votes([given], name="votes")[0])
     cells = [np.nan if v == ABSTAIN and scales[n].low >= 0 else v for n, v in zip(names, given, strict=True)]
     row = VoteMatrix([cells], ["row"], names, ["data"], [ABSTAIN], scales=[*scales.values()])
-    return select_columns(voters, row, scales)[0]
+    return np.asarray(select_columns(voters, row, scales)[0])
 
 
 def with_scores(voters: Sequence[Voter], scales: Scales, votes: VotesLike, scores: npt.ArrayLike) -> VoteMatrix:

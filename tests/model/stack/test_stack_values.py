@@ -123,7 +123,6 @@ class PlainStack:
         noise = np.sqrt(np.mean([row.var(ddof=1) for row in apart]) / n)
         self.temperature = max(temperature, 2 * noise)
         raw = np.exp(-(by_dataset.mean(axis=1) - by_dataset.mean(axis=1).min()) / self.temperature)
-        scored = any(member == "best-score" for member, _ in self.forms)
         simple = [member in SIMPLE for member, _ in self.forms]
         shares = [
             (n**3 * r / raw.sum() + 4**3 * is_simple / sum(simple)) / (n**3 + 4**3)
