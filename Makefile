@@ -113,7 +113,7 @@ mutants: $(VENV)/mutation-installed
 screenshots: $(VENV)/test-installed
 	$(BIN)/python benchmarks/screenshots.py --every build/screens
 
-# With netcal, whose ECE and calibrators stand in two tables; it comes with what tests take.
+# With netcal, whose ECE and calibrators stand in two tables, and snorkel, which has a row; they come with what tests take.
 papers: $(VENV)/test-installed
 	$(BIN)/python benchmarks/papers.py
 

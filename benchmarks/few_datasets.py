@@ -30,7 +30,8 @@ from deep.evaluate import hold_out
 from deep.experiments.few_datasets import ALL, Draw, StudyPanel, draws_of, measurable
 from deep.experiments.few_datasets import transfer_metrics as measures
 from deep.experiments.loo._rivals import Baseline, fit_and_score
-from deep.model import LabeledRows, LearnedPrior, fit_best_judge
+from deep.features import distinct_patterns
+from deep.model import LabeledRows, LearnedPrior, Scores, fit_best_judge
 from deep.model.adaptation import AcrossPanels
 from deep.model.linear import fit_average
 from deep.records import VoteMatrix
@@ -53,6 +54,7 @@ LATER = dict.fromkeys(("ice_code", "hatecheck", "span_d2t", "llm_rubric"), "vote
 WITHIN = {"relevance_prompts": "relevance_methods"}
 """A panel whose items are among those of another."""
 
+MANY_ROWS = 40
 SIZES = (1, 2, 3, ALL)
 TABLE_SIZES = (1, 2, ALL)
 MORE = {"llm_aggrefact": (4, 6, 10)}
@@ -112,9 +114,27 @@ def measure(panels: Sequence[StudyPanel], draw: Draw) -> Found:
         "target": draw.target,
         "rivals": found,
         "shipped": measures(y, scored.p_consistent, scored.decisions),
+        "interval": of_interval(scored, split.test.votes, y),
         "seen": (rule.profiles_, rule.priors_, model.blend.profile(contexts), model.blend.offset(contexts)),
         "cells": (values, np.bincount(cell[y == 1], minlength=len(values)), np.bincount(cell, minlength=len(values))),
     }
+
+
+def of_interval(scored: Scores, votes: np.ndarray, y: np.ndarray) -> Found:
+    """Return which patterns the interval covers, its width, and how often sure decisions and others are right."""
+    inverse = distinct_patterns(votes)[1]
+    n, ones, first = np.bincount(inverse), np.bincount(inverse, y), np.unique(inverse, return_index=True)[1]
+    low, high = scored.interval(n[inverse])
+    rate, held = ones / n, n >= MANY_ROWS
+    covered = (rate >= low[first] - 1e-12) & (rate <= high[first] + 1e-12)
+    right = scored.decisions == y
+    sure = [
+        int(scored.sure.sum()),
+        int(right[scored.sure].sum()),
+        int((~scored.sure).sum()),
+        int(right[~scored.sure].sum()),
+    ]
+    return {"covered": covered[held], "width": float(np.mean(np.diff(scored.bounds, axis=0))), "sure": sure}
 
 
 def with_rule(row: Found, across: AcrossPanels) -> tuple[float, float, bool]:
@@ -227,6 +247,24 @@ def beside(rows: Sequence[Found]) -> Iterator[str]:
         cells = " | ".join(f"{100 * a:.1f} / {b:.3f}" for a, b in np.mean(list(means.values()), axis=0))
         (accuracy, loss), (its, losses) = apart.mean(axis=0), error
         yield f"| **mean** | {cells} | {100 * accuracy:+.2f} ± {100 * its:.2f} / {loss:+.4f} ± {losses:.4f} |"
+        by_panel = {panel: [row["interval"] for row in mine if row["panel"] == panel] for panel in means}
+        patterns = {panel: np.concatenate([one["covered"] for one in of]) for panel, of in by_panel.items()}
+        each = [
+            np.mean([one["covered"].mean() for one in of if len(one["covered"])])
+            for panel, of in by_panel.items()
+            if len(patterns[panel])
+        ]
+        width = np.mean([one["width"] for of in by_panel.values() for one in of])
+        of_all, of_panels = 100 * np.mean(np.concatenate(list(patterns.values()))), 100 * np.mean(each)
+        yield f"\n90 % intervals, width {width:.2f}, cover {of_all:.1f} % of the patterns of {MANY_ROWS} rows and more,"
+        yield f"{of_panels:.1f} % in the mean over panels."
+        sure = {panel: np.sum([one["sure"] for one in of], axis=0) for panel, of in by_panel.items()}
+        rates = {panel: (a, b / max(a, 1), d / max(c, 1)) for panel, (a, b, c, d) in sure.items()}
+        share = np.mean([a / (a + c) for a, _, c, _ in sure.values()])
+        told = ", ".join(
+            f"{panel} {a} items, {100 * b:.0f} / {100 * c:.0f} %" for panel, (a, b, c) in rates.items() if a
+        )
+        yield f"Sure: {100 * share:.1f} % of the items; right among the sure / the others: {told or 'none'}."
         worst, least = min(((100 * (f[0] - f[2])[0], panel) for panel, f in means.items()))
         yield f"\nBehind the majority by most: {least}, {worst:+.1f}."
 

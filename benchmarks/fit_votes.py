@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import linprog
 
 from deep import VoteMatrix
 from deep.datasets import PublishedDataset, published_datasets, published_points, recover_counts
@@ -221,6 +222,60 @@ def report(found: Held, cells: list[PublishedFigure]) -> str:
     return f"{apart}{len(lacking)} of {len(found.apart)} orders lacking: {'; '.join(lacking[:5])}"
 
 
+def bounds(found: Held, cells: list[PublishedFigure]) -> Iterator[tuple[str, int, float, float, float]]:
+    """Yield how near to the cells kept out, and how far from them, votes can be that fit as well as these do.
+
+    They give every voter the counts of Table 1, are on average as near to the fitted cells, and have no pattern that
+    does not occur now. Each bin of a calibration error keeps its sign, which makes all figures linear in the items by
+    pattern and label: the bounds are those of a part of such votes, up to whole items.
+
+    Yields
+    ------
+    tuple
+        Table, cells kept out, the mean distance in points of these votes, the least and the most.
+    """
+    there = np.flatnonzero(found.counts.any(axis=1))
+    now, known = found.values(found.gaps, found.accepted), found.counts[there].T.ravel().astype(float)
+    blank, ones = np.zeros(len(there)), np.ones(len(there))
+    voters = [*PATTERNS[there].T.astype(float), ones]  # the last: all items of the class
+    equal = np.array([np.r_[v, blank] for v in voters] + [np.r_[blank, v] for v in voters])
+    signs = np.where(found.gaps < 0, -1.0, 1.0)
+    rows, held_signs = [], []
+    for chain, is_ece in zip(found.chain, found.is_ece, strict=True):
+        p, bins = found.p[chain, there], found.bins[chain, there]
+        errors, sign = np.r_[-p, 1 - p] * 100 / found.n.sum(), np.tile(signs[chain, bins], 2)
+        accuracy = 50 * np.r_[-found.accepts[chain, there] / found.n[0], found.accepts[chain, there] / found.n[1]]
+        rows.append(errors * sign if is_ece else accuracy)
+        held_signs += [-np.where(np.tile(bins, 2) == b, errors * sign, 0.0) for b in np.unique(bins)] if is_ece else []
+    figures, printed = np.array(rows), np.array([100 * figure.value for figure in cells])
+    aims = printed - now + figures @ known  # the printed values, as those of the linear part
+    out, n_cells = np.array([kept_out(figure) for figure in cells]), len(cells)
+    # The unknowns are the items, and the distance of each cell.
+    distance = np.eye(n_cells)
+    limits = np.vstack(
+        [
+            np.block([[figures, -distance], [-figures, -distance]]),
+            np.hstack([np.reshape(held_signs, (-1, len(known))), np.zeros((len(held_signs), n_cells))]),
+            np.r_[np.zeros(len(known)), ~out],
+        ]
+    )
+    most = np.r_[aims, -aims, np.zeros(len(held_signs)), np.abs(now - printed)[~out].sum()]
+    same = np.hstack([equal, np.zeros((len(equal), n_cells))]), equal @ known
+    for table in ("2", "4", "5"):
+        chosen = out & np.array([figure.table == table for figure in cells])
+        n, sign = int(chosen.sum()), np.where(now < printed, -1.0, 1.0) * chosen
+        if n:
+            near = linprog(np.r_[np.zeros(len(known)), chosen / n], limits, most, *same).fun
+            far = -linprog(np.r_[-(sign @ figures) / n, np.zeros(n_cells)], limits, most, *same).fun
+            yield table, n, float(np.abs(now - printed)[chosen].mean()), near, far - float(sign @ aims) / n
+
+
+def bounds_words(table: str, row: Sequence[float]) -> str:
+    """Return a line on the cells of a table that were kept out."""
+    n, now, near, far = row
+    return f"Table {table}: {n} cells kept out, {now:.1f} points off; votes that fit as well: {near:.1f} to {far:.1f}"
+
+
 def stored() -> dict[str, Counts]:
     """Return the counts of the data file."""
     found = {}
@@ -247,7 +302,18 @@ def main() -> None:
     parser.add_argument("--moves", type=int, default=60_000, help="swaps tried on each dataset in each round")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--bounds", action="store_true", help="print what votes that fit as well can be off, and end")
     args = parser.parse_args()
+    if args.bounds:
+        every: dict[str, list[tuple[int, ...]]] = {}
+        for dataset in DATASETS:
+            for table, *row in bounds(*held(stored(), dataset.name, len(STAY) - 1, args.jobs)):
+                every.setdefault(table, []).append(row)
+                sys.stdout.write(f"{dataset.name}, {bounds_words(table, row)}\n")
+        for table, rows in every.items():
+            means = np.average(np.array(rows)[:, 1:], axis=0, weights=np.array(rows)[:, 0])
+            sys.stdout.write(f"all, {bounds_words(table, (sum(row[0] for row in rows), *means))}\n")
+        return
     counts = start() if args.first == 0 else stored()
     for number in range(args.first, len(STAY)):
         rng = np.random.default_rng([args.seed, number])

@@ -39,18 +39,18 @@ GROUPS = {
         "report": ("deep.commands.report", "one HTML file: figures, judges and items of a run, a model or votes"),
     },
     "a new dataset": {
-        "adapt": ("deep.commands.adapt", "make a model that of one dataset, by its votes and, if any, its labels"),
+        "adapt": ("deep.commands.adapt", "correct a model for one dataset, by its votes and labels if any"),
         "check": (
             "deep.commands.check",
             "can a model be trusted here? by a few labels, or by votes alone; name what moved",
         ),
         "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
-        "select": ("deep.commands.select", "decide only where confident enough to be right as often as wanted"),
+        "select": ("deep.commands.select", "decide only where the accuracy reaches your target"),
     },
     "the main job": {
         "loo": (
             "deep.experiments.loo",
-            "hold one dataset out; P(consistent) for each of its items, beside every baseline",
+            "hold one dataset out: P(consistent) of its items, beside every baseline",
         ),
     },
 }
@@ -63,6 +63,7 @@ COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items(
 RENAMED = {
     "annotate": "label agreement",
     "compare": "panel",
+    "data from-inspect": "data from",
     "explain": "score explain",
     "label-next": "label list",
     "moments": "data moments",
@@ -166,8 +167,9 @@ def _main(words: list[str], command: str | None) -> int:
 
         sys.stdout.write(f"deep {__version__}\n")
         return ExitStatus.DONE
-    if command in RENAMED:
-        raise InputError(f"`COMMAND` must be a name of today. Got {command!r}. Say `deep {RENAMED[command]}` instead.")
+    for old in (command, " ".join([command, *words[:1]])):
+        if old in RENAMED:
+            raise InputError(f"`COMMAND` must be a name of today. Got {old!r}. Say `deep {RENAMED[old]}` instead.")
     parts = entry_points.find_entry_points(entry_points.SUBCOMMAND).usable
     if words and f"{command}.{words[0]}" in parts:
         _load(parts[f"{command}.{words[0]}"])
@@ -264,8 +266,9 @@ def _command(name: str) -> console.Command:
         known = ", ".join(sorted([*COMMANDS, *others.usable]))
         why = others.refused.get(name, repr(name))
         own_guests = any(map(entry_points.is_own, others.usable.values()))
-        remedy = "" if own_guests else f" Those of guests are not installed. {entry_points.INSTALL}"
-        raise InputError(f"`COMMAND` must be one of {known}. Got {why}.{remedy}")
+        remedy = "" if own_guests else f" The commands of extra packages are not installed. {entry_points.INSTALL}"
+        similar = console.did_you_mean(name, [*COMMANDS, *others.usable])
+        raise InputError(f"`COMMAND` must be one of {known}. Got {why}.{remedy or similar}")
     return _load(others.usable[name])
 
 

@@ -563,7 +563,7 @@ def _check_partial_labels(labels: npt.ArrayLike, n: int) -> Labels:
     raw = np.asarray(labels)
     check_consistent_length(raw, n, "labels")
     if raw.ndim != 1:
-        raise InputError(f"`labels` must be one-dimensional. Got {raw.ndim} dimensions. Give one label a row.")
+        raise InputError(f"`labels` must be one-dimensional. Got {raw.ndim} dimensions. Give one label for each row.")
     known = raw != -1
     checked = np.full(n, -1, dtype=np.int8)
     checked[known] = check_labels(raw[known], int(known.sum()), name="labels")

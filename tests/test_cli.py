@@ -32,7 +32,18 @@ def ran(run, monkeypatch):
 def test_unknown_command_lists_the_known(capsys):
     """A typo exits 2 with one line that names the commands."""
     assert main(["lou"]) == 2
-    assert f"`COMMAND` must be one of {', '.join(COMMAND_NAMES)}. Got 'lou'." in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert f"`COMMAND` must be one of {', '.join(COMMAND_NAMES)}. Got 'lou'. Did you mean `loo`?" in err
+
+
+def test_an_option_like_a_wrong_one_is_proposed(capsys):
+    """In the one line of the error; nothing is proposed where none is alike."""
+    with pytest.raises(SystemExit):
+        main(["votes", "a.csv", "--lexcal", "all"])
+    assert capsys.readouterr().err.endswith("unrecognized arguments: --lexcal all. Did you mean `--lexical`?\n")
+    with pytest.raises(SystemExit):
+        main(["votes", "a.csv", "--quux"])
+    assert "Did you mean" not in capsys.readouterr().err
 
 
 def test_help_shows_the_groups(capsys):

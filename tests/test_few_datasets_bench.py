@@ -151,3 +151,23 @@ def test_ten_lines_of_platt_lean_on_no_correction():
     z, y = np.zeros(101), np.ones(101)
     one, many = (targets.shrunk_platt(z, np.arange(n), y)[0] for n in (1, 100))
     assert 0.5 < one < 0.8 < many
+
+
+def test_the_table_holds_decisions_beside_thirty_lines(tmp_path, monkeypatch, capsys):
+    """Each K with the majority, what intervals cover and how often the sure are right; the differences are theirs."""
+    for seed, name in enumerate(("css_binary", "hatecheck")):
+        write_panel(tmp_path, name, seed=seed)
+    monkeypatch.setenv("DEEP_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(bench, "MANY_ROWS", 5)
+    options = ["--panels", "css_binary", "hatecheck", "--table", "--draws", "2", "--jobs", "1"]
+    monkeypatch.setattr(sys, "argv", ["few_datasets.py", *options])
+    bench.main()
+    printed = capsys.readouterr().out
+    rows = [line.split("|")[1:-1] for line in printed.splitlines() if line.startswith(("| css_binary", "| hatecheck"))]
+    assert len(rows) == 6
+    for _, deep, thirty, _, less in rows:
+        (accuracy, loss), (its, losses), (gain, change) = (map(float, cell.split("/")) for cell in (deep, thirty, less))
+        assert gain == pytest.approx(accuracy - its, abs=0.11)
+        assert change == pytest.approx(loss - losses, abs=0.0011)
+    assert printed.count("% in the mean over panels.") == 3
+    assert printed.count("Sure: ") == printed.count("Behind the majority by most: ") == 3

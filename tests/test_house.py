@@ -217,9 +217,8 @@ SHORT = {
     "__init__.py": "the door of a room",
     "__main__.py": "a room that is run as a module",
     "console/_preload.py": "imported for its effect: libraries that every process of work has",
-    "integrations/from_inspect.py": "a command",
+    "integrations/pairs/_prepare.py": "a command",
     "integrations/skill.py": "a command",
-    "commands/check.py": "a command",
     "commands/export.py": "a command",
     "commands/report.py": "a command",
 }
@@ -235,17 +234,17 @@ CEILINGS = {
     "console": 1_210,
     "datasets": 2_590,
     "ensembles": 840,
-    "evaluate": 2_640,
+    "evaluate": 2_660,
     "experiments/loo": 1_755,
     "features": 1_160,
     "llm": 3_170,
-    "model": 5_430,
+    "model": 5_465,
     "prompt_pool": 2_160,
     "report": 1_560,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_125, 13_670, 248
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_400, 14_930, 256
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

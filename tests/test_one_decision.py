@@ -297,7 +297,7 @@ def test_what_labels_cannot_give_is_refused():
     with pytest.raises(InputError, match="`decide` must be given with the labels that corrected the model"):
         adapted.deciding("recall=0.9")
     own = model.adapted(votes.rows(votes.datasets == "a"), votes.labels[votes.datasets == "a"], decide="recall=0.9")
-    assert own.rule.kept.of == "target, by which P was corrected"
+    assert own.rule.kept.of == "target, which corrected P"
 
 
 def test_the_rule_goes_through_the_commands(tmp_path, capsys):
@@ -305,11 +305,11 @@ def test_the_rule_goes_through_the_commands(tmp_path, capsys):
     frame_of(small_votes(("a", "b", "c"))).to_csv(tmp_path / "votes.csv", index=False)
     model = str(tmp_path / "model.json")
     assert fit([str(tmp_path / "votes.csv"), "--out", model, "--decide", "cost=2:1"]) == 0
-    assert "rule: consistent where P is at least 0.667, since a wrong 'consistent' costs 2" in capsys.readouterr().out
+    assert "rule: consistent if P is at least 0.667, because a wrong 'consistent' costs 2" in capsys.readouterr().out
     assert deep.load(model).rule == DecisionRule.parse("cost=2:1")
     words = [model, "--votes", str(tmp_path / "votes.csv"), "--out", str(tmp_path / "s.csv")]
     assert score(words) == 0
-    assert capsys.readouterr().out.count("rule: consistent where P is at least 0.667") == 1
+    assert capsys.readouterr().out.count("rule: consistent if P is at least 0.667") == 1
     assert score([*words, "--decide", "balanced", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["decision"]
     assert found["decide"] == "balanced"
@@ -378,7 +378,9 @@ def test_three_states_make_up_all_items(capsys, here):
     assert not any(line.startswith("The highest P") for line in counts.lines())
     none = DecisionCounts(most=2)
     none.add(names, names, columns | {"sure": ~voted})
-    assert suspect_words(none).endswith("gives a decision 2 in 3. Labels of these claims, some 30, narrow it.")
+    assert suspect_words(none).endswith(
+        "gives a decision 2 in 3. Label about 30 of these claims to narrow the intervals."
+    )
     assert suspect_words(none, labeled=True).endswith("gives a decision 2 in 3.")
     shown = [line.split()[0] for line in none.lines()]
     assert shown == ["The", "10.0", "30.0", "The", "70.0", "50.0"]  # the item of the highest P has no vote

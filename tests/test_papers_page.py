@@ -155,7 +155,7 @@ def test_make_papers_installs_what_its_commands_need():
         for run in page.read_papers(ROOT / "docs" / "papers.toml").runs.values()
         for package in run.get("packages", ())
     }
-    assert needs == {"netcal"}
+    assert needs == {"netcal", "snorkel"}
     assert "papers: $(VENV)/test-installed\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
     held, queue = set(), ["test"]
     while queue:

@@ -217,7 +217,7 @@ def _answers_in_words(plain: "pa.ChunkedArray", words: Sequence[str]) -> tuple[F
 
 def person_cells(column: Column) -> Labels:
     """Return the column of one person's labels as 1, 0, or -1 where a cell is empty."""
-    remedy = "Of grades, say from which one on they mean consistent; name the columns of people where there are others."
+    remedy = "For grades, give the lowest that means consistent. Name the columns of people if there are others."
     return _ternary(column, "labels", remedy)
 
 

@@ -195,7 +195,7 @@ class Source(TablePlace, ABC):
         if len(names) > MOST_VOTERS:
             raise InputError(
                 f"`{param}` must have at most {MOST_VOTERS:,} {what} columns each. Got {len(names):,} in "
-                f"{str(self.path)!r}. Write one row an item and one column a {what}."
+                f"{str(self.path)!r}. Write a row for each item and a column for each {what}."
             )
 
     def read(self, names: Sequence[str]) -> "dict[str, Column]":

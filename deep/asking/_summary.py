@@ -434,9 +434,7 @@ def summary_text(values: dict[str, Any]) -> str:
     lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
     lines += [*other_model_lines(values["answered_by_another"]), *quirk_lines(values["quirks"])]
     if values["in_doubt"]:
-        lines.append(
-            f"{values['in_doubt']} attempts timed out or lost their connection. The provider may still charge for them."
-        )
+        lines.append(f"{values['in_doubt']} attempts timed out or lost their connection. They may still cost money.")
     if values["asked_longer"]:
         lines.append(
             f"{values['asked_longer']} replies were cut off at their length limit. A limit four times as long saved "

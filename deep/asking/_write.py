@@ -371,6 +371,7 @@ def write_judged(
     voters: Sequence[str],
     out: Path,
     made: Mapping[str, object],
+    soft: Sequence[str] = (),
 ) -> None:
     """Write votes that were given elsewhere, and their reasons and rationales beside them, as ``deep votes`` does.
 
@@ -383,9 +384,11 @@ def write_judged(
         The Parquet file of votes.
     made : mapping
         How they came to be, for the account in the files.
+    soft : sequence of str
+        The voters whose scores are written beside their votes.
     """
-    outputs = Outputs(out, voters, soft=(), metadata=made, documents=True, claim_first=(), free=())
-    outputs.write(Row(example, judgments) for example, judgments in judged)
+    outputs = Outputs(out, voters, soft=soft, metadata=made, documents=True, claim_first=(), free=())
+    outputs.write(map(Row._make, judged))
 
 
 def judged_rows(
@@ -493,7 +496,5 @@ def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
     return Reread(changes, len(after))
 
 
-def _shown(value: object) -> str:
-    import pandas as pd
-
-    return "none" if pd.isna(value) else str(int(value))  # type: ignore[call-overload]
+def _shown(value: float) -> str:
+    return "none" if value != value else str(int(value))  # no vote is NaN in a column of floats

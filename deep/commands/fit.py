@@ -82,16 +82,16 @@ def _lines(found: console.Results) -> Iterator[str]:
     voters = [*short_names(found["voters"]).values()]
     yield f"{len(voters)} voter{'' if len(voters) == 1 else 's'}: {listed(voters, VOTERS_LISTED)}"
     scores, training = found["left_out_scores"], found["training_datasets"]
-    yield f"learned from {len(training)} dataset{'' if len(training) == 1 else 's'}:"
+    yield f"trained on {len(training)} dataset{'' if len(training) == 1 else 's'}:"
     width = max(map(len, training))
     for name, row in list(training.items())[:MAX_LISTED]:
         share = "no labels" if row["prior"] is None else f"{console.percent(row['prior'])} consistent"
         shown = f"   left out: {_scores(scores['datasets'][name])}" if name in scores["datasets"] else ""
         yield f"  {name:<{width}}  {row['n']:>6} rows, {share}{shown}"
     if rest := list(training)[MAX_LISTED:]:
-        yield f"  and {len(rest):,} others, all of them in the model file"
+        yield f"  and {len(rest):,} others, all in the model file"
     if scores["mean"]:
-        yield f"mean over what was left out: {_scores(scores['mean'])}"
+        yield f"mean over held-out data: {_scores(scores['mean'])}"
     yield from found["said"]
     yield from sorted({f"licence: {row['licence']}" for row in training.values() if row["licence"]})
     yield from found["notes"]

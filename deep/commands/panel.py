@@ -7,7 +7,7 @@ For instance:
   deep panel labeled.parquet
       labels beside the votes; which judges to keep, to drop and to sample twice, and whether the best one would do
   deep panel votes.csv --labels grades.csv --people ann bob --consistent-from 4
-      the columns ann and bob hold grades, of which 4 and more mean consistent
+      the columns ann and bob hold grades; 4 and more mean consistent
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Look at prompts before paying for their answers.
 
-A prompt is a TOML file; those that come with deep make up the pools that `deep votes --pool` takes, and a
-folder of your own is as good as any of them. docs/prompt-files.md says how to write one.
+A prompt is a TOML file. `deep votes --pool` takes pools of them: those of deep, or a folder of yours.
+How to write one: docs/prompt-files.md.
 
 For instance:
 

@@ -3,13 +3,13 @@
 For instance:
 
   deep score model.json --votes votes.parquet --out scores.parquet
-      P(consistent) and its interval for every row of votes, each dataset at its estimated prior; .csv likewise
+      P(consistent) and its interval for every row of votes, each dataset at its estimated prior, as .csv or .parquet
   deep score model.json --votes votes.parquet --share 60-80% --out scores.parquet
-      the same, each prior joined to what you believe of it
+      the same, with your prior for the share
   deep score model.json --source article.txt --claim summary.txt
       run the judges that the model names on one pair, as of a dataset like the training mean
   deep score model.json --input claims.csv --out scores.jsonl
-      the same for a file of examples; run again, it asks LLMs only what is missing
+      the same for a file of examples; run it again to continue
   deep score model.json --input claims.csv --out scores.csv --sequential
       ask the judges one by one, and no more of them than it takes to know the decision of all
 """

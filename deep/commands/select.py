@@ -73,9 +73,8 @@ def _lines(found: console.Results, args: argparse.Namespace) -> Iterator[str]:
     yield f"{found['decided']} of {found['n']} items decided ({share}), at a confidence of {found['confidence']:.3f}"
     if found["guaranteed"]:
         yield (
-            f"guaranteed: decisions are right at least {level(args.accuracy)} of the time on items drawn like the "
-            f"{found['labels']} labeled ones; the guarantee fails with probability {level(args.delta)} over "
-            "their draw"
+            f"guaranteed: at least {level(args.accuracy)} of decisions are right on items like the {found['labels']} "
+            f"labeled ones (with probability 1 - {level(args.delta)})"
         )
     else:
         yield (

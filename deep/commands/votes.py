@@ -1,4 +1,4 @@
-"""Turn examples into a vote matrix by asking LLMs, or by judges that need no key; run again, it asks what is missing.
+"""Turn examples into a vote matrix by asking LLMs, or by judges that need no key; run it again to continue.
 
 Exit status: 0 done, 1 a prompt fails too often, 2 an error, 3 the budget is reached, 130 interrupted.
 
@@ -7,7 +7,7 @@ For instance:
   deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --dry-run
       how many calls, tokens and dollars it would take; nothing is sent
   deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --budget 5.00 --out votes.parquet
-      ask, and stop before the bill can pass five dollars; run again, it asks only what is missing
+      ask, and stop before the bill can pass five dollars; run it again to continue
   deep votes summedits --lexical all --out votes.parquet
       judge by words alone: no model, no key, no cost
 """

@@ -71,6 +71,7 @@ from ._parser import HelpFormatter as HelpFormatter
 from ._parser import Subcommand as Subcommand
 from ._parser import Values as Values
 from ._parser import add_config as add_config
+from ._parser import did_you_mean as did_you_mean
 from ._parser import help_of as help_of
 from ._parser import note_run as note_run
 from ._parser import read_run as read_run

@@ -93,7 +93,7 @@ def _part(args: argparse.Namespace, name: str) -> str:
 
 def _prior_line(prior: Results) -> str:
     """Return the line that says at which share of consistent items texts are scored."""
-    return f"P is for texts of which {percent(prior['estimate'])} are consistent: {prior['of']}"
+    return f"P assumes that {percent(prior['estimate'])} of texts are consistent: {prior['of']}"
 
 
 def _pair_lines(scored: "asking.Scored", more: Results) -> Iterator[str]:

@@ -39,9 +39,9 @@ class TableOptions:
     scores : tuple of str
         Tables of soft scores, where the model was fitted on some.
     range : tuple of str
-        What a scorer can give, for its centre; those of the paper are known.
+        The range of a scorer, for its centre; known for the paper's scorers.
     ignore : tuple of str
-        Columns that are no voters.
+        Columns to ignore.
     dataset : str, optional
         The dataset of tables that have no column dataset, or of moments of several.
     scale : tuple of str
@@ -101,8 +101,7 @@ class DecideOptions:
         When an item is called consistent: balanced, accuracy, cost=FP:FN, precision=SHARE or recall=SHARE (the
         last two by labels); default: the model's, else balanced.
     share : str, optional
-        What you believe of the share of consistent items, sure to 90 %, as in 60-80%; joined to what the votes
-        say, and refused where labels contradict it.
+        Your prior for the share of consistent items (90 % range), as in 60-80%; rejected if labels contradict it.
     """
 
     decide: str | None = option(None, "RULE")
@@ -224,7 +223,7 @@ class FewShotOptions:
     Parameters
     ----------
     few_shot : str, optional
-        Labeled examples, or a table of votes with labels, of which prompts show some; none of the same dataset.
+        Labeled examples, or a table of votes with labels; prompts show some, from other datasets only.
     shots : int, optional
         How many of them, half of each label (default 4).
     """
@@ -244,7 +243,7 @@ class Endpoint:
     llm : tuple of str
         LLMs, as the endpoint names them.
     endpoint_name : str, optional
-        Its name in the ledger, if its address may change.
+        Ledger name of this endpoint, if the URL can change.
     """
 
     heading: ClassVar[str] = AskOptions.heading

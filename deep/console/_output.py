@@ -202,7 +202,7 @@ def check_not_in(out: Path, path: Path, option: str) -> None:
     """Raise where writing `out` would take the place of `path`, which was given as `option`."""
     place, kept = (Path(os.path.realpath(one)) for one in (out, path))  # takes links that go round, as resolve does not
     if place == kept or ((out / MARKER).exists() and place in kept.parents):
-        raise InputError(f"`out` must leave `{option}` as it is. Got {str(out)!r} for {str(path)!r}. Name another.")
+        raise InputError(f"`out` must differ from `{option}`. Got {str(out)!r} for {str(path)!r}. Name another.")
 
 
 def _files(args: argparse.Namespace) -> Iterator[tuple[str, Path]]:
@@ -317,9 +317,7 @@ def _matrix(card: "evaluate.PanelCard", width: int) -> Iterator[str]:
     """Yield a line a judge, best first; columns that do not fit the width are left out, the last ones first."""
     rows = [{**row, "judge": _name(row["judge"])} for row in evaluate.judge_rows(card)]
     first = [{name.removesuffix(", %"): cell for name, cell in row.items()} for row in rows[:MOST_JUDGES]]
-    title = (
-        "Each judge, in percent (accuracy: balanced; adds: log loss of the panel without it, less that of the whole)"
-    )
+    title = "Each judge, in percent (accuracy: balanced; adds: rise of the log loss without it)"
     yield ""
     yield from evaluate.DataTable(title, first).lines(width)
     if len(rows) > len(first):
@@ -366,7 +364,7 @@ def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
     yield from map(printable, evaluate.own_family_words(card.own_family))
     yield from map(printable, evaluate.cost_words(card))
     if all(math.isnan(each.others.second_sample) for each in card.judges):
-        yield "Which judge to sample twice cannot be told: none was, on labeled items (`deep votes --samples 2`)."
+        yield "No judge was sampled twice on labeled items (`deep votes --samples 2`): which one to sample is unknown."
     elif card.sample_twice is None:
         yield "A second sample of no judge adds effective votes."
     if card.worth is None:
@@ -433,8 +431,8 @@ def _outer(card: "evaluate.PanelCard", found: "evaluate.PanelReport", outer: "ev
     change, interval = (evaluate.in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
     yield (
         f"Keep these {len(found.keep)} of {len(card.judges)}: {saved}log loss {outer.loss_increase:+.3f} (90 % "
-        f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}); on "
-        "each part those chosen without it."
+        f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}); "
+        "judges chosen without the part they are measured on."
     )
 
 

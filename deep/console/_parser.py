@@ -231,8 +231,26 @@ class CommandParser(argparse.ArgumentParser):
         (file or sys.stdout).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2 and one line, whatever the words that it repeats."""
-        super().error(printable(message))
+        """Exit with status 2 and one line, whatever the words that it repeats; propose an option like a wrong one."""
+        wrong = message.removeprefix("unrecognized arguments: ").partition(" ")[0]
+        known = [flag for each in (self, *self._rooms.values()) for flag in each._option_string_actions]
+        similar = did_you_mean(wrong, known) if wrong.startswith("--") else ""
+        super().error(printable(f"{message}.{similar}" if similar else message))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a sentence that proposes the known word most like another; empty where none is.
+
+    Examples
+    --------
+    >>> from deep.console import did_you_mean
+    >>> did_you_mean("vote", ["fit", "votes"])
+    ' Did you mean `votes`?'
+    """
+    from difflib import get_close_matches  # an error alone needs it
+
+    found = get_close_matches(word, list(known), 1)
+    return f" Did you mean `{found[0]}`?" if found else ""
 
 
 def _brief(purpose: str) -> str:
@@ -257,7 +275,7 @@ HIDDEN = ":***@"
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add ``--config`` to a command that writes something."""
     if any(action.dest == "out" for action in parser._actions):
-        purpose = "the options of an earlier run, as it wrote them beside its output; those given here go first"
+        purpose = "load a .run.toml; options given here take precedence"
         parser.add_argument("--config", metavar="RUN.toml", help=purpose)
 
 
@@ -289,7 +307,7 @@ def read_run(path: str, prog: str | None = None) -> dict[str, Any]:
     if found.get("schema_version") != 1 or not isinstance(found.get("options"), dict):
         raise InputError(f"`config` must be a run.toml that deep wrote, of schema_version 1. Got {path!r}.")
     if prog is not None and found.get("command") != prog:
-        raise InputError(f"`config` must be of `{prog}`. Got that of `{found.get('command')}` in {path!r}.")
+        raise InputError(f"`config` must be of `{prog}`. Got the options of `{found.get('command')}` in {path!r}.")
     judges, prices = found.setdefault("judges", []), found.setdefault("prices", {})
     if not isinstance(judges, list) or not all(isinstance(one, str) for one in judges) or not isinstance(prices, dict):
         raise InputError(f"`config` must list `judges` by name, and `prices` in a table. Got others in {path!r}.")
@@ -424,7 +442,7 @@ def _moved(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
     for judge, name in now.items():
         if then.get(judge) != name:
             before = f"{then[judge]} is {name} now" if judge in then else f"{name} is new"
-            yield f"Other than in the run of `config`: {before}. It is asked what it has not been asked."
+            yield f"Other than in the run of `config`: {before}. Only its missing answers are asked."
     gone = [name for judge, name in then.items() if judge not in now]
     yield from (f"Other than in the run of `config`: {name} is gone." for name in gone)
 

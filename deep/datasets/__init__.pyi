@@ -35,8 +35,6 @@ from ._labels import LabelTable as LabelTable
 from ._labels import PeopleLabels as PeopleLabels
 from ._labels import as_labels as as_labels
 from ._labels import join_labels as join_labels
-from ._labels import read_argilla as read_argilla
-from ._labels import read_label_studio as read_label_studio
 from ._labels import read_labels as read_labels
 from ._labels import read_people as read_people
 from ._origin import FoundTexts as FoundTexts

@@ -244,7 +244,7 @@ STATES = {
     "absent": "not here",
     "differs": "DIFFERS from the published file",
     "unverified": "here; no checksum of the published file is known",
-    "verified": "here; its SHA-256 is that of the published file",
+    "verified": "here; its SHA-256 matches the published file",
 }
 
 
@@ -371,7 +371,7 @@ def leakage_text(shared: Sequence[SharedDocument]) -> str:
     across = sum(document.kind == "datasets" for document in shared)
     lines = [
         f"in several datasets or files: {across:,} documents; in one dataset under several document ids or none, so "
-        f"that folds grouped by document may part them: {len(shared) - across:,}"
+        f"folds may split them: {len(shared) - across:,}"
     ]
     for one in shared[:SHOWN]:
         places = ", ".join(f"{place} ({n:,})" for place, n in one.places.items())

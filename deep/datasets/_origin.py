@@ -281,11 +281,11 @@ def _remembered(paths: Sequence[str | Path], notes: list[str]) -> Iterator[Examp
         else:
             file = Path(path).resolve().parent / record["path"]
             if not file.is_file():
-                notes.append(f"{file} is gone, so that ids stand in place of texts; --examples names a copy.")
+                notes.append(f"{file} is gone, so ids replace texts. Give a copy by --examples.")
             elif sha256_of(file) != record["sha256"]:
                 notes.append(
-                    f"{file} has changed since it was judged, as its SHA-256 shows, so that ids stand in place of "
-                    "texts; --examples reads it all the same."
+                    f"{file} has changed since it was judged (SHA-256), so ids replace texts. --examples reads it "
+                    "anyway."
                 )
             else:
                 yield ExampleFile(file, columns=record["columns"], dataset=record["dataset"])

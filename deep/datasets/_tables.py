@@ -570,7 +570,7 @@ def as_votes(votes: object, *, scales: Mapping[str, str | Scale] | None = None) 
     if is_paths(votes):
         return read_votes(votes, scales=scales)
     raise InputError(
-        "`votes` must be a VoteMatrix, a data frame of pandas, Polars or pyarrow with the columns item_id and one a "
+        "`votes` must be a VoteMatrix, a data frame of pandas, Polars or pyarrow with item_id and a column for each "
         f"judge, or a path. Got {type(votes).__name__}."
     )
 

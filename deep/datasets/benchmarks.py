@@ -283,9 +283,9 @@ def fetch_benchmark(benchmark: Benchmark, *, allow_unverified: bool = False, pro
     unverified = [file for file in files if file.sha256 is None]
     if unverified and not allow_unverified:
         raise InputError(
-            f"`name` must be a benchmark whose checksums are known. Got {benchmark.name!r}, where that of "
-            f"{unverified[0].name!r} is not. Add --allow-unverified to download it from {unverified[0].url}, which is "
-            "fixed to a commit."
+            f"`name` must be a benchmark whose checksums are known. Got {benchmark.name!r}, but "
+            f"{unverified[0].name!r} has none. Add --allow-unverified to download it from {unverified[0].url}, which "
+            "is fixed to a commit."
         )
     return [_download(file, folder, progress=progress) for file in files]
 

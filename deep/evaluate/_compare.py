@@ -53,7 +53,7 @@ RELATIVE = (
     "From votes alone: a judge that favours one system's style looks like a better system. Only labels of each system "
     "tell the two apart, and only differences mean something here, no share by itself."
 )
-SEEN = "The model has learned from labels of {}: shares of what it has seen look surer than they are."
+SEEN = "The model was trained on labels of {}: their intervals are too narrow."
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class SystemComparison(Measured):
             for one in self.systems
         ]
         says += [
-            f"difference of each pair in points, {interval}; p-value, and by Holm's method for all pairs; how many "
-            f"labels of each system tell {100 * self.tell:g} points with chance {100 * POWER:g} %:"
+            f"each pair: difference in points, {interval}; p-value; Holm's p-value; labels of each system that "
+            f"detect {100 * self.tell:g} points with chance {100 * POWER:g} %:"
         ]
         for pair in self.pairs:
             needed = "no number of labels does" if pair.labels_to_tell is None else f"{pair.labels_to_tell:,} labels"

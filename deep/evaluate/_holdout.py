@@ -18,8 +18,7 @@ from deep.records import VoteMatrix
 HoldOutUnit = Literal["dataset", "family"]
 
 REMEDIES: dict[HoldOutUnit, str] = {
-    "dataset": "Give a labeled table of other datasets too, or name the parts of this one in column `dataset`; "
-    "`deep fit` learns from one dataset alone, and scores rows left out of it.",
+    "dataset": "Add labels of other datasets, name parts of this one in column `dataset`, or use `deep fit`.",
     "family": "Hold out by dataset, or give a labeled table of another family too.",
 }
 

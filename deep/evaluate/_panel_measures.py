@@ -65,7 +65,7 @@ def read_panel_card(
         Tables of people's labels, in place of those beside the votes (:func:`deep.datasets.read_people`), or one label
         a row, as :func:`deep.datasets.as_labels` takes them.
     ignore : sequence of str, optional
-        Columns that are no voters.
+        Columns to ignore.
     people, consistent_from
         As in :func:`deep.datasets.read_people`.
     examples, columns
@@ -409,8 +409,8 @@ def people_words(card: _cards.PanelCard) -> str:
     if len(card.people) > 1:
         return f"The label is that of most of {len(card.people)} people; {card.n_tied:,} items are tied and left out."
     if card.n_labeled:
-        return "Each item has one label: how far people agree among themselves cannot be told."
-    return "There are no labels: rates, errors and what each judge adds cannot be told."
+        return "Each item has one label, so agreement between people cannot be measured."
+    return "No labels: rates, errors and the worth of each judge cannot be measured."
 
 
 def effective_words(n_judges: int, effective: float) -> str:

@@ -324,15 +324,15 @@ REACH = 1.645
 """Of 90 % intervals, in standard deviations."""
 
 WHY = {
-    "average": "with {labeled} nothing can be chosen, so simple ways to add up votes are averaged",
-    "chain": "as the options ask, the best chain of voters, ensembler and calibrator on {labeled}",
-    "own-labels": "labels of one dataset alone, so simple ways to add up votes are compared on rows left out",
-    "stack": "with {labeled}, many ways to add up votes are weighted by how they transfer to the others",
-    "votes": "there is no label, so that only the votes can teach, and nothing shows how far P is off",
+    "average": "simple aggregators averaged, because {labeled} cannot show which one is best",
+    "chain": "the best chain of voters, ensembler and calibrator on {labeled}, within your options",
+    "own-labels": "labels of one dataset, so simple aggregators are compared on rows left out",
+    "stack": "several aggregators, weighted by how well they transfer between {labeled}",
+    "votes": "no labels: learned from agreement alone, and the error of P is unknown",
 }
 """Why a model was fitted as it was, by method."""
 
-FEW = "the labels are too few to learn from, so that the votes teach, and the labels correct P"
+FEW = "too few labels to learn from: learned from agreement, then corrected by the labels"
 
 LEAST = 0.005
 """A member of less weight is not listed."""
@@ -360,7 +360,7 @@ def fit_report(model: Model) -> dict[str, object]:
     >>> votes = simulate_votes(0)
     >>> found = fit_report(fit(votes.rows(votes.datasets == "aggrefact-xsum")))
     >>> found["method"], found["why"]
-    ('average', 'with 1 labeled dataset nothing can be chosen, so simple ways to add up votes are averaged')
+    ('average', 'simple aggregators averaged, because 1 labeled dataset cannot show which one is best')
     """
     report, correction = model.report, model.correction
     chosen = report["chosen"]
@@ -421,11 +421,11 @@ def _said(model: Model) -> Iterator[str]:
     if model.correction is not None:
         yield f"corrected by {model.correction.n_labels} labels of {model.target}"
     prior = model.prior
-    of = "a text of a dataset not known" if model.target is None else f"the dataset {model.target}"
+    of = "a new dataset" if model.target is None else f"the dataset {model.target}"
     warning = f" ({prior.warning})" if prior.warning else ""
     yield (
-        f"share of consistent items expected of {of}: {100 * prior.estimate:.1f} %, "
-        f"90 % interval {100 * prior.low:.1f} to {100 * prior.high:.1f}{warning}"
+        f"expected share of consistent items in {of}: {100 * prior.estimate:.1f} %, 90 % interval "
+        f"{100 * prior.low:.1f} to {100 * prior.high:.1f}{warning}"
     )
     yield model.rule.sentence(model.threshold())
     yield from filter(None, [sure_words(model)])

@@ -242,13 +242,13 @@ def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, objec
     return found
 
 
-TOLD = "what the labels told that the model has learned from"
-POWERED = "the mean of cross-fitted P, moved by its mean error on the labels that the model has learned from"
+TOLD = "from the labels that the model was trained on"
+POWERED = "the mean of cross-fitted P, corrected by its mean error on the training labels"
 ONE_DOCUMENT = "All labels are of one document: the intervals do not hold for items of others."
-MOVED = "the share at the fit, moved by how far the mean P of these items lies from that of the fit"
+MOVED = "the share at the fit, moved by the change in mean P"
 TWICE = (
-    "The model has learned from labels of this dataset: none is used twice, and the share is the model's own. With "
-    "new labels, fit it again with all of them, or take the model that it was made of."
+    "No independent estimate: the model was trained on these labels. With new labels, fit it again with all of "
+    "them, or take the model that it was made from."
 )
 
 
@@ -449,15 +449,15 @@ def _advice(
 ) -> Iterator[str]:
     """Yield advice in sentences, first of all a warning of labels that the model has learned from."""
     if name in labels_seen(model):
-        yield "The model has learned from labels of this dataset: only labels that it has not seen can test it."
+        yield "The model was trained on labels of this dataset. Only new labels can test it."
     n = test.n_labels
     adapt = "`deep adapt`" if model.target is None else "`deep adapt` of the model that this one was made of"
     if flagged:
-        yield "Do not use P as it is, nor its interval, on this dataset."
+        yield "Do not use P or its interval on this dataset."
     else:
         found = [f"{size} for {100 * power:.0f} %" for power, size in needed.items() if size is not None]
         wanted = ", ".join(found) or "more labels than there are items"
-        yield f"To find a dataset as far off as the worst in training takes, by the chance of finding it: {wanted}."
+        yield f"Labels to detect an error as large as the worst in training, by the chance of success: {wanted}."
     if n >= ENOUGH:
         yield f"{n} labels are worth more than a test: {adapt} corrects P by them."
     elif flagged:

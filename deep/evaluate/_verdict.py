@@ -307,7 +307,7 @@ def canary_badge(n_labels: int, p_value: float, significance: float) -> Badge:
 
 def drift_badge(moved: Sequence[str], not_tested: Sequence[str] = ()) -> Badge:
     """Return the outcome of the comparison of votes with those that a model was fitted on, and what was not tested."""
-    unlike = f"Votes unlike those of the training datasets: {moved_words(moved)}."
+    unlike = f"Votes differ from the training datasets: {moved_words(moved)}."
     says = " ".join([unlike if moved else "The judges vote as in training.", *not_tested])
     return Badge("judges as in training", "warn" if moved else "ok", says, "watch")
 
@@ -386,10 +386,10 @@ def share_words(share: "PriorEstimate") -> str:
     """Return a sentence on the share of consistent items."""
     estimate, low, high = map(in_percent, (share.estimate, share.low, share.high))
     if low == high:
-        return f"Consistent, as given: {estimate} % of them."
+        return f"Share of consistent claims, as given: {estimate} %."
     if not share.is_measured:
-        return f"Consistent at the fit of the model: {estimate} %; not measured on these few items."
-    return f"Consistent by estimate: {estimate} % of them (90 % interval {low} to {high})."
+        return f"Share of consistent claims at the fit: {estimate} %; not measured on these few items."
+    return f"Estimated share of consistent claims: {estimate} % (90 % interval {low} to {high})."
 
 
 def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
@@ -414,7 +414,7 @@ def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
         why = " Surely: the whole 90 % interval of P gives the decision 2 in 3."
     elif tally.undecided:
         why = " Nothing is sure: no whole 90 % interval of P gives a decision 2 in 3."
-        why += "" if labeled else " Labels of these claims, some 30, narrow it."
+        why += "" if labeled else " Label about 30 of these claims to narrow the intervals."
     else:
         why = ""
     return (
@@ -437,14 +437,14 @@ def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False
     failed = [badge.name for badge in badges if badge.level == "fail"]
     warned = [badge.name for badge in badges if badge.level == "warn"]
     if failed:
-        return f"P cannot be trusted here: it failed on “{'”, “'.join(failed)}”."
+        return f"Do not trust P here: failed “{'”, “'.join(failed)}”."
     if not n_labels:
-        doubt = f", and there is a doubt on “{'”, “'.join(warned)}”" if warned else ""
-        why = "the only labels are those it was learned from" if learned else "none of these claims has a label"
-        return f"Whether P can be trusted here is not known: {why}{doubt}."
+        doubt = f", with a warning on “{'”, “'.join(warned)}”" if warned else ""
+        why = "all labels were used for training" if learned else "none of these claims has a label"
+        return f"P is unverified here: {why}{doubt}."
     if warned:
-        return f"P can be trusted here with care: there is a doubt on “{'”, “'.join(warned)}”."
-    return f"P can be trusted here, as far as {n_labels:,} labels tell."
+        return f"Use P with care: warning on “{'”, “'.join(warned)}”."
+    return f"P can be trusted here, by {n_labels:,} labels."
 
 
 def chance(p: float) -> str:

@@ -11,8 +11,8 @@ import pandas as pd
 from deep._util.checks import check_choice
 from deep._util.figures import AMBER, BLUE, RED, new_figure, save_figures
 from deep._util.files import JsonObject, packaged, write_results
-from deep.console import print_result
-from deep.evaluate import markdown, write_table
+from deep.console import print_result, study_lines
+from deep.evaluate import DatasetVerdict, markdown, write_table
 from deep.report import report_line, reported_folder
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 def publish(
     args: argparse.Namespace,
+    verdict: DatasetVerdict,
     results: JsonObject,
-    lines: Iterable[str],
+    text: str = "",
     *,
+    lines: Iterable[str] = (),
     tables: Mapping[str, pd.DataFrame] | None = None,
     titles: Mapping[str, str] | None = None,
     shown: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
@@ -39,10 +41,14 @@ def publish(
     ----------
     args : Namespace
         With `out`, the folder, and `json`.
+    verdict : DatasetVerdict
+        The answer, which comes first.
     results : dict
-        What ``results.json`` holds and ``--json`` prints.
+        What ``results.json`` holds below it and ``--json`` prints.
+    text : str
+        Markdown that is printed else, below the answer.
     lines : iterable of str
-        What is printed else, above the place of the report.
+        What is printed below that, above the place of the report.
     tables : mapping of str to DataFrame, optional
         By file name: each as CSV and as Markdown.
     titles : mapping of str to str, optional
@@ -61,6 +67,7 @@ def publish(
         Writes further files into the folder.
     """
     tables, figures = tables or {}, figures or {}
+    results = {"schema_version": 1, "verdict": verdict.as_dict(), **results}
     with reported_folder(args.out) as folder:
         for name, table in tables.items():
             write_table(folder, name, table, (titles or {})[name], shown=shown(table), note=note)
@@ -70,7 +77,7 @@ def publish(
             more(folder)
         write_results(folder, results)
         save_figures(figures, folder, caption=caption, phone=True)
-    print_result(results, [*lines, report_line(args.out)], as_json=args.json)
+    print_result(results, [*study_lines(verdict, text), *lines, report_line(args.out)], as_json=args.json)
 
 
 def percentages(table: pd.DataFrame, decimals: int = 2, missing: str = "-") -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Inspect: a scorer that runs a model file of deep, metrics of a committee, and votes from the graders of its logs.
+"""Inspect: a scorer that runs a model file of deep, and metrics of a committee.
 
 Needs ``deep-judges[inspect]``; docs/integrations/inspect.md has examples. An entry point makes the scorers known as
 ``deep/consistency`` and ``deep/committee``, the metrics as ``deep/effective_size``, ``deep/agreement`` and
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from deep.exceptions import needs_extra
 from deep.integrations.committee import Verdict, measure, text_of, text_scorer, vote_of, votes_of
-from deep.integrations.inspect_files import LogVotes, judgment_of, scores_by_grader, votes_from_logs
+from deep.integrations.inspect_files import judgment_of, scores_by_grader
 from deep.records import ABSTAIN
 
 with needs_extra("inspect"):
@@ -21,13 +21,11 @@ with needs_extra("inspect"):
     from inspect_ai.solver import TaskState
 
 __all__ = [
-    "LogVotes",
     "agreement",
     "calibrated_accuracy",
     "committee",
     "consistency",
     "effective_size",
-    "votes_from_logs",
 ]
 
 REASONS = {"error": "scoring_failed", "skipped": "no_vote"}
@@ -132,8 +130,8 @@ def _measured(name: str, scores: list[SampleScore], label: str | None) -> float:
     several = [len(one.score.value) for one in scores if isinstance(one.score.value, list)]
     if several and min(several) < (size := max(several)):
         getLogger(__name__).warning(
-            "%s: a sample with fewer than %d grades in its list was left out, since the list does not tell whose is "
-            "missing; give a mapping of grades by grader, or use deep/committee.",
+            "%s: left out a sample with fewer than %d grades in its list. Give a mapping of grades by grader, or "
+            "use deep/committee.",
             name,
             size,
         )

@@ -13,7 +13,7 @@ from deep.evaluate import DataTable, MeasuredMethod, in_percent
 from deep.exceptions import InputError
 from deep.model import SIGNIFICANCE, Canary, Model, canary
 from deep.records import ABSTAIN
-from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
+from deep.report._page import Chapter, Picture, Prose, between, inline_svg, measured_cells
 from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vote_share
 
 N_BOOT = 2000
@@ -130,8 +130,8 @@ def methods_chapter(
     says = ["Red: P(consistent) of this report. A judge is measured on the items that it votes on."]
     if len(methods) > len(shown):
         says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
-    tables = [one for one in _run_tables(runs) if one.rows]
-    parts = [Picture(inline_svg(figure, "methods", caption), caption, [table]), *tables]
+    parts: list[DataTable | Picture | Prose] = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
+    parts += [one for one in _run_tables(runs) if one.rows]
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
 
 

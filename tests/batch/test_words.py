@@ -15,8 +15,8 @@ EXPORT |= {"endpoint": "a server", "released": 0, "stages_follow": False, "stopp
 WARNINGS = {
     "released": (
         3,
-        "3 requests of earlier files were given up on, and are exported again; an answer that comes after "
-        "all is entered all the same, and paid besides",
+        "3 requests of earlier files were given up and are exported again. A late answer still counts, and is paid "
+        "too.",
     ),
     "exported_before": (
         4,

@@ -188,7 +188,7 @@ def test_labels_that_agree(home, capsys):
     assert main([*map(str, words)]) == 0
     out = capsys.readouterr().out
     assert "40 labels do not disagree with the model, p = " in out
-    assert "To find a dataset as far off as the worst in training" in out
+    assert "Labels to detect an error as large as the worst in training" in out
 
 
 def test_labels_that_disagree(home, tmp_path, capsys):
@@ -265,7 +265,7 @@ def test_labels_that_the_model_may_have_seen_are_warned_of(home, tmp_path, capsy
     fit(replace(own, labels=kept)).save(tmp_path / "own.json")
     load(home / "model.json").adapted(own, kept, target=NEW).save(tmp_path / "corrected.json")
     fit(replace(own, labels=np.full(len(kept), -1))).save(tmp_path / "unlabeled.json")
-    warning = "The model has learned from labels of this dataset"
+    warning = "The model was trained on labels of this dataset"
     for model in (tmp_path / "own.json", tmp_path / "corrected.json"):
         main([str(model), *words])
         assert warning in capsys.readouterr().out

@@ -66,7 +66,7 @@ def test_info_prints_the_counts_of_the_published_files(published, capsys):
     assert "count 783 factual sentences" in lines
     assert "count 454 cognitive sentences" in lines
     assert "all 4,681 1,648 3,033 0 35.2 % 162" in lines
-    assert "file fect_benchmark.csv: here; its SHA-256 is that of the published file" in lines
+    assert "file fect_benchmark.csv: here; its SHA-256 matches the published file" in lines
     assert "file mediasum_test_doc.csv: not here" in lines
     assert "file texts.csv.gz: here; no checksum of the published file is known" in lines
 

@@ -200,7 +200,7 @@ def test_estimate_of_a_corrected_model_is_what_its_labels_told(home, tmp_path, c
     assert [alone["shares"][0][key] for key in ("estimate", "low", "high")] == pytest.approx(
         [expected[key] for key in ("estimate", "low", "high")]
     )
-    assert "labels told" in alone["shares"][0]["how"]
+    assert "trained on" in alone["shares"][0]["how"]
 
 
 def test_select_says_whether_it_guarantees(home, tmp_path, capsys):
@@ -301,7 +301,7 @@ def test_labels_are_not_used_twice(home, tmp_path, capsys):
     (alone,) = run(estimate, capsys, tmp_path / "mine.json", "--votes", home / "new.csv")["datasets"]
     assert again["shares"] == alone["shares"]
     assert again["labels"] == 0
-    assert again["note"].startswith("The model has learned from labels of this dataset: none is used twice")
+    assert again["note"].startswith("No independent estimate: the model was trained on these labels")
 
 
 def test_systems_are_compared_by_column_and_by_file(home, tmp_path, capsys):

@@ -54,10 +54,15 @@ def fitted(here, capsys, tmp_path, *words):
 
 REGIMES = {
     "stack": (["others.csv"], "stack", None, "with 4 labeled datasets"),
-    "average": (["others.csv", "--only", "a,b"], "average", None, "with 2 labeled datasets nothing can be chosen"),
-    "one": (["others.csv", "--only", "a"], "average", None, "with 1 labeled dataset nothing can be chosen"),
+    "average": (
+        ["others.csv", "--only", "a,b"],
+        "average",
+        None,
+        "because 2 labeled datasets cannot show which one is best",
+    ),
+    "one": (["others.csv", "--only", "a"], "average", None, "because 1 labeled dataset cannot show which one is best"),
     "own": (["mine.csv", "--labels", "60.csv"], "own-labels", "mine", "labels of one dataset alone"),
-    "few": (["mine.csv", "--labels", "6.csv"], "votes", "mine", "the labels are too few to learn from"),
+    "few": (["mine.csv", "--labels", "6.csv"], "votes", "mine", "too few labels to learn from"),
     "none": (["mine.csv"], "votes", None, "there is no label"),
     "both": (["others.csv", "mine.csv", "--labels", "60.csv"], "stack", "mine", "with 4 labeled datasets"),
     "asked": (["others.csv", "--ensembler", "Average"], "average", None, "with 4 labeled datasets"),

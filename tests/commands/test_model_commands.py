@@ -35,10 +35,10 @@ def test_fit_says_what_it_chose(here, capsys, tmp_path):
     out = tmp_path / "model.json"
     assert fit([str(here / "votes.csv"), "--out", str(out), *QUICK]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("LogisticRegression: as the options ask, the best chain of voters")
+    assert said.startswith("LogisticRegression: the best chain of voters")
     assert "  C=" in said
-    assert "mean over what was left out: balanced accuracy" in said
-    assert "share of consistent items expected of a text of a dataset not known: " in said
+    assert "mean over held-out data: balanced accuracy" in said
+    assert "expected share of consistent items in a new dataset: " in said
     assert fit([str(here / "votes.csv"), "--out", str(out), "--json", *QUICK]) == 0
     summary = json.loads(capsys.readouterr().out)
     chosen = summary["chosen"]

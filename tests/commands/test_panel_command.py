@@ -116,7 +116,7 @@ def test_texts_costs_and_samples_of_a_run(tmp_path, monkeypatch, capsys):
     assert main([str(out), "--full"]) == 0
     printed = capsys.readouterr().out
     assert " was wet." not in printed
-    assert "is gone, so that ids stand in place of texts" in printed
+    assert "is gone, so ids replace texts" in printed
 
 
 @pytest.mark.parametrize(

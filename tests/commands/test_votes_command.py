@@ -333,7 +333,7 @@ def test_what_may_be_on_the_bill_without_an_answer_is_told(examples, capsys):
         told = "2 attempts timed out or lost their connection."
         assert told in capsys.readouterr().out
         assert main(arguments(examples, server.url)) == 0
-        assert "may still charge" not in capsys.readouterr().out
+        assert "may still cost" not in capsys.readouterr().out
         assert server.count == 63
     assert main(["report", str(examples.with_name("votes.ledger.sqlite"))]) == 0
     assert "2 attempts have no answer here" in capsys.readouterr().out

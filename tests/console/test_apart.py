@@ -41,7 +41,7 @@ def test_an_input_is_never_the_output(name, tmp_path, monkeypatch, capsys):
     given = iter(["run/mine", "here/../run/mine"])
     words = [word.format(path=next(given)) if "{" in word else word for word in WORDS[name]]
     assert main([*name.split(), *words]) == 2
-    assert "`out` must leave `" in capsys.readouterr().err
+    assert "`out` must differ from `" in capsys.readouterr().err
     assert all(os.path.samestat(path.stat(), old) for path, old in before.items())
 
 
@@ -69,7 +69,7 @@ def test_nor_is_what_only_the_command_knows_of(name, tmp_path, monkeypatch, caps
     write_samples(tmp_path / "run" / "mine" / "evaluation.jsonl", samples())
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert main([*name.split(), *words]) == 2
-    assert f"`out` must leave `{option}` as it is" in capsys.readouterr().err
+    assert f"`out` must differ from `{option}`" in capsys.readouterr().err
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
@@ -84,6 +84,6 @@ def test_a_ledger_that_is_not_there_yet_would_go_with_the_folder(tmp_path):
     """What is paid is not written to where a run takes the place of an earlier one."""
     (tmp_path / MARKER).write_text("{}")
     args = argparse.Namespace(ledger=str(tmp_path / "ledger.sqlite"), out=tmp_path)
-    with pytest.raises(InputError, match=r"`out` must leave `ledger` as it is\..*Name another"):
+    with pytest.raises(InputError, match=r"`out` must differ from `ledger`\..*Name another"):
         check_apart(args)
     check_apart(argparse.Namespace(ledger="postgresql://a/b", out=tmp_path))

@@ -67,7 +67,7 @@ def test_what_to_keep(card):
     assert [line for line in lines if line.startswith(("Keep", "All 3"))] == [
         "All 3, by the model of `deep fit`, each of 3 parts held out: balanced accuracy 75.0, log loss 0.500.",
         "Keep these 2 of 3: saves $3.10 per 1,000 items, log loss +0.001 (90 % interval -0.004 to +0.006), balanced "
-        "accuracy -0.3 points (-1.0 to +0.4); on each part those chosen without it.",
+        "accuracy -0.3 points (-1.0 to +0.4); judges chosen without the part they are measured on.",
         "Keep fair, good.",
     ]
     lines = lines_of(card, keep=("fair", "good", "coin"), drop=(), outer=None)

@@ -109,7 +109,7 @@ def test_another_version_of_a_prompt_is_named_and_asked(folder, capsys):
     (now,) = {*run_of(folder / "votes.run.toml")["judges"]} - {kept}
     assert now != was
     told = capsys.readouterr().err.splitlines()
-    assert f"Other than in the run of `config`: {was} is {now} now. It is asked what it has not been asked." in told
+    assert f"Other than in the run of `config`: {was} is {now} now. Only its missing answers are asked." in told
     assert [line for line in told if "a million tokens of tiny cost" in line and "'output': 5.0" in line]
     assert not [line for line in told if "consistent-inconsistent" in line]
 

@@ -73,7 +73,11 @@ def test_documents_and_grades(tmp_path):
         (wide(), {}, "`labels` must have a column label, or a column a person. Got 'dataset', 'item_id'"),
         (wide(Ann=[1, 0]).drop(columns="item_id"), {}, "`labels` must have a column item_id"),
         (wide(Ann=[1, 0]), {"people": ["Bob"]}, "`people` must name columns of the labels. Got 'Bob'"),
-        (wide(Ann=[3, 0]), {}, "`labels` must be 0, 1 or empty. Got '3' at .* Of grades, say from which one on"),
+        (
+            wide(Ann=[3, 0]),
+            {},
+            "`labels` must be 0, 1 or empty. Got '3' at .* For grades, give the lowest that means consistent",
+        ),
         (wide(Ann=[None, None]), {}, "`labels` must hold a label of 0 or 1 for an item that has votes"),
         (
             wide().join(pd.DataFrame(1, [0, 1], [f"p{k}" for k in range(10_001)])),

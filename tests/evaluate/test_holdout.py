@@ -108,7 +108,7 @@ def test_a_training_dataset_of_one_class_is_left_out_and_named():
 
 def test_one_dataset_says_what_to_do():
     """There is nothing to train on: give more, name its parts, or fit on it alone."""
-    with pytest.raises(InputError, match=r"Give a labeled table of other datasets too, .* `deep fit` learns from one"):
+    with pytest.raises(InputError, match=r"Add labels of other datasets, .* use `deep fit`"):
         hold_out(votes_of("aa", [0, 1]), "a")
 
 

@@ -44,6 +44,6 @@ def test_no_items_no_interval():
 def test_a_share_that_is_given_has_no_interval():
     """One that is estimated has; where both ends are the estimate nobody estimated anything."""
     share = PriorEstimate(0.5, 0.4, 0.62)
-    assert share_words(share) == "Consistent by estimate: 50.0 % of them (90 % interval 40.0 to 62.0)."
-    assert share_words(PriorEstimate(0.5, 0.5, 0.5)) == "Consistent, as given: 50.0 % of them."
+    assert share_words(share) == "Estimated share of consistent claims: 50.0 % (90 % interval 40.0 to 62.0)."
+    assert share_words(PriorEstimate(0.5, 0.5, 0.5)) == "Share of consistent claims, as given: 50.0 %."
     assert share_words(PriorEstimate(0.5, 0.0, 1.0)).endswith("; not measured on these few items.")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.exceptions import InputError
-from deep.experiments.loo._show import _encoders
+from deep.experiments.loo._show import _encoders, verdict_lines
 from tests.deep_commands import loo as main
 
 QUICK = [
@@ -101,7 +101,10 @@ def test_default_run_writes_everything_and_says_simulated(loo, tmp_path):
     assert "These votes are SIMULATED" in (folder / "report.html").read_text(encoding="utf-8")
     assert pq.read_metadata(folder / "votes.parquet").num_rows == 558
     for table in (folder / "tables").glob("*.csv"):
-        assert set(pd.read_csv(table)["votes"]) == {"simulated"}
+        rows = pd.read_csv(table)
+        printed = rows["type"] == "published" if "type" in rows else np.zeros(len(rows), dtype=bool)
+        assert (rows["votes"] == np.where(printed, "printed", "simulated")).all()
+        assert table.with_suffix(".tex").read_text(encoding="utf-8").rstrip().endswith(r"\end{tabular}")
         assert "Votes: simulated." in table.with_suffix(".md").read_text(encoding="utf-8")
     assert pq.read_schema(folder / "scores.parquet").metadata[b"deep.votes"] == b'"simulated"'
     figures = {path.name for path in (folder / "figures").iterdir()}
@@ -301,7 +304,7 @@ def test_printed_encoders_ask_for_scores_where_there_are_none(scored):
     """Where scores were given their columns are full, and nothing more is needed."""
     kinds = ["published", "encoder"] if scored else ["published"]
     rows = [{"kind": k, "name": "enc", "threshold_from": "train", "balanced_accuracy": 0.7} for k in kinds]
-    shown = "\n".join(_encoders([{"test": "a", "baselines": rows}]))
+    shown = "\n".join(_encoders([{"test": "a", "votes": ["v.csv"], "baselines": rows}]))
     assert "enc (printed)" in shown
     assert "printed: the paper's Table 3, of one column, not computed here" in shown
     assert ("`deep votes EXAMPLES" in shown) != scored
@@ -325,6 +328,47 @@ def test_both_recipes_side_by_side(loo, tmp_path):
     for name in ("ensembler", "prompts", "calibrator", "balanced_accuracy", "log_loss", "ece"):
         assert paper["recommended"][name] == paper["recommended_paper"][name]
     assert both["recommended_paper"]["calibrator"] == "platt"
+
+
+def test_seeds_have_a_mean_and_a_spread_and_training_datasets_a_choice(loo, tmp_path):
+    """Each seed's figures stand in a table, and what is learned from is what was named."""
+    make_votes("v.csv", datasets="abcd")
+    words = ["--test", "b", "--votes", "v.csv", *QUICK]
+    status, out, _ = loo(*words, "--train", "a", "c", "--seeds", "2", "--out", "run")
+    assert status == 0
+    assert set(read_results(tmp_path / "run")["train"]) == {"a", "c"}
+    seeds, spread = (pd.read_csv(tmp_path / "run" / f"{name}.csv") for name in ("seeds", "seeds-spread"))
+    assert set(seeds["seed"]) == {0, 1}
+    own = seeds[seeds["what"] == "recommended"]["balanced_accuracy"]
+    row = spread[spread["what"] == "recommended"].iloc[0]
+    assert [row["balanced_accuracy mean"], row["balanced_accuracy max"]] == pytest.approx([own.mean(), own.max()])
+    assert "balanced_accuracy mean" in out
+    for names in (["a", "b"], ["nowhere"]):
+        status, _, err = loo(*words, "--train", *names)
+        assert status == 2
+        assert err.startswith("error: `train` must ")
+
+
+@pytest.mark.parametrize(
+    ("ci", "begin"),
+    [([0.02, 0.1], "OK beats the best judge"), ([-0.02, 0.1], "WARN beats"), ([-0.2, -0.1], "FAIL beats")],
+)
+def test_a_run_opens_with_its_verdict(ci, begin):
+    """OK only where the paired interval excludes 0; the rival is the judge that training data choose."""
+    figures = {"balanced_accuracy": 0.7, "ece": 0.05, "ece_floor_95": 0.06, "log_loss": 0.6}
+    judge = {"kind": "best_prompt", "name": "strict", "balanced_accuracy": 0.65}
+    chains = [
+        {"recipe": "deep", "ensembler": "LDA", "n_prompts": n, "calibrator": calibrator, "ece": ece}
+        for n, before, after in ((3, 0.1, 0.05), (5, 0.1, 0.12))
+        for calibrator, ece in ((None, before), ("platt", after))
+    ]
+    run = {"test": "a", "recommended": figures, "baselines": [judge], "rows": chains}
+    run["comparisons"] = [{"b": "best_prompt: strict", "ci": ci}, {"b": "majority: majority vote", "ci": [0.3, 0.4]}]
+    said = "\n".join(verdict_lines([run])).replace("\n  ", " ")
+    assert said.startswith(begin)
+    assert "(strict, chosen on training data) 65.0 %" in said
+    assert "OK calibrated. P is off by 5.0 points" in said
+    assert "Platt scaling lowers ECE in 1 of 2 chains of deep's recipe, mean 10.0 to 8.5" in said
 
 
 def test_sizes_accept_commas_repeats_and_all(loo, tmp_path):
@@ -529,4 +573,4 @@ def test_tables_fit_the_terminal(loo, monkeypatch, width):
     assert any(line.endswith(" printed") for line in rows)
     assert max(map(len, figures)) <= width
     (head,) = [line for line in out.splitlines() if "95 % interval   ECE" in line]
-    assert head.split() == ["accuracy", "95", "%", "interval", "ECE", "floor", "log", "loss", "from"]
+    assert head.split() == ["bal.", "acc.", "95", "%", "interval", "ECE", "floor", "log", "loss", "from"]

@@ -225,6 +225,15 @@ def test_every_printed_figure_has_a_verdict(votes, table, ours, cell, fit, verdi
     assert found["fit"].tolist() == [fit, ""][: len(found)]
 
 
+@pytest.mark.figures
+def test_cells_kept_out_are_those_of_the_fit(figures):
+    """Of Tables 2, 4 and 5, those without a calibrator too, whatever a frame makes of None."""
+    votes = figures.drop(columns=["ours", "verdict", "fit"]).astype({"n_prompts": "Int64"})
+    printed = with_verdicts(votes, "simulated").query("origin == 'published' and table in ['2', '4', '5']")
+    expected = ["kept out" if kept_out(f) else "fitted" for table in "245" for f in published_table(table)]
+    assert printed["fit"].tolist() == expected
+
+
 def test_distances_by_fit_and_the_constant():
     """Counts of met and off, the mean distance, and that of the fitted cells' mean from the cells kept out."""
     cells = [("XGB", 70.0, 70.0, "fitted"), ("LDA", 80.0, 77.0, "fitted"), ("SVC", 74.0, 76.0, "kept out")]

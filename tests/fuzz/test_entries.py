@@ -20,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep import VoteMatrix
-from deep.datasets import read_argilla, read_label_studio
 from deep.exceptions import DeepError, InputError
 from deep.integrations.batch import BatchImporter, FileResults, _results
 from deep.integrations.batch._results import take_batches
 from deep.integrations.engines import adapt_by_moments, moments_of_votes, read_moments, save_moments
+from deep.integrations.foreign import ForeignOptions, read_foreign
 from deep.integrations.labeling import read_label_log, write_annotations, write_labels
 from deep.integrations.serve import CheckOptions, create_app, serving
 from deep.llm import CallError, History, Ledger, PriceBook, Redactor
@@ -214,16 +214,15 @@ ARGILLA = [{"id": "a", "_server_id": None, "q.responses": ["yes", "no"], "q.resp
 ARGILLA += [{"id": "b", "responses": {"q": [{"value": "yes", "user_id": "u1"}]}}]
 CHOSEN = {"from_name": "q", "to_name": "text", "type": "choices", "value": {"choices": ["yes"]}}
 STUDIO = [{"id": n, "annotations": [{"completed_by": 1, "was_cancelled": False, "result": [CHOSEN]}]} for n in (7, 8)]
-ANSWERS = {"yes": 1, "no": 0}
 
 
 @given(data=st.data())
 def test_exports_of_labeling_tools(data):
     """Of Argilla and of Label Studio: votes, or one line."""
-    read, values = data.draw(st.sampled_from([(read_argilla, ARGILLA), (read_label_studio, STUDIO)]))
+    values = data.draw(st.sampled_from([ARGILLA, STUDIO]))
 
     def check(path):
-        votes = read(path, "q", ANSWERS, dataset="d")
+        votes = read_foreign([path], ForeignOptions(answer="q", dataset="d")).votes()
         assert np.isin(votes.votes, (1, 0, -1)).all()
         votes.to_frame()
 

@@ -91,12 +91,12 @@ def test_every_regime_gives_p(regime):
 
 
 SAYS = {
-    "no label": "No row is labeled: P is learned from the votes alone, and nothing shows how far it is off.",
-    "own labels, four of a class": "Too few rows, or too few documents, of either class are labeled to learn from",
+    "no label": "No row is labeled: P comes from agreement alone, and its error is unknown.",
+    "own labels, four of a class": "Too few labeled rows or documents of a class",
     "own labels": "Scores are of rows that neither the fit nor the choice saw: five folds of 40 labeled rows.",
     "one dataset": "With one labeled dataset nothing is chosen: best judge, majority and ridge",
     "two datasets": "With 2 labeled datasets nothing is chosen",
-    "a chain of one dataset": "1 training dataset(s) without common documents do not show how far a new one may lie",
+    "a chain of one dataset": "1 training dataset(s) without common documents cannot show how a new one may differ",
 }
 
 

@@ -352,7 +352,7 @@ def written(folder, votes, *, labels=True):
     return folder / "votes.csv"
 
 
-LEARNED = "is not known: the only labels are those it was learned from."
+LEARNED = "is unverified here: all labels were used for training."
 
 
 def test_claims_that_the_model_learned_from_are_not_called_unlabeled():
@@ -397,7 +397,7 @@ def test_unlabeled_claims_come_with_a_verdict_and_no_figure_of_other_data(tmp_pa
         r"(\d+) of 40 claims (?:is|are) surely inconsistent, (\d+) surely consistent, (\d+) undecided", says["suspect"]
     )
     assert sum(map(int, states.groups())) == 40
-    assert says["trust"].startswith("Whether P can be trusted here is not known: none of these claims has a label")
+    assert says["trust"].startswith("P is unverified here: none of these claims has a label")
     assert "deep label " in says["then"]
     page = out.read_text(encoding="utf-8")
     outside = re.sub(r"<(section|aside)[^>]* class=\"elsewhere\".*?</\1>", "", page, flags=re.DOTALL)
@@ -415,7 +415,7 @@ def test_labels_that_disagree_take_the_first_line(tmp_path):
     out = write_report([tmp_path / "model.json", written(tmp_path, turned)], tmp_path / "report.html")
     says = first_words(out)
     assert "DISAGREE with the model" in says["failure"]
-    assert says["trust"].startswith("P cannot be trusted here: it failed on “labels agree with P”")
+    assert says["trust"].startswith("Do not trust P here: failed “labels agree with P”")
     assert "deep adapt " in says["then"]
     page = out.read_text(encoding="utf-8")
     assert page.index('class="failure"') < page.index('class="suspect"')

@@ -149,7 +149,7 @@ def test_a_file_is_dropped_checked_and_downloaded(open_page):
         unvoted=states.count(None),
     )
     assert page.locator("#file-sum .suspect").inner_text().replace("\xa0", " ") == suspect_words(counts)
-    assert page.locator("#file-sum .share").inner_text().startswith("Consistent by estimate: ")
+    assert page.locator("#file-sum .share").inner_text().startswith("Estimated share of consistent claims: ")
     assert page.locator("th[aria-sort=ascending]").count() == 1
     ordered = [float(text) for text in page.locator("#table tbody > tr:not([id]) > td:nth-child(3)").all_inner_texts()]
     assert ordered == sorted(ordered)

@@ -161,13 +161,13 @@ def test_a_file_has_the_scores_and_the_verdict_of_its_report(prior):
     assert decided[0] is None
     assert decided == frame["decision"].astype(object).where(frame["decision"].notna(), None).tolist()
     said = found["verdict"]
-    assert said[2].startswith("Whether P can be trusted here is not known: none of these claims has a label")
+    assert said[2].startswith("P is unverified here: none of these claims has a label")
     assert said[3].startswith("Next: ")
     if prior is None:
         expected = report_verdict(model, votes)
         assert said[:2] == [expected.suspect, share_words(expected.share)]
     else:
-        assert said[1] == "Consistent, as given: 20.0 % of them."
+        assert said[1] == "Share of consistent claims, as given: 20.0 %."
 
 
 @pytest.mark.parametrize(

@@ -411,7 +411,7 @@ def results_of(turns: Sequence[LabeledTurn], by_unit: ByUnit) -> JsonObject:
         }
         for (method, scores), (_, by_sentences) in zip(by_unit["words"], by_unit["sentences"], strict=True)
     ]
-    return {"schema_version": 1, "counts": counts_of(turns), "methods": methods}
+    return {"counts": counts_of(turns), "methods": methods}
 
 
 def summary_text(results: JsonObject, frames: Mapping[str, pd.DataFrame], out: Path) -> str:

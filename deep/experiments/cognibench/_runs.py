@@ -16,7 +16,7 @@ from deep import console
 from deep._util.columns import plain_frame
 from deep._util.files import JsonObject, check_out, check_replaceable, read_bytes, whole_files, write_json_lines
 from deep._util.names import sentence_spans
-from deep.console import check_draws, check_models, check_not_in, study_lines
+from deep.console import check_draws, check_models, check_not_in
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import DatasetVerdict, markdown, records
 from deep.exceptions import ExitStatus, InputError
@@ -130,13 +130,12 @@ def _write(
     frames = build.tables(turns, scored, args.level)
     split = {"split": args.split, "test_share": args.test_share, "seed": args.split_seed}
     results = {**build.results_of(turns, scored), "level": args.level, "samples": args.samples, "split": split}
-    verdict = build.verdict_of(results, turns)
-    results |= {"verdict": verdict.as_dict(), "classifier": {"mean_accuracy": accuracy}}
     sentences = plain_frame(build.sentences(turns, methods, args.level))
     study.publish(
         args,
-        results,
-        study_lines(verdict, build.summary_text(results, frames, args.out)),
+        build.verdict_of(results, turns),
+        results | {"classifier": {"mean_accuracy": accuracy}},
+        build.summary_text(results, frames, args.out),
         tables=frames,
         titles=build.TITLES,
         shown=study.percentages,
@@ -158,14 +157,12 @@ def curve(args: argparse.Namespace) -> int:
     table = pd.DataFrame(points)
     fits = {part: fit for part in PARTS if (fit := _fit(points, part)) is not None}
     slopes = {part: {"intercept": low, "per_tenfold": slope} for part, (low, slope) in fits.items()}
-    verdict = _curve_verdict(points, fits)
-    results = {"schema_version": 1, "verdict": verdict.as_dict(), "points": records(table), "fits": slopes}
-    lines = [*study_lines(verdict, "\n".join([TITLE, "", *markdown(study.percentages(table)), ""]))]
-    lines += [f"{part}: {100 * slope:+.2f} points a tenfold of chats" for part, (_, slope) in fits.items()]
     study.publish(
         args,
-        results,
-        [*lines, f"written to {args.out}"],
+        _curve_verdict(points, fits),
+        {"points": records(table), "fits": slopes},
+        "\n".join([TITLE, "", *markdown(study.percentages(table)), ""]),
+        lines=[f"{part}: {100 * slope:+.2f} points a tenfold of chats" for part, (_, slope) in fits.items()],
         tables={NAME: table},
         titles={NAME: TITLE},
         shown=study.percentages,
@@ -312,8 +309,6 @@ def _write_labels(args: argparse.Namespace, turns: Sequence[AutoTurn], settings:
     judged = f"{len(turns):,} turns, {n:,} sentences, labeled by {settings['judge']}."
     verdict = DatasetVerdict(judged, suspect, trust, "label 30 of these sentences by hand, and compare", picture=name)
     results = {
-        "schema_version": 1,
-        "verdict": verdict.as_dict(),
         **settings,
         "level": args.level,
         "samples": args.samples,
@@ -321,15 +316,15 @@ def _write_labels(args: argparse.Namespace, turns: Sequence[AutoTurn], settings:
         "sentences": dict(sorted(verdicts.items())),
         "shares": {"table": name, "rows": records(table)},
     }
-    shown = markdown(study.percentages(table))
-    lines = [verdict.judged, verdict.suspect, verdict.trust]
-    lines += ["", build.TITLES[name], "", *console.plain_tables("\n".join([*shown, ""]))]
-    lines.append(", ".join(f"{n:,} {one}" for one, n in results["sentences"].items()))
-    lines.append(f"{len(turns):,} turns labeled by {settings['judge']}, types by {settings['types_by'] or 'nobody'}")
     study.publish(
         args,
+        verdict,
         results,
-        [*lines, f"labels.jsonl, table and figure: in {args.out}"],
+        "\n".join([build.TITLES[name], "", *markdown(study.percentages(table)), ""]),
+        lines=[
+            ", ".join(f"{n:,} {one}" for one, n in results["sentences"].items()),
+            f"{len(turns):,} turns labeled by {settings['judge']}, types by {settings['types_by'] or 'nobody'}",
+        ],
         tables={name: table},
         titles=build.TITLES,
         shown=study.percentages,

@@ -260,8 +260,6 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
     printed = _fect_report.printed_summary() if counts == BENCHMARK else None
     verdict = _fect_report.verdict_of(summary, counts, args.votes)
     results = {
-        "schema_version": 1,
-        "verdict": verdict.as_dict(),
         "data": args.data,
         "runs": args.runs,
         "output": args.output,
@@ -282,5 +280,4 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
             plain_frame(frame).to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
         (folder / "report.md").write_text(text, encoding="utf-8")
 
-    lines = [*console.study_lines(verdict, text), f"written to {args.out}"]
-    study.publish(args, results, lines, figures=drawn, more=write_frames)
+    study.publish(args, verdict, results, text, figures=drawn, more=write_frames)

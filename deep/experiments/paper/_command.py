@@ -67,15 +67,12 @@ def run(args: argparse.Namespace) -> int:
         found = run_all(settings, votes.dataset_names, votes, scores, origin, progress)
     runs = [_paper_tables.with_rivals(each.results, rivals, settings) for each in found]
     figures = _show.with_verdicts(_paper_tables.paper_tables(runs), origin)
-    verdict = _show.verdict_of(figures, origin)
     encoders, moves = loo.encoder_parts(args, votes, scores, runs)
     tables = {f"table{number}": _show.side_by_side(figures, number) for number in _paper_tables.TABLES}
     added = {"distances": _show.distances(figures), "claims": _show.claims(figures, runs)}
     titles = {f"table{number}": f"Table {number}. {title}" for number, title in _paper_tables.TABLES.items()}
     titles |= {"distances": _show.DISTANCES, "claims": _show.CLAIMS, "threshold-moves": loo.MOVES}
-    drawn = _show.paper_figures(encoders, found, example) | {_show.ANSWER: _show.draw_distance(figures)}
-    simulated, votes_of = origin == console.SIMULATED, origin if isinstance(origin, str) else ", ".join(origin)
-
+    votes_of = origin if isinstance(origin, str) else ", ".join(origin)
     note = f"In percent; * the votes were fitted to it. Published: {published_source()}. This run: {votes_of} votes."
 
     def write_more(folder: Path) -> None:
@@ -85,20 +82,19 @@ def run(args: argparse.Namespace) -> int:
 
     study.publish(
         args,
-        {"verdict": verdict.as_dict(), "votes": origin, "runs": runs},
-        [
-            *console.study_lines(verdict, ""),
+        _show.verdict_of(figures, origin),
+        {"votes": origin, "runs": runs},
+        lines=[
             *_show.table_lines(figures, {titles[name]: table for name, table in added.items()}),
             *part_lines(runs),
-            *([console.NOTICE] if simulated else []),
             *([NO_NETCAL] if lacks_netcal else []),
         ],
         tables=tables | added | moves,
         titles=titles,
         shown=_show.shown,
         note=note,
-        figures=drawn,
-        caption=loo.CAPTION if simulated else "",
+        figures=_show.paper_figures(encoders, found, example) | {_show.ANSWER: _show.draw_distance(figures)},
+        caption=loo.CAPTION if origin == console.SIMULATED else "",
         more=write_more,
     )
     return ExitStatus.DONE

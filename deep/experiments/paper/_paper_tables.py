@@ -1,6 +1,6 @@
 """The DEEP paper's Tables 1 to 6 beside those of a run, in percent; and every figure that it prints."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from zlib import crc32
@@ -187,7 +187,7 @@ def paper_tables(runs: Sequence[Run]) -> pd.DataFrame:
     """
     columns = ["table", "dataset", "method", "n_prompts", "calibrator", "metric", "origin", "value", "low", "high"]
     rows = [row for build in _BUILDERS for row in build(runs)]
-    frame = pd.DataFrame(rows, columns=columns)
+    frame = pd.DataFrame(rows, columns=columns).sort_values("table", kind="stable")
     frame[["value", "low", "high"]] = frame[["value", "low", "high"]].astype(float).mul(100).round(4)
     return frame[frame["value"].notna()].astype({"n_prompts": "Int64"}).reset_index(drop=True)
 
@@ -209,30 +209,26 @@ def single_prompts(runs: Sequence[Run]) -> Iterator[Row]:
                     yield _row("1", run["test"], row["name"], THIS_RUN, row[name], metric=name)
 
 
-def _published(number: str) -> Iterator[Row]:
-    for figure in published_table(number):
-        more = {"n_prompts": figure.n_prompts, "calibrator": figure.calibrator, "metric": figure.metric}
-        yield _row(figure.table, figure.dataset, figure.ensembler, PUBLISHED, figure.value, **more)
-
-
-def _measured(table: str, run: Run, metric: str, keep: Callable[[Row], bool]) -> Iterator[Row]:
-    for row in run["rows"]:
-        if row["recipe"] == "paper" and keep(row):
-            more = {"n_prompts": row["n_prompts"], "calibrator": row["calibrator"], "metric": metric}
-            yield _row(table, run["test"], row["ensembler"], THIS_RUN, row[metric], **more)
-            if metric == "ece" and "ece_netcal" in row:
-                yield _row(table, run["test"], row["ensembler"], NETCAL_ECE, row["ece_netcal"], **more)
-
-
-def ensemblers(runs: Sequence[Run]) -> Iterator[Row]:
-    """Table 2."""
-    yield from _published("2")
+def chains(runs: Sequence[Run]) -> Iterator[Row]:
+    """Tables 2, 4 and 5."""
+    for number in PUBLISHED_TABLES:
+        for figure in published_table(number):
+            more = {"n_prompts": figure.n_prompts, "calibrator": figure.calibrator, "metric": figure.metric}
+            yield _row(number, figure.dataset, figure.ensembler, PUBLISHED, figure.value, **more)
     for run in runs:
-        yield from _uncalibrated(run)
-
-
-def _uncalibrated(run: Run) -> Iterator[Row]:
-    return _measured("2", run, "balanced_accuracy", lambda row: row["calibrator"] is None)
+        smallest = min(row["n_prompts"] for row in run["rows"])
+        for row in (row for row in run["rows"] if row["recipe"] == "paper"):
+            in_table = {
+                "2": row["calibrator"] is None,
+                "4": row["calibrator"] in (None, "platt"),
+                "5": row["n_prompts"] == smallest and row["calibrator"] in CALIBRATORS,
+            }
+            for number in (number for number, is_in in in_table.items() if is_in):
+                metric = "balanced_accuracy" if number == "2" else "ece"
+                more = {"n_prompts": row["n_prompts"], "calibrator": row["calibrator"], "metric": metric}
+                yield _row(number, run["test"], row["ensembler"], THIS_RUN, row[metric], **more)
+                if metric == "ece" and "ece_netcal" in row:
+                    yield _row(number, run["test"], row["ensembler"], NETCAL_ECE, row["ece_netcal"], **more)
 
 
 def methods(runs: Sequence[Run]) -> Iterator[Row]:
@@ -291,26 +287,6 @@ def _best_by_size(run: Run) -> dict[int, Row]:
     return best
 
 
-def platt_errors(runs: Sequence[Run]) -> Iterator[Row]:
-    """Table 4."""
-    yield from _published("4")
-    for run in runs:
-        yield from _measured("4", run, "ece", lambda row: row["calibrator"] in (None, "platt"))
-
-
-def calibrator_errors(runs: Sequence[Run]) -> Iterator[Row]:
-    """Table 5."""
-    yield from _published("5")
-    for run in runs:
-        smallest = min(row["n_prompts"] for row in run["rows"])
-        yield from _measured(
-            "5",
-            run,
-            "ece",
-            lambda row, n=smallest: row["n_prompts"] == n and row["calibrator"] in CALIBRATORS,  # type: ignore[misc]
-        )
-
-
 def gains(runs: Sequence[Run]) -> Iterator[Row]:
     """Table 6."""
     prompts: dict[str, float] = {}
@@ -325,7 +301,9 @@ def gains(runs: Sequence[Run]) -> Iterator[Row]:
         alone_here = [row["balanced_accuracy"] for row in run["baselines"] if row["kind"] == "prompt"]
         best = [row["balanced_accuracy"] for row in _best_by_size(run).values()]
         if best:
-            votes = max((r["value"] for r in _uncalibrated(run) if r["method"] == "MajorityLabelVoter"), default=None)
+            uncalibrated = [row for row in run["rows"] if row["calibrator"] is None and row["recipe"] == "paper"]
+            majorities = [row for row in uncalibrated if row["ensembler"] == "MajorityLabelVoter"]
+            votes = max((row["balanced_accuracy"] for row in majorities), default=None)
             yield from _gain(run["test"], THIS_RUN, max(alone_here), votes, max(best))
 
 
@@ -336,7 +314,7 @@ def _gain(dataset: str, origin: str, alone: float, majority: float | None, best:
     yield _row("6", dataset, "gain of the best ensemble", origin, best - alone)
 
 
-_BUILDERS = (single_prompts, ensemblers, methods, platt_errors, calibrator_errors, gains)
+_BUILDERS = (single_prompts, chains, methods, gains)
 
 
 EXAMPLE_DATASET = "aggrefact-xsum"

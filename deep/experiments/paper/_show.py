@@ -1,6 +1,7 @@
 """The figures of a run beside the printed ones: verdicts, the tables in terminal and Markdown, and the drawings."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,8 @@ def _fit_of(row: Mapping[Hashable, Any]) -> str:
     """Return whether the embedded votes were fitted to a cell, as to Table 1 and half of 2, 4 and 5."""
     if row["table"] not in PUBLISHED_TABLES:
         return FITTED if row["table"] == "1" else DERIVED
-    cell = row["method"], int(row["n_prompts"]), row["calibrator"]
+    # A frame holds NaN for no calibrator, whose name decides as well.
+    cell = row["method"], int(row["n_prompts"]), None if pd.isna(row["calibrator"]) else row["calibrator"]
     figure = PublishedFigure(row["table"], row["dataset"], *cell, row["metric"], row["value"] / 100)
     return KEPT_OUT if kept_out(figure) else FITTED
 
@@ -180,9 +182,8 @@ def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
         moved = "Table 2: largest move of balanced accuracy by Platt, points"
         found.loc[len(found)] = [moved, 0.2, None]
         ours.loc[len(ours)] = [moved, moves.max(), None]
-    counts = dict.fromkeys(["of", "ours_of"], "Int64")
     both = pd.concat([found.set_index("claim"), ours.set_index("claim")], axis=1)
-    return both.rename_axis("claim").reset_index().astype(counts).round(1)
+    return both.rename_axis("claim").reset_index().astype(dict.fromkeys(["of", "ours_of"], "Int64")).round(1)
 
 
 def _claims(some: pd.DataFrame) -> Iterator[tuple[str, float, int | None]]:
@@ -191,8 +192,9 @@ def _claims(some: pd.DataFrame) -> Iterator[tuple[str, float, int | None]]:
     if {"LabelModel", "MajorityLabelVoter"} <= set(table.index):
         learned, majority = table.loc["LabelModel"], table.loc["MajorityLabelVoter"]
         leads = learned >= table.loc[table.index.isin(printed_methods("2"))].max() - 1e-9
-        yield "Table 2: LabelModel leads, alone or shared, columns", float(leads.sum()), len(leads)
-        yield "Table 2: LabelModel is above the majority, columns", float((learned > majority).sum()), len(leads)
+        above = np.count_nonzero(learned > majority)
+        yield "Table 2: LabelModel leads, alone or shared, columns", float(np.count_nonzero(leads)), len(leads)
+        yield "Table 2: LabelModel is above the majority, columns", float(above), len(leads)
     cells = some[(some["table"] == "4") & some["method"].isin(printed_methods("4"))]
     for dataset, of_one in cells.fillna({"calibrator": UNCALIBRATED}).groupby("dataset", sort=False):
         both = of_one.pivot_table(index=["method", "n_prompts"], columns="calibrator", values="value")
@@ -244,18 +246,13 @@ def side_by_side(figures: pd.DataFrame, table: str) -> pd.DataFrame:
     wide = chosen.drop_duplicates(["method", "origin", "column"]).pivot(
         index=["method", "origin"], columns="column", values="text"
     )
-    order = pd.MultiIndex.from_tuples(dict.fromkeys(_paired(chosen)), names=["method", "origin"])
+    there = set(zip(chosen["method"], chosen["origin"], strict=True))
+    pairs = product(pd.unique(chosen["method"]), (PUBLISHED, THIS_RUN, NETCAL_ECE))
+    order = pd.MultiIndex.from_tuples([pair for pair in pairs if pair in there], names=["method", "origin"])
     ranks = {name: pd.factorize(chosen[name], use_na_sentinel=False)[0] for name in ("dataset", *varying)}
     columns = pd.unique(chosen["column"].iloc[np.lexsort(list(ranks.values())[::-1])])
     wide = wide.reindex(index=order, columns=columns).fillna("")
     return wide.rename_axis(columns=None).reset_index()
-
-
-def _paired(chosen: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield methods in the order of appearance, the published figures of each before our own."""
-    there = set(zip(chosen["method"], chosen["origin"], strict=True))
-    for method in pd.unique(chosen["method"]):
-        yield from ((method, origin) for origin in (PUBLISHED, THIS_RUN, NETCAL_ECE) if (method, origin) in there)
 
 
 def _words(values: "pd.Series[str]", name: str) -> "pd.Series[str]":

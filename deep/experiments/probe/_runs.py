@@ -17,7 +17,7 @@ import pandas as pd
 from deep._util.files import JsonObject, check_out, check_replaceable, read_toml, whole_file, write_json_lines
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId
-from deep.console import ask_programs, check_least, check_models, check_not_in, named, plain_tables, study_lines
+from deep.console import ask_programs, check_least, check_models, check_not_in, named, plain_tables
 from deep.datasets import read_votes
 from deep.evaluate import DatasetVerdict, Row, framed, markdown, records
 from deep.exceptions import ExitStatus, InputError
@@ -202,8 +202,6 @@ def _write(
         f"deep probe eval --data {quote(str(args.out))} --llm NAME",
     )
     results = {
-        "schema_version": 1,
-        "verdict": verdict.as_dict(),
         "settings": _settings(args, articles, dealt, recipe),
         "samples": len(samples),
         "given_up": len(found) - len(samples),
@@ -219,8 +217,9 @@ def _write(
 
     study.publish(
         args,
+        verdict,
         results,
-        _lines(results, args.out),
+        lines=_lines(results),
         tables={TABLE_1: table},
         titles={TABLE_1: "Table 1: what the benchmark holds"},
         paper="probe",
@@ -237,12 +236,10 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "nothing"
 
 
-def _lines(results: JsonObject, out: Path) -> Iterator[str]:
+def _lines(results: JsonObject) -> Iterator[str]:
     settings = results["settings"]
     serve = "one task" if settings["articles_by"] == "task" else f"{len(settings['tasks'])} tasks"
     splits = ", ".join(f"{name} {c['samples']} of {c['articles']} articles" for name, c in results["splits"].items())
-    yield from (results["verdict"][name] for name in ("judged", "suspect", "trust"))
-    yield ""
     yield from plain_tables("\n".join([*markdown(pd.DataFrame(results["table1"])), ""]))
     yield from plain_tables("\n".join(study.printed_text("probe", [TABLE_1])))
     yield f"{results['samples']} samples ({splits}), {results['given_up']} given up"
@@ -252,7 +249,6 @@ def _lines(results: JsonObject, out: Path) -> Iterator[str]:
     )
     yield f"answers rejected, by the samples that met them: {_counted(results['rejected_answers'])}"
     yield f"left out: {_counted(results['left_out'])}"
-    yield f"written to {out}"
 
 
 in_percent = partial(study.percentages, decimals=1, missing="")
@@ -286,12 +282,11 @@ def evaluate(args: argparse.Namespace) -> int:
         for llm, of_llm in observed.items()
     }
     tables = build_tables(found)
-    verdict = verdict_of(found, samples, tables)
-    results = _results(args, matcher, samples, found) | {"verdict": verdict.as_dict()}
     study.publish(
         args,
-        results,
-        [*study_lines(verdict, _text(tables, matcher)), f"written to {args.out}"],
+        verdict_of(found, samples, tables),
+        _results(args, matcher, samples, found),
+        _text(tables, matcher),
         tables=tables,
         titles=TITLES,
         shown=in_percent,
@@ -378,7 +373,6 @@ def _results(
     found: Mapping[str, Sequence[_probe_measures.Measure]],
 ) -> JsonObject:
     return {
-        "schema_version": 1,
         "settings": {"stage": args.stage, "match": args.match, "matched_by": matcher.name, "prompts": args.prompt},
         "samples": len(samples),
         "claims": sum(len(sample.claims) for sample in samples),
@@ -519,7 +513,7 @@ def verdict_of_voters(table: pd.DataFrame, n: int) -> DatasetVerdict:
     suspect = (
         f"{best['model']} tells best: it calls {100 * best['recall']:.0f} % of the hallucinated responses inconsistent."
     )
-    alarms = "no response is clean, so that false alarms are not known"
+    alarms = "no response is clean, so false alarms are unknown"
     if best["false alarms"] == best["false alarms"]:
         alarms = f"{100 * best['false alarms']:.0f} % of the clean responses raise a false alarm"
     then = "fit one model on the votes of all judges, which weighs them and gives P"
@@ -544,17 +538,13 @@ def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
     check_replaceable(args.out)
     table = voter_table(read_votes(args.votes), samples)
     verdict = verdict_of_voters(table, len(samples))
-    results = {
-        "schema_version": 1,
-        "verdict": verdict.as_dict(),
-        "samples": len(samples),
-        "voters": records(table),
-    }
+    results = {"samples": len(samples), "voters": records(table)}
     panels = {"called inconsistent, over all tasks": {"recall": "hallucinated", "false alarms": "clean"}}
     study.publish(
         args,
+        verdict,
         results,
-        [*study_lines(verdict, "\n".join([TITLE, "", *markdown(table), ""])), f"written to {args.out}"],
+        "\n".join([TITLE, "", *markdown(table), ""]),
         tables={"voters": table},
         titles={"voters": TITLE},
         figures={"voters": _bars(voter_rates(table), panels, TITLE)},

@@ -406,7 +406,7 @@ class BatchRunner(BatchSession):
         raise EndpointError(
             f"`batch` must come with its results. Got {found} results for {_answered(state)} or more of "
             f"{printable(str(batch.remote))}{others}. Run the same command again later: nothing is asked twice. "
-            "--retry-failed expired takes what is there, and asks the rest again, so each may be paid twice."
+            "--retry-failed expired asks the missing ones again, and may pay twice."
         )
 
     async def _download(self, name: str) -> IO[bytes]:
@@ -490,7 +490,7 @@ async def _named(answer: Awaitable[T]) -> T:
     if not isinstance(getattr(answered, "id", None), str):
         raise CallError("broken", "the answer names no file and no batch")
     if not isinstance(getattr(answered, "status", None), str | None):
-        raise CallError("broken", "the answer has a status that is no text")
+        raise CallError("broken", "the answer has a status that is not text")
     return answered
 
 

@@ -258,8 +258,8 @@ def export_lines(values: Account) -> Iterator[str]:
     """Yield the lines of an export for people."""
     if values["released"]:
         yield (
-            f"{values['released']} requests of earlier files were given up on, and are exported again; an answer that "
-            "comes after all is entered all the same, and paid besides"
+            f"{values['released']} requests of earlier files were given up and are exported again. A late answer "
+            "still counts, and is paid too."
         )
     yield (
         f"{values['requests']} requests in {len(values['shards'])} files in {values['folder']}; nothing was sent, and "
@@ -276,8 +276,8 @@ def export_lines(values: Account) -> Iterator[str]:
         yield "stopped: the budget has no room for what more requests may cost"
     yield f"they are written for {values['endpoint']} (--base-url names another), which --batch-in FOLDER must name too"
     yield (
-        "where many replies come back unparsable, the same command without batch files and with --repair asks for each "
-        f"of these once more; ledger: {values['ledger']}"
+        "if many replies are unparsable, run the same command without batch files and with --repair; ledger: "
+        f"{values['ledger']}"
     )
 
 
@@ -289,7 +289,7 @@ def import_lines(values: Account) -> Iterator[str]:
     )
     yield f"cost of these answers: {money(values['cost'], values['unpriced'])}"
     if values["broken"]:
-        yield f"{values['broken']} lines are no result of a request, and were passed over"
+        yield f"{values['broken']} lines match no request and were skipped"
     if values["repeated"]:
         yield f"{values['repeated']} results say again what another one says"
     if values["strange"]:
@@ -297,8 +297,8 @@ def import_lines(values: Account) -> Iterator[str]:
         yield f"{values['strange']} ids are of no request of this run, and were left: {ids}"
     if values["contradictions"]:
         yield (
-            f"{values['contradictions']} requests have answers that contradict each other: two in the files make no "
-            "vote (--retry-failed broken asks again), and the ledger's own stays; all are kept"
+            f"{values['contradictions']} requests have contradictory answers. Two in the files make no vote "
+            "(--retry-failed broken asks again); an answer in the ledger stays."
         )
     if values["waiting"]:
         yield f"{values['waiting']} requests have not come back: --batch-in again, or --retry-failed exported"

@@ -36,7 +36,10 @@ add_arguments = console.adder(
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
     if len(args.llm) > 1:
-        raise InputError(f"`llm` must name one LLM to ask in place of the fitted ones. Got {len(args.llm)}.")
+        raise InputError(
+            f"`llm` must name one LLM to ask in place of the fitted ones. Got {len(args.llm)}. Leave it out to ask the "
+            "LLMs of the model."
+        )
     console.check_one_share(args)
     fitted = console.load_model(args.model_file, args.decide, args.share)
     prior = None if args.prior is None else model.check_prior(args.prior)

@@ -340,6 +340,20 @@ ONSET = 0.04
 """The chance of a change at each look, as it is bet on: the first of 25 looks, in the mean."""
 
 
+FEW_EVENTS = 10
+"""Votes of a judge's rarer kind in a batch, below which their angle is biased, and would seem to move."""
+
+
+def _change_of_few(before: Floats, pooled: Floats, now: Floats) -> Floats:
+    """Return the same as `_change` for rare events: the mid-p-value of their number, given that of both together."""
+    rare = before < 0.5
+    old, new = (np.rint(np.where(rare, rate, 1 - rate) * n).astype(int) for rate, n in ((before, pooled), now.T))
+    share = now[:, 1] / (pooled + now[:, 1])
+    up_to, below = (special.bdtr(count, old + new, share) for count in (new, new - 1))
+    below = np.where(new > 0, below, 0.0)
+    return np.asarray(np.where(rare, 1, -1) * special.ndtri(np.clip((up_to + below) / 2, 1e-12, 1 - 1e-12)))
+
+
 def shift_evidence(history: Sequence[Sequence[float]]) -> float:
     """Return the largest evidence so far that a rate has changed, as an e-process has it.
 
@@ -371,6 +385,8 @@ def shift_evidence(history: Sequence[Sequence[float]]) -> float:
     pooled = np.cumsum(n)[:-1]
     before = np.cumsum(rates[:, 0] * n)[:-1] / pooled
     z = _change(np.column_stack([before, pooled]), rates[1:])
+    few = n[1:] * np.minimum(before, 1 - before) < FEW_EVENTS
+    z[few] = _change_of_few(before[few], pooled[few], rates[1:][few])
     errors = np.sqrt(1 / pooled + 1 / n[1:])
     # By onset, look and size: what the mean of z would be. A batch after the onset that joined the others blurs it.
     onset, look = np.arange(len(z))[:, None], np.arange(len(z))[None, :]

@@ -498,13 +498,13 @@ class LearnedPrior:
     def _warning(self, profile: Floats) -> str | None:
         n = len(self.priors_)
         if n < FEW:
-            return f"{n} training {'dataset tells' if n == 1 else 'datasets tell'} little of how far priors lie apart."
+            return f"{n} training {'dataset tells' if n == 1 else 'datasets tell'} little about how much shares differ."
         said, low, high = self._said(np.asarray(profile)), float(self.said_.min()), float(self.said_.max())
         if abs(said - (low + high) / 2) <= (0.5 + MARGIN) * (high - low):
             return None
         return (
-            f"The log-odds of the mean P are {said:.2f}, outside what was seen on {n} training datasets "
-            f"({low:.2f} to {high:.2f})."
+            f"The log-odds of the mean P are {said:.2f}, outside the range of {n} training datasets ({low:.2f} to "
+            f"{high:.2f})."
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import AnyVotes, Floats, Positions, as_numbers, check_votes, is_votes
+from deep._util.checks import AnyVotes, Floats, Positions, as_numbers, is_votes
 from deep._util.frames import frame_of_table
 from deep._util.names import html_table, listed
 from deep._util.odds import P_MIN
@@ -34,7 +34,7 @@ from deep.model.file._table import (
     ChainScorer,
     Voter,
     VotesLike,
-    check_places,
+    check_answers,
     check_width,
     dataset_codes,
     pattern_codes,
@@ -238,7 +238,7 @@ class Model:
         prior : float in (0, 1), optional
             Share of label 1 among the rows; default: estimated.
         streamed : bool, default=False
-            Score each row by itself, as one of a dataset like the mean of those that were trained on.
+            Score each row by itself, as one of a dataset like the training mean.
         allow_mismatch : bool, default=False
             Score votes of another prompt version or model, where the id is the same.
         allow_missing : bool, default=False
@@ -325,7 +325,7 @@ class Model:
         **matching: bool,
     ) -> Scores:
         """Return all that is said of the rows of one dataset; parameters as in `score`."""
-        evidence, where = self.evidence(self._checked(self.select(self.beside(votes, scores), **matching)))
+        evidence, where = self.evidence(self.select(self.beside(votes, scores), **matching))
         if streamed or not len(where):
             return self.scores_at(self.contexts, prior, evidence.of_rows(where))
         batch = contexts_of_means(evidence.sums(where) / len(where))
@@ -337,9 +337,10 @@ class Model:
 
         Where all hangs on the pattern of votes and rows are many, the distinct rows are all patterns.
         """
+        check_width(self.voters, answers)
         if self.looks_up(len(answers)):
             return self.every_pattern, pattern_codes(answers).astype(np.intp)
-        patterns, where = distinct_rows(self._checked(answers))
+        patterns, where = distinct_rows(check_answers(self.voters, self.scales, answers))
         return self.of_patterns(patterns), where
 
     def looks_up(self, n_rows: int) -> bool:
@@ -561,11 +562,7 @@ class Model:
 
     def rows(self, answers: AnyVotes) -> Rows:
         """Return rows of answers in the order of `voters`, as :meth:`select` gives them, checked."""
-        return Rows.from_arrays(self._checked(answers), self.answer_map, name="votes")
-
-    def _checked(self, answers: AnyVotes) -> AnyVotes:
-        check_width(self.voters, answers)
-        return check_votes(answers, name="votes") if self.answer_map is None else check_places(answers)
+        return Rows.from_arrays(check_answers(self.voters, self.scales, answers), self.answer_map, name="votes")
 
     def beside(self, votes: VotesLike, scores: npt.ArrayLike | None) -> VotesLike:
         """Return votes in which the scores of `score_names` stand that are given beside them."""
@@ -584,7 +581,7 @@ class Model:
         """Return columns of the scores of all rows, each dataset scored by itself."""
         votes = votes_of_voters(self.voters, self.beside(votes, scores), self.scales)
         answers = self.select(votes, **matching)
-        evidence, where = self.evidence(self._checked(answers))
+        evidence, where = self.evidence(answers)
         rows: Sequence[Positions | slice] = [slice(None)]
         if isinstance(votes, VoteMatrix) and not streamed:
             known, dataset_of = dataset_codes(votes.datasets)

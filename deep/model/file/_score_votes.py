@@ -174,7 +174,7 @@ def score_file(
     for name, share in priors.items() if model.target is not None else ():
         # What is carried over names the dataset already.
         if name != model.target and counts[name] >= MIN_BATCH:
-            warning = f"The model is that of {model.target}, whose prior and context stand in for P."
+            warning = f"The model was adapted to {model.target}: P uses the prior and context of that dataset."
             priors[name] = replace(share, warning=warning)
     return ScoredFile(counts.total(), priors, {name: one.threshold for name, one in found.items()}, model.rule)
 

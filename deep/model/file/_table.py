@@ -338,6 +338,12 @@ def check_width(voters: Sequence[Voter], answers: npt.ArrayLike) -> None:
         raise InputError(f"`votes` must have {len(voters)} columns: {names}. Got {shape}.")
 
 
+def check_answers(voters: Sequence[Voter], scales: Scales, answers: npt.ArrayLike) -> AnyVotes:
+    """Return rows of votes, or with scales of places on them, of these voters."""
+    check_width(voters, answers)
+    return check_places(answers) if scales else check_votes(answers, name="votes")
+
+
 def row_in_order(
     voters: Sequence[Voter], scales: Scales, votes: Sequence[float] | Mapping[str, float]
 ) -> npt.NDArray[Any]:

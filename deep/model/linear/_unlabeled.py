@@ -210,7 +210,7 @@ class _Trust:
     def warnings(self) -> Iterator[str]:
         if self.weight < 0.5 and self.by_majority is not None:
             yield (
-                f"Dawid-Skene has lost its way or gains nothing: two halves of the judges correlate at "
+                "Dawid-Skene fails or gains nothing here: two halves of the judges correlate at "
                 f"{self.by_dawid_skene:.2f} by it, at {self.by_majority:.2f} by majority. It has "
                 f"{100 * self.weight:.0f} % of the weight."
             )
@@ -300,9 +300,9 @@ def _careless(panel: Panel, rates: Rates) -> Iterator[str]:
     against = panel.mean(((panel.sum(rates.linear(panel.shares)) >= 0) != (panel.margin >= 0)) & (panel.margin != 0))
     if by_careless >= MANY_CARELESS and against >= MANY_AGAINST:
         yield (
-            f"Judges that hardly tell the labels apart cast {100 * by_careless:.0f} % of the votes, and "
-            f"{100 * against:.0f} % of the items are decided against the majority, on the word of the others. Should "
-            f"these share an error, the majority is right: label some of those items."
+            f"Weak judges cast {100 * by_careless:.0f} % of the votes, so the others overrule the majority on "
+            f"{100 * against:.0f} % of the items. If those share an error, the majority is right: label some of "
+            "these items."
         )
 
 
@@ -310,14 +310,14 @@ def _few(panel: Panel) -> Iterator[str]:
     n_items, n_judges = panel.weights.sum(), panel.cast.shape[1]
     n_votes = panel.mean(panel.cast.sum(axis=1))
     if n_items < MIN_ITEMS:
-        yield f"Only {n_items:g} items have votes: which judge is better cannot be learned from so few."
+        yield f"Only {n_items:g} items have votes, too few to learn which judge is better."
     if n_judges < MIN_JUDGES:
         yield (
-            f"Judges who differ are {n_judges}, and with fewer than {MIN_JUDGES} votes cannot show how often they err: "
-            f"they are assumed to be right on 3 of 4 items."
+            f"Only {n_judges} judges differ. Fewer than {MIN_JUDGES} cannot show how often they err: deep assumes "
+            "that they are right on 3 of 4 items."
         )
     elif n_votes < MIN_VOTES:
-        yield f"An item has {n_votes:.1f} votes on average: they hardly check one another."
+        yield f"An item has {n_votes:.1f} votes on average, too few to check one judge by another."
 
 
 def _named(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) -> Iterator[str]:
@@ -328,12 +328,12 @@ def _named(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) ->
         if len(voters) > 1:
             alike, worth = _listed([names[i] for i in voters]), panel.shares[blocks == found].sum()
             if len(voters) - worth < 0.5:
-                yield f"{alike} err on the same items: that they agree says less than it seems."
+                yield f"{alike} err on the same items, so their agreement counts for less."
             else:
-                yield f"{alike} vote too much alike: {len(voters)} count as {worth:.1f}."
+                yield f"{alike} vote almost alike: {len(voters)} count as {worth:.1f}."
     constant = np.flatnonzero(judges.judge < 0)
     if len(constant):
-        yield f"{_listed([names[i] for i in constant])}: no vote, or the same for every item, which counts for nothing."
+        yield f"{_listed([names[i] for i in constant])}: no vote, or the same vote for every item; ignored."
 
 
 def _listed(names: list[str]) -> str:

@@ -182,13 +182,10 @@ def fit_asked(
 MISFIT = ((1.0, 0.0), (0.0, 0.15))
 """Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label."""
 
-RELATIVE = "P without labels is relative: it ranks the items, and ten labels tell its level."
+RELATIVE = "P without labels ranks the items; ten labels show its level."
 
-NONE = "No row is labeled: P is learned from the votes alone, and nothing shows how far it is off."
-FEW = (
-    "Too few rows, or too few documents, of either class are labeled to learn from: P is learned from the votes, and "
-    "corrected by the labels."
-)
+NONE = "No row is labeled: P comes from agreement alone, and its error is unknown."
+FEW = "Too few labeled rows or documents of a class: P comes from agreement, corrected by the labels."
 
 
 def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:

@@ -457,8 +457,8 @@ def chain_model(
 
 
 FEW_DATASETS = (
-    "{} training dataset(s) without common documents do not show how far a new one may lie from them: intervals are "
-    f"guesses until there are {adaptation.MIN_DATASETS}."
+    "{} training dataset(s) without common documents cannot show how a new one may differ: intervals are guesses "
+    f"below {adaptation.MIN_DATASETS}."
 )
 
 

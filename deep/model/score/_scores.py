@@ -118,7 +118,7 @@ class DecisionRule:
         return self.decide.partition("=")[0] in BY_LABELS
 
     def threshold(self, share: float) -> float:
-        """Return the P from which on an item is called consistent, at a dataset's share of consistent items."""
+        """Return an item is called consistent from this P on, at a dataset's share of consistent items."""
         return self.at(float(logit(share)))
 
     def at(self, balanced: float) -> float:
@@ -172,7 +172,7 @@ class DecisionRule:
             return self
         y, known = np.asarray(labels), np.asarray(labels) >= 0
         own = LeftOut(logit(p)[known], (y[known] == 1).astype(float), (y[known] == 0).astype(float))
-        return self.learn({target: own}, f"{target}, by which P was corrected")
+        return self.learn({target: own}, f"{target}, which corrected P")
 
     def sentence(self, threshold: float | None = None) -> str:
         """Return the rule in words, for people; None: each dataset has a threshold of its own."""
@@ -180,17 +180,17 @@ class DecisionRule:
         found = threshold if fixed is None else fixed
         at = "the threshold of its dataset" if found is None else f"{found:.3f}"
         bound = "above" if fixed is None and found is not None and found < 0.5 else "at least"
-        return f"rule: consistent where P is {bound} {at}, {self._why()}; sure where the whole interval gives it 2 in 3"
+        return f"rule: consistent if P is {bound} {at}, {self._why()}; sure if the whole interval gives it 2 in 3"
 
     def _why(self) -> str:
         name, _, value = self.decide.partition("=")
         if name == "balanced":
-            return "so that both kinds of error weigh the same"
+            return "which balances both kinds of error"
         if name == "accuracy":
-            return "so that most decisions are right"
+            return "which makes the most decisions right"
         if name == "cost":
             wrong, missed = value.split(":")
-            return f"since a wrong 'consistent' costs {wrong} and a wrong 'inconsistent' {missed}"
+            return f"because a wrong 'consistent' costs {wrong} and a wrong 'inconsistent' {missed}"
         kept = self.kept
         assert kept is not None  # of a model, which has learned it
         found = f"{100 * kept.share:.1f} %, 90 % interval {100 * kept.low:.1f} to {100 * kept.high:.1f}"
@@ -456,7 +456,7 @@ SCORE_COLUMNS = columns_by_name(
     ItemColumn(
         "threshold",
         "double",
-        "the P from which on an item is called consistent",
+        "an item is called consistent from this P on",
         0.52,
         lambda scores: np.full(len(scores.p_consistent), scores.threshold),
         exported=True,

@@ -198,7 +198,7 @@ def test_intervals_cover_datasets_of_simulated_panels():
 def test_warnings():
     """Few datasets tell little; a dataset unlike those that were seen."""
     assert LearnedPrior().fit([profile()], [0.4]).predict(profile()).warning == (
-        "1 training dataset tells little of how far priors lie apart."
+        "1 training dataset tells little about how much shares differ."
     )
     rule = LearnedPrior().fit([profile(s) for s in (-1.0, -0.5, 0.5, 1.0)], [0.3, 0.4, 0.5, 0.7])
     assert rule.predict(profile(0.2)).warning is None

@@ -80,7 +80,7 @@ def test_two_passes_say_what_one_does(kind, suffix, tmp_path):
         of = votes.datasets == name
         told = model.estimate_prior(votes.rows(of), scores=None if soft is None else soft[of])
         assert (prior.estimate, prior.low, prior.high) == pytest.approx((told.estimate, told.low, told.high), abs=1e-12)
-        elsewhere = f"The model is that of {model.target}, whose prior and context stand in for P."
+        elsewhere = f"The model was adapted to {model.target}: P uses the prior and context of that dataset."
         assert prior.warning == (told.warning if model.target is None else elsewhere)
 
 

@@ -133,7 +133,7 @@ def test_exact_copies_of_a_judge_change_nothing(judge):
     found = fit_unlabeled(np.hstack([votes, five]), voter_names=[*"abcdefg", "h1", "h2", "h3", "h4", "h5"])
     p = at_prior(expit(found.linear.log_odds(np.hstack([votes, five]))), found.prior.estimate)
     assert_allclose(p, p_consistent(votes), atol=1e-9)
-    assert any("abcdefg"[judge] in text and "vote too much alike: 6 count as 1.0" in text for text in found.warnings)
+    assert any("abcdefg"[judge] in text and "vote almost alike: 6 count as 1.0" in text for text in found.warnings)
 
 
 def test_near_copies_count_for_little():
@@ -333,7 +333,7 @@ def test_names_are_those_of_a_data_frame():
     """A warning names the columns."""
     votes, _ = world(np.random.default_rng(11), 100, 3)
     frame = pd.DataFrame(votes, columns=["strict", "plain", "steps"]).assign(again=votes[:, 1])
-    assert any(text.startswith("plain and again vote too much alike") for text in fit_unlabeled(frame).warnings)
+    assert any(text.startswith("plain and again vote almost alike") for text in fit_unlabeled(frame).warnings)
 
 
 def test_bad_input():

@@ -7,9 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep import InputError
-from deep.datasets import read_argilla, read_label_studio
+from deep.integrations.foreign import ForeignOptions, read_foreign
 
-ANSWERS = {"supported": 1, "not": 0, "unsure": None}
+MEANT = {"answer": "verdict", "yes": ("supported",), "no": ("not",), "none": ("unsure",), "dataset": "news"}
+
+
+def read(path, **options):
+    """Return the votes of an export."""
+    return read_foreign([path], ForeignOptions(**{**MEANT, **options})).votes()
 
 
 def saved(path, records):
@@ -50,7 +55,7 @@ def task(item, *said, **more):
 def test_records_of_argilla(tmp_path):
     """A voter a user, no vote where a user gave no answer or one that is none; records without an answer stay."""
     records = [argilla("a", ("u1", "supported"), ("u2", "not")), argilla("b", ("u2", "unsure")), argilla("c")]
-    votes = read_argilla(saved(tmp_path / "r.json", records), "verdict", ANSWERS, dataset="news")
+    votes = read(saved(tmp_path / "r.json", records))
     assert votes.voter_names == ("u1", "u2")
     assert votes.votes.tolist() == [[1, 0], [-1, -1], [-1, -1]]
     assert votes.example_ids.tolist() == ["a", "b", "c"]
@@ -64,7 +69,7 @@ def test_drafts_and_discarded_responses_of_argilla_are_no_votes(tmp_path):
         flattened("b", ("u2", "not", "submitted")),
         flattened("c"),
     ]
-    votes = read_argilla(saved(tmp_path / "r.json", records), "verdict", ANSWERS, dataset="news")
+    votes = read(saved(tmp_path / "r.json", records))
     assert votes.voter_names == ("u1", "u2")
     assert votes.votes.tolist() == [[1, -1], [-1, 0], [-1, -1]]
 
@@ -75,50 +80,40 @@ def test_tasks_of_label_studio(tmp_path):
     skipped["annotations"][0]["was_cancelled"] = True
     drafts = task(9, drafts=task(9, (1, "not"))["annotations"], predictions=task(9, (1, "not"))["annotations"])
     records = [task(7, ({"id": 2, "email": "ann@x.org"}, "supported"), (1, "not")), skipped, drafts]
-    votes = read_label_studio(saved(tmp_path / "p.json", records), "verdict", ANSWERS, dataset="news")
-    assert votes.voter_names == ("ann@x.org", "1")
-    assert votes.votes.tolist() == [[1, 0], [-1, -1], [-1, -1]]
+    votes = read(saved(tmp_path / "p.json", records))
+    assert votes.voter_names == ("1", "ann@x.org")
+    assert votes.votes.tolist() == [[0, 1], [-1, -1], [-1, -1]]
     assert votes.example_ids.tolist() == ["7", "8", "9"]
 
 
-READERS = {"argilla": read_argilla, "label studio": read_label_studio}
-
-
 @pytest.mark.parametrize(
-    ("tool", "records", "message"),
+    ("records", "message"),
     [
-        ("argilla", [argilla("a", ("u", "maybe"))], r"name every answer, now 'supported', .* Got 'maybe' in record 1"),
-        ("argilla", [argilla("a", ("u", None))], "Got None in record 1"),
-        ("argilla", [argilla("a", ("u", ["not"]))], r"Got \['not'\] in record 1"),
-        ("argilla", [argilla("a", ("u", "not"), ("u", "not"))], r"one answer of a person\. Got two of 'u' in record 1"),
-        ("argilla", [argilla("a", ("u", "not")), argilla("a")], "each item once. Got 'a' again in record 2"),
-        ("argilla", [argilla("\ud800", ("u", "not"))], r"items in plain text, .* Got '\\ud800' in record 1"),
-        ("argilla", [argilla("a")], "`question` must be one that somebody answered. Got 'verdict'"),
-        ("argilla", [task(1, (1, "not"))], "must be Argilla's records. Got another layout in record 1"),
-        ("label studio", [argilla("a")], "must be Label Studio's export as JSON. Got another layout in record 1"),
-        ("label studio", [{"id": 1, "verdict": "not", "annotator": 1}], "Got another layout in record 1"),
-        ("label studio", "[", r"must be Label Studio's export as JSON\. Got '.*p\.json': Expecting value"),
-        ("label studio", "{}", "a list of records. Got {} in"),
-        ("label studio", "[" * 100_000, "nested too deeply|Got"),
+        ([argilla("a", ("u", "maybe"))], r"^`yes` and `no` must say what the answers mean\. Got 'maybe' \(1\)"),
+        (
+            [argilla("a", ("u", "not"), ("u", "supported"))],
+            r"one answer of a person\. Got 'not' and 'supported' of 'u'",
+        ),
+        ([argilla("\ud800", ("u", "not"))], r"items in plain text, .* Got '\\ud800'"),
+        ([task(1, (1, "not"), (1, "supported"))], "one answer of a person"),
+        ([argilla("a", ("u", "not")), argilla("b", ("u", {"a": 1}))], "must say what the answers mean"),
+        ("[", "must hold a JSON object a line"),
+        ("[" * 100_000, "`files` must"),
     ],
 )
-def test_what_is_no_export_is_one_line(tool, records, message, tmp_path):
-    """With the record; an answer without a meaning is never a vote."""
+def test_what_is_no_export_is_one_line(records, message, tmp_path):
+    """An answer without a meaning is never a vote."""
     path = saved(tmp_path / "p.json", records)
     with pytest.raises(InputError, match=message) as caught:
-        READERS[tool](path, "verdict", ANSWERS, dataset="news")
+        read(path)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
-def test_bad_arguments(reader, tmp_path):
-    """A vote that is none, no answers, no file."""
-    path = saved(tmp_path / "p.json", [task(1, (1, "not"))])
-    for answers in ({"yes": 2}, {}):
-        with pytest.raises(InputError, match="`answers` must give 1, 0 or None for each answer"):
-            reader(path, "verdict", answers, dataset="news")
-    with pytest.raises(InputError, match="`path` must be"):
-        reader(tmp_path / "absent.json", "verdict", ANSWERS, dataset="news")
+def test_an_item_that_comes_twice_is_told_apart(tmp_path):
+    """And is of the same document."""
+    path = saved(tmp_path / "r.json", [argilla("a", ("u", "not")), argilla("a", ("u", "supported"))])
+    votes = read(path)
+    assert (votes.example_ids.tolist(), votes.document_ids.tolist()) == (["a", "a#2"], ["a", "a"])
 
 
 JSON = st.recursive(
@@ -137,9 +132,8 @@ JSON = st.recursive(
 def test_any_json_is_read_or_refused(records, tmp_path_factory):
     """Never another error."""
     path = saved(tmp_path_factory.mktemp("json") / "p.json", records if not isinstance(records, str) else "0")
-    for reader in READERS.values():
-        try:
-            found = reader(path, "verdict", ANSWERS, dataset="news")
-        except InputError:
-            continue
-        assert set(found.votes.ravel()) <= {1, 0, -1}
+    try:
+        found = read(path)
+    except InputError:
+        return
+    assert set(found.votes.ravel()) <= {1, 0, -1}

@@ -1,0 +1,473 @@
+"""Say what files are, what deep can do with them, what is missing, what to be careful of, and which commands are next.
+
+Nothing is fitted or written. Status 1 where a file cannot be used as it is.
+
+For instance:
+
+  deep doctor examples/claims.csv
+      claims and their sources: which judges to ask, and what then
+  deep doctor votes.parquet labels.csv
+      what these labels allow, and whether their ids are those of the votes
+  deep doctor results.json
+      the file of another tool, as `deep data from` reads it
+"""
+
+import argparse
+import math
+import re
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deep import console
+from deep._util.files import MARKER
+from deep._util.frames import rows_under
+from deep._util.names import listed
+from deep._util.options import option
+from deep.exceptions import DeepError, ExitStatus
+
+if TYPE_CHECKING:
+    from deep.datasets import Examples, Failures
+    from deep.integrations.foreign import Foreign
+    from deep.records import VoteMatrix
+
+FEW_LABELS = 20
+"""Below this `deep adapt` does no more than move the share (docs/choose.md)."""
+
+FEW_ITEMS = 30
+"""Below this two judges agree everywhere by chance too often to be called copies."""
+
+NEARLY_ALL = 0.9
+"""Share of the items that a judge must vote on before one answer for all of them makes it a constant."""
+
+SPREADSHEET = re.compile(
+    r"\d(\.\d+)?[Ee]\+\d+|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|#(NAME\?|REF!|N/A)"
+)
+"""Ids that a spreadsheet has made of others: a rounded number, a date, an error."""
+
+
+AGAINST = re.compile(r"not\b|un|in(?!fer)|contra|no\b|hallu|wrong|bad|false")
+"""How words begin that are the negative one of two."""
+
+USUAL = 0.05
+"""`deep fit` leaves out a judge that fails on more of a dataset."""
+
+PEOPLE = re.compile(r"human|expert|annotator|crowd|turker|gold", re.IGNORECASE)
+"""Names of columns that may be people's, whose answers are labels and no votes."""
+
+
+@dataclass(frozen=True)
+class _Doctor:
+    """Options of the command.
+
+    Parameters
+    ----------
+    files : tuple of str
+        Files: claims, votes, labels, models, files of other tools.
+    json : bool, default=False
+        Print JSON and nothing else.
+    """
+
+    files: tuple[str, ...] = option((), "FILE", flags=["files"], nargs="+")
+    json: bool = option(False)
+
+
+add_arguments = console.adder(_Doctor)
+
+
+@dataclass
+class Finding:
+    """The kind of one file, and sentences on it.
+
+    Parameters
+    ----------
+    path : Path
+    kind : {'claims', 'folder', 'labels', 'ledger', 'model', 'other tool', 'run', 'unusable', 'votes'}
+    facts, missing, careful : list of str
+        Sentences: what it holds, what is not there, what may mislead.
+    content : object
+        The table, model or cards that were read.
+    has_classes : bool
+        Whether there are labels of both classes, so that judges can be measured.
+    can_be_judged : bool
+        Whether a row has both a source and a claim.
+    options : str
+        To be given to `deep data from`.
+    ignore : list of str
+        Judges that are none.
+    one_class : list of str
+        Datasets whose labels are of one class, which `deep fit` refuses.
+    failure_rate : float
+        Of the judge that fails least, on the dataset where it fails most.
+    """
+
+    path: Path
+    kind: str
+    facts: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    careful: list[str] = field(default_factory=list)
+    content: Any = None
+    has_classes: bool = False
+    can_be_judged: bool = True
+    options: str = ""
+    ignore: list[str] = field(default_factory=list)
+    one_class: list[str] = field(default_factory=list)
+    failure_rate: float = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it without its content, as values of JSON."""
+        names = ("kind", "facts", "missing", "careful")
+        return {"file": str(self.path)} | {name: getattr(self, name) for name in names}
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look at every file, and report."""
+    findings = [examine(Path(name)) for name in args.files]
+    _compare(findings)
+    commands = list(_commands(findings))
+    results = {"files": [one.as_dict() for one in findings], "next": commands}
+    console.print_result(console.SCHEMA | results, _lines(findings, commands), as_json=args.json)
+    return ExitStatus.FOUND if any(one.kind == "unusable" for one in findings) else ExitStatus.DONE
+
+
+def _lines(findings: Sequence[Finding], commands: Sequence[str]) -> Iterator[str]:
+    for one in findings:
+        yield f"{one.path}: {one.kind}"
+        yield from (f"  {text}" for text in one.facts)
+        yield from (f"  missing: {text}" for text in one.missing)
+        yield from (f"  careful: {text}" for text in one.careful)
+    yield "next:" if commands else "next: nothing can be run on these files as they are"
+    yield from (f"  {command}" for command in commands)
+
+
+def examine(path: Path) -> Finding:
+    """Return the kind of a file: deep's own kinds first, then those of other tools."""
+    if path.is_dir():
+        if (path / MARKER).exists():
+            return Finding(path, "run", ["the results of a run of deep"])
+        return Finding(path, "folder", ["a folder: name the files in it"])
+    head = _head(path)
+    if head.startswith(b"SQLite format 3"):
+        return Finding(
+            path, "ledger", ["answers of LLMs that were asked before; `deep votes --from-ledger` reads them"]
+        )
+    try:
+        return _model(path, head) or _own_table(path) or _foreign(path)
+    except DeepError as error:
+        return _guessed(path, str(error)) or Finding(path, "unusable", [str(error)])
+
+
+def _guessed(path: Path, why: str) -> Finding | None:
+    """Describe a file with what it takes to read it, where the error says what that may be; None where it does not."""
+    words = re.findall(r"'([^']+)' \(\d", why) if why.startswith("`yes`") else []
+    against = [word for word in words if AGAINST.match(word.lower())]
+    grade = re.search(r"--from-grade (\S+)\.$", why)
+    options: dict[str, Any] = {"from_grade": float(grade[1])} if grade else {}
+    if len(words) == len({*words}) == 2 and len(against) == 1:
+        options = {"yes": (next(word for word in words if word not in against),), "no": (against[0],)}
+    if not options:
+        return None
+    found = _foreign(path, **options)
+    told = " ".join(f"--{key.replace('_', '-')} {shlex.quote(one)}" for key, one in _words_of(options))
+    found.careful.append(f"{told} is a guess: say what you mean by it. {why.partition('. ')[2].partition('. ')[0]}")
+    found.options = f" {told}"
+    return found
+
+
+def _words_of(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in options.items():
+        yield key, value[0] if isinstance(value, tuple) else f"{value:g}"
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(1 << 12)
+    except OSError:
+        return b""
+
+
+def _model(path: Path, head: bytes) -> Finding | None:
+    if path.suffix != ".json" or b'"deep model"' not in head:
+        return None
+    from deep import model
+
+    fitted = model.load(path)
+    n = len(fitted.voters)
+    return Finding(path, "model", [f"a model of {n} judges, fitted by the method {fitted.method!r}"], content=fitted)
+
+
+def _own_table(path: Path) -> Finding | None:
+    """Return the kind of a table in deep's own columns; None where its columns are others'."""
+    from deep import datasets
+    from deep._util.columns import long_names
+
+    if datasets.ending_of(path) is None or not path.is_file():
+        return None
+    try:
+        columns = datasets.table_columns(path)
+    except DeepError:
+        return None  # no table, or a broken one, whose first row tells more
+    if {"source", "claim"} <= {*columns}:
+        return _claims(path, datasets.read_examples(path))
+    if "item_id" not in columns and not long_names(columns):
+        return None
+    voters = {*columns} - {*datasets.VOTE_COLUMNS, "annotator", "p_consistent"}
+    if "p_consistent" in columns:
+        return Finding(path, "scores", ["P(consistent) of items, as `deep score` writes it"])
+    if "label" in columns and not voters:
+        return _labels(path)
+    name = None if "dataset" in columns else path.name.partition(".")[0]
+    try:
+        votes = datasets.read_votes(path, dataset=name)
+    except DeepError as error:
+        if str(error).startswith("`votes`"):
+            return None  # grades, or texts among the votes: `deep data from` tells them apart
+        raise
+    found = Finding(path, "votes", content=votes)
+    if name is not None:
+        found.careful.append(f"no column dataset: all rows are of one, {name!r} (--dataset {shlex.quote(name)})")
+    _describe_failures(found, datasets.read_reasons([path], votes), votes.shape[1])
+    return _describe_votes(found, votes)
+
+
+def _labels(path: Path) -> Finding:
+    from deep import datasets
+
+    source = path.name.partition(".")[0]
+    with rows_under(None if "dataset" in datasets.table_columns(path) else source):
+        table = datasets.read_labels(path)
+    found = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
+    _describe_labels(found, table.labels, table.datasets)
+    _describe_ids(found, table.example_ids)
+    return found
+
+
+def _claims(path: Path, examples: "Examples") -> Finding:
+    """Describe a file of claims and their sources."""
+    from deep import datasets
+
+    n = examples.check()
+    rows = list(examples)
+    cards = datasets.describe_examples(examples)
+    found = Finding(path, "claims", [f"{n:,} claims, datasets: {listed([card.dataset for card in cards])}"])
+    found.content = cards
+    without = sum(not one.has_texts for one in rows)
+    if without:
+        found.careful.append(f"{without:,} rows have no source or no claim, and are not judged")
+    sources = {one.source for one in rows if one.source}
+    if len(sources) == 1 and n > 1:
+        found.careful.append("all claims are of one source: nothing here says how judges do on another one")
+    twice = n - len({(one.source, one.claim) for one in rows})
+    if twice:
+        found.careful.append(f"{twice:,} claims stand here more than once with the same source")
+    labels = [(-1 if one.label is None else one.label, str(one.dataset)) for one in rows]
+    _describe_labels(found, [label for label, _ in labels], [name for _, name in labels])
+    _describe_ids(found, [one.example_id for one in rows])
+    return found
+
+
+def _foreign(path: Path, **options: Any) -> Finding:
+    """Describe a file of another tool, as `deep data from` reads it."""
+    from deep.datasets import Failures
+    from deep.integrations.foreign import ForeignOptions, read_foreign
+
+    read = read_foreign([path], ForeignOptions(**options))
+    found = Finding(path, "other tool", [f"{', '.join(read.titles)}: {len(read.examples):,} items"], content=read)
+    found.facts += [note for note in read.notes if not note.startswith("Left out")]
+    found.careful += [note for note in read.notes if note.startswith("Left out")]
+    scales = _scales(read)
+    if len({*scales.values()}) > 1:
+        told = listed([f"{name} {scale}" for name, scale in scales.items()])
+        found.careful.append(f"grades on different scales: {told}; a grade of one says nothing beside that of another")
+    if read.voters:
+        votes = read.votes()
+        reasons: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for example, row in zip(read.examples, read.judgments, strict=True):
+            for name, one in row.items():
+                reasons[name, str(example.dataset)][str(one.reason)] += one.reason is not None
+        n_items = Counter(str(example.dataset) for example in read.examples)
+        failures = [Failures(name, of, n_items[of], dict(counts)) for (name, of), counts in reasons.items()]
+        _describe_failures(found, failures, len(read.voters))
+        return _describe_votes(found, votes)
+    found.missing.append("answers of judges")
+    found.can_be_judged = any(one.has_texts for one in read.examples)
+    if not found.can_be_judged:
+        found.missing.append("a source of any claim: name its column (`deep data from --source`)")
+    labels = [-1 if one.label is None else one.label for one in read.examples]
+    _describe_labels(found, labels, [str(one.dataset) for one in read.examples])
+    return found
+
+
+def _scales(read: "Foreign") -> Mapping[str, str]:
+    highest = {name: max(row[name].score or 0 for row in read.judgments if name in row) for name in read.graders}
+    return {name: "in [0, 1]" if top <= 1 else f"up to {top:g}" for name, top in highest.items()}
+
+
+def _describe_votes(found: Finding, votes: "VoteMatrix") -> Finding:
+    """Describe answers: how many of whom, and judges that tell nothing or tell it twice."""
+    n, k = votes.shape
+    found.facts.append(f"{n:,} items, {k} judge{'s' if k > 1 else ''}: {listed(votes.voter_names, 6)}")
+    found.facts.append(f"datasets: {listed([f'{d} ({(votes.datasets == d).sum():,})' for d in votes.dataset_names])}")
+    if k == 1:
+        found.missing.append("a second judge: with one, deep calibrates its answers and adds nothing to them")
+    _describe_judges(found, votes)
+    if votes.document_ids is not None and len({*votes.document_ids}) == 1 and n > 1:
+        found.careful.append("all items are of one document: nothing here says how judges do on another one")
+    if n < FEW_ITEMS:
+        found.careful.append(f"{n} items: intervals will be wide, and judges can hardly be told apart")
+    _describe_labels(found, votes.labels, votes.datasets)
+    _describe_ids(found, votes.example_ids)
+    return found
+
+
+def _describe_judges(found: Finding, votes: "VoteMatrix") -> None:
+    """Say which judges tell nothing, or tell it twice."""
+    kept = dict(zip(votes.voter_names, votes.votes.T, strict=True))
+    silent = [name for name, column in kept.items() if not (column >= 0).any()]
+    constant = [
+        f"{name} (always {column.max()})"
+        for name, column in kept.items()
+        if len(column) >= FEW_LABELS
+        and (column >= 0).mean() >= NEARLY_ALL
+        and len({*column[column >= 0].tolist()}) == 1
+    ]
+    if silent:
+        found.careful.append(f"no vote at all: {listed(silent)}")
+    if constant:
+        found.careful.append(f"one answer to everything, so that it tells nothing: {listed(constant)}")
+    same = defaultdict(list)
+    for name, column in kept.items():
+        if (column >= 0).sum() >= FEW_ITEMS and len({*column[column >= 0].tolist()}) > 1:
+            same[column.tobytes()].append(name)
+    for names in filter(lambda names: len(names) > 1, same.values()):
+        found.careful.append(f"copies of each other, which count as one judge: {listed(names)}")
+    for name, column in kept.items():
+        both = (column >= 0) & (votes.labels >= 0)
+        if both.sum() >= FEW_ITEMS and (column[both] == votes.labels[both]).all():
+            found.careful.append(f"{name} equals the label everywhere: if it is the label, leave it out (--ignore)")
+            found.ignore.append(name)
+    people = [name for name in votes.voter_names if PEOPLE.search(name)]
+    if people and len(people) < len(votes.voter_names):
+        found.careful.append(f"by their names people, not judges: {listed(people)}; --label NAME or --ignore NAME")
+
+
+def _describe_failures(found: Finding, failures: "Sequence[Failures]", n_judges: int) -> None:
+    """Say which judges fail often; where all do, a fit has to be told that it may take them."""
+    from deep.datasets import worst_failures
+
+    worst = worst_failures(failures)
+    often = [
+        f"{name} ({console.percent(one.rate)} of {one.dataset})" for name, one in worst.items() if one.rate > USUAL
+    ]
+    if often:
+        found.careful.append(f"no usable answer from {listed(often)}: what is left may be no fair sample")
+    if len(often) == n_judges:
+        found.failure_rate = min(one.rate for one in worst.values())
+
+
+def _describe_labels(found: Finding, labels: Iterable[int], names: Iterable[str]) -> None:
+    """Say how many labels there are of each class, and what they do not allow."""
+    counts: dict[str, Counter[int]] = defaultdict(Counter)
+    for label, name in zip(labels, names, strict=True):
+        if label >= 0:
+            counts[str(name)][int(label)] += 1
+    if not counts:
+        found.missing.append("labels: without any, P is by the votes alone; thirty of yours help most (`deep label`)")
+        return
+    found.has_classes = any(n[0] and n[1] for n in counts.values())
+    told = [f"{name} {n[1]:,} consistent, {n[0]:,} not" for name, n in counts.items()]
+    found.facts.append(f"labels: {listed(told)}")
+    one_class = found.one_class = [name for name, n in counts.items() if not n[0] or not n[1]]
+    if one_class:
+        found.careful.append(f"labels of one class only in {listed(one_class)}: no judge can be measured there")
+    if len(counts) == 1:
+        found.missing.append("a second labeled dataset: nothing shows how P does on data that nobody has labeled")
+    few = [name for name, n in counts.items() if n.total() < FEW_LABELS and name not in one_class]
+    if few:
+        found.careful.append(
+            f"fewer than {FEW_LABELS} labels in {listed(few)}: enough to notice a model that is far off"
+        )
+
+
+def _describe_ids(found: Finding, ids: Iterable[str]) -> None:
+    changed = [str(name) for name in ids if SPREADSHEET.fullmatch(str(name))]
+    if changed:
+        found.careful.append(
+            f"{len(changed):,} ids look as if a spreadsheet had changed them ({listed(changed, 3)}): they match no "
+            "others, and several may have become one"
+        )
+
+
+def _compare(findings: Sequence[Finding]) -> None:
+    """Say of labels beside votes how many are of an item that has votes."""
+    import numpy as np
+
+    votes = [one.content for one in findings if one.kind == "votes"]
+    for one in (one for one in findings if one.kind == "labels" and votes):
+        known = {str(item) for table in votes for item in table.example_ids}
+        ids = np.array([item for item in one.content.example_ids if str(item) not in known], dtype=object)
+        one.facts.append(f"{len(one.content.labels) - len(ids):,} of them are of items with votes")
+        if len(ids):
+            loose = {item.lstrip("0").removesuffix(".0"): item for item in known}
+            first = next((i for i in ids if str(i).lstrip("0").removesuffix(".0") in loose), None)
+            like = "" if first is None else f"; {first!r} may be {loose[str(first).lstrip('0').removesuffix('.0')]!r}"
+            one.careful.append(f"{len(ids):,} labels are of items without votes{like}")
+            if len(ids) == len(one.content.labels):
+                one.kind = "unusable"
+
+
+def _commands(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield commands that run on these files, in order: each is given what the one before has written."""
+    by_kind: dict[str, list[Finding]] = defaultdict(list)
+    for one in findings:
+        by_kind[one.kind].append(one)
+    yield from (f"deep report {_quoted(one.path)}" for one in by_kind["run"])
+    yield from (f"deep votes report {_quoted(one.path)}" for one in by_kind["ledger"])
+    tables, has_classes = [one.path for one in by_kind["votes"]], False
+    for one in findings:
+        out = Path(f"{one.path.name.lstrip('.').partition('.')[0]}.votes.parquet")
+        if one.kind == "other tool":
+            yield f"deep data from {_quoted(one.path)}{one.options} --out {_quoted(out)}"
+        texts = out.with_suffix(".examples.jsonl") if one.kind == "other tool" else one.path
+        if one.kind == "claims" or (one.kind == "other tool" and not one.content.voters and one.can_be_judged):
+            yield f"deep votes {_quoted(texts)} --lexical all --out {_quoted(out)}"
+        if one.kind == "claims" or (one.kind == "other tool" and (one.content.voters or one.can_be_judged)):
+            tables.append(out)
+        has_classes |= one.has_classes and one.kind != "unusable"
+    if tables:
+        yield from _table_commands(findings, tables, has_classes=has_classes)
+
+
+def _table_commands(findings: Sequence[Finding], tables: Sequence[Path], *, has_classes: bool) -> Iterator[str]:
+    """Yield the commands for tables of answers, with the labels and the model that stand beside them."""
+    votes = [one for one in findings if one.kind == "votes"]
+    unnamed = [one.path for one in votes if any("no column dataset" in text for text in one.careful)]
+    options = f" --dataset {shlex.quote(unnamed[0].name.partition('.')[0])}" if unnamed else ""
+    given = " ".join(map(_quoted, tables))
+    labels = "".join(f" --labels {_quoted(one.path)}" for one in findings if one.kind == "labels")
+    stem = tables[0].name.partition(".")[0]
+    voters = {name for one in votes for name in one.content.voter_names}
+    for one in findings:
+        if one.kind == "model" and {*one.content.voter_names} <= voters:
+            yield f"deep check {_quoted(one.path)} --votes {given}{labels}{options}"
+            yield f"deep report {_quoted(one.path)} {given}{labels}{options} --out {_quoted(Path(f'{stem}.html'))}"
+            return
+    ignored = "".join(f" --ignore {shlex.quote(name)}" for one in findings for name in one.ignore)
+    if has_classes:
+        yield f"deep panel {given}{labels}{options}{ignored}"
+    yield f"deep report {given}{labels}{options} --out {_quoted(Path(f'{stem}.html'))}"
+    # A dataset with labels of one class teaches nothing, and `deep fit` says so.
+    left_out = [name for one in findings for name in one.one_class]
+    excluded = "".join(f" --exclude {shlex.quote(name)}" for name in left_out)
+    rate = max(one.failure_rate for one in findings)
+    excluded += f" --max-failure-rate {math.ceil(100 * rate) / 100:g}" if rate else ""
+    if has_classes or not left_out:
+        yield f"deep fit {given}{labels}{options}{ignored}{excluded} --out {_quoted(Path(f'{stem}.model.json'))}"
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

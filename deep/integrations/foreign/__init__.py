@@ -1,0 +1,5 @@
+"""Files of other tools: promptfoo, DeepEval, lm-eval, Ragas, Langfuse, LangSmith, batches, annotations, logs."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

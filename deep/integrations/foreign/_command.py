@@ -1,0 +1,92 @@
+"""Read the file of another tool: its texts, the answers of its judges as votes and grades, its labels.
+
+For instance:
+
+  deep data from results.json --out votes.parquet
+      of promptfoo, DeepEval, lm-eval, Ragas, Langfuse, LangSmith, Inspect, the Batch API, Prodigy, doccano,
+      Label Studio, Argilla or Mechanical Turk; `deep report votes.parquet` is next
+  deep data from run.eval --label human --out votes.parquet
+      the judge `human` is right: its answers are the labels
+  deep data from mine.csv --source article --claim summary --judges gpt claude --label ok --out votes.parquet
+      a table whose columns have other names
+"""
+
+import argparse
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deep import console
+from deep._util.options import option, topic_values
+from deep.exceptions import ExitStatus, InputError
+from deep.integrations.foreign import ForeignOptions
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Options of the command.
+
+    Parameters
+    ----------
+    files : tuple of str
+        Files of other tools; of Inspect also folders of logs.
+    out : Path, optional
+        Votes: .parquet; default: FILE.votes.parquet. Texts go beside it, to NAME.examples.jsonl.
+    """
+
+    files: tuple[str, ...] = option((), "FILE", flags=["files"], nargs="+")
+    out: Path | None = option(None, "VOTES.parquet")
+
+
+add_arguments = console.adder(_Files, ForeignOptions)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, write and report."""
+    from deep.integrations.foreign import read_foreign
+
+    files = [path for name in args.files for path in _logs(Path(name))]
+    out = args.out or Path(f"{files[0].name.lstrip('.').partition('.')[0]}.votes.parquet")
+    found = read_foreign(files, ForeignOptions(**topic_values(ForeignOptions, args)))
+    written = found.write(out)
+    items = [str(one.dataset) for one in found.examples]
+    judged = [one for row in found.judgments for one in row.values()]
+    reasons = sorted(str(one.reason) for one in judged if one.reason)
+    counts = {name: items.count(name) for name in dict.fromkeys(items)}
+    missing = {name: reasons.count(name) for name in dict.fromkeys(reasons)}
+    results: dict[str, Any] = {
+        "kinds": list(found.titles),
+        "items": counts,
+        "voters": list(found.voters),
+        "graders": list(found.graders),
+        "labels": sum(one.label is not None for one in found.examples),
+        "votes": sum(one.reason is None for one in judged),
+        "reasons": missing,
+        "notes": list(found.notes),
+        "files": [str(path) for path in written],
+        "next": _next(found.voters, written),
+    }
+    lines = [", ".join(found.titles)]
+    lines += [f"{name}: {n} items" for name, n in counts.items()]
+    lines += [f"{results['votes']} votes of {', '.join(found.voters)}, {results['labels']} items labeled"]
+    lines += [f"{n} missing: {reason}" for reason, n in missing.items()]
+    lines += [*found.notes, *(f"written: {path}" for path in written), f"next: {results['next']}"]
+    console.print_result(console.SCHEMA | results, lines, as_json=args.json)
+    return ExitStatus.DONE
+
+
+def _next(voters: tuple[str, ...], written: list[Path]) -> str:
+    """Return the command that is next: a report of answers, or votes on texts that have none."""
+    name, out = shlex.quote(str(written[0])), written[0]
+    if voters:
+        return f"deep report {name} --out {shlex.quote(str(out.with_suffix('.html')))}"
+    return f"deep votes {name} --lexical all --out {shlex.quote(str(out.with_suffix('.parquet')))}"
+
+
+def _logs(path: Path) -> list[Path]:
+    """Return the logs of Inspect in a folder, or the file that is named."""
+    found = sorted(p for p in path.rglob("*") if p.suffix in (".eval", ".json")) if path.is_dir() else [path]
+    if not found:
+        raise InputError(f"`files` must be files, or folders of logs of Inspect. Got {str(path)!r} without any.")
+    return found

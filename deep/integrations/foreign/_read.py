@@ -1,0 +1,495 @@
+"""Read files of other tools: items with their texts, answers as votes and grades, labels; and write deep's tables."""
+
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from deep import asking, datasets
+from deep._util.columns import VOTE_OF_TEXT
+from deep._util.files import check_out, whole_file
+from deep._util.names import check_name, is_storable, listed, meant_column
+from deep.datasets import FileRow
+from deep.exceptions import InputError
+from deep.integrations.foreign._tools import (
+    LABEL_LIKE,
+    TABLE,
+    ForeignAnswer,
+    ForeignItem,
+    ForeignOptions,
+    Tool,
+    _spelled,
+    answers_in,
+    column_roles,
+    first_of,
+    flat,
+    is_empty,
+    judge_columns,
+    load,
+    number_in,
+    question_of,
+    recognise,
+    suggested,
+    text_of,
+    tools,
+)
+from deep.integrations.inspect_files import judgment_of
+from deep.prompt_pool import AnswerForm
+from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
+
+HALF = 0.5
+"""From where on a number in [0, 1] counts as consistent, unless the tool or the user says otherwise."""
+
+WORDS_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """The contents of files of other tools, as deep has them.
+
+    Parameters
+    ----------
+    titles : tuple of str
+        The kind of each file.
+    examples : tuple of Example
+        The items; a text that the file lacks is empty.
+    judgments : tuple of mapping of str to Judgment
+        Of each item by judge; a grade stands in `score`, beside the vote that it is.
+    voters : tuple of str
+    graders : tuple of str
+        The voters that gave grades.
+    notes : tuple of str
+        What a reader should know: what was left out, and what was assumed.
+    """
+
+    titles: tuple[str, ...]
+    examples: tuple[Example, ...]
+    judgments: tuple[Mapping[str, Judgment], ...]
+    voters: tuple[str, ...]
+    graders: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether any item has a claim."""
+        return any(one.claim for one in self.examples)
+
+    def votes(self) -> VoteMatrix:
+        """Return the answers as a matrix."""
+        matrix = [[row[v].vote if v in row else ABSTAIN for v in self.voters] for row in self.judgments]
+        labels = [ABSTAIN if one.label is None else one.label for one in self.examples]
+        ids, names = [one.example_id for one in self.examples], [str(one.dataset) for one in self.examples]
+        return VoteMatrix(matrix, ids, self.voters, names, labels, [str(one.document_id) for one in self.examples])
+
+    def write(self, out: Path) -> list[Path]:
+        """Write the answers, with reasons and grades beside them, and the texts as ``NAME.examples.jsonl``.
+
+        Parameters
+        ----------
+        out : Path
+            The Parquet file of answers. Where there are none, the texts alone are written.
+
+        Returns
+        -------
+        list of Path
+            The files that people name in the next command: the answers first.
+        """
+        written, made = [], {"schema_version": 1, "voters": {name: {"kind": "foreign"} for name in self.voters}}
+        if self.has_texts:
+            texts = out.with_suffix(".examples.jsonl")
+            with whole_file(check_out(texts, [".jsonl"])) as partial, partial.open("w", encoding="utf-8") as file:
+                for one in self.examples:
+                    row = {name: getattr(one, name) for name in Example.__slots__}
+                    file.write(json.dumps({k: v for k, v in row.items() if v is not None}) + "\n")
+            made["examples"] = datasets.origin_record(datasets.read_examples(texts), out)
+            written.append(texts)
+        if self.voters:
+            rows = zip(self.examples, self.judgments, strict=True)
+            asking.write_judged(rows, self.voters, check_out(out, [".parquet"]), made, soft=self.graders)
+            written.insert(0, out)
+        return written
+
+
+@dataclass
+class _ForeignFile:
+    """A file that was recognised."""
+
+    path: Path
+    tool: Tool
+    records: list[FileRow]
+    head: Mapping[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_foreign(paths: Sequence[str | Path], options: ForeignOptions | None = None) -> Foreign:
+    """Read files of other tools.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+    options : ForeignOptions, optional
+
+    Raises
+    ------
+    InputError
+        A file is none that is known, or something in it must be said first: which column, what a word means.
+    """
+    try:
+        return _read(paths, options or ForeignOptions())
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        # A part of the file is of another type than the tool writes.
+        name, why = str(paths[0]), f"{type(error).__name__}: {error}"
+        raise InputError(f"`files` must be as their tool writes them. Got another layout in {name!r}: {why}.") from None
+
+
+def _read(paths: Sequence[str | Path], options: ForeignOptions) -> Foreign:
+    files = [_open(Path(path)) for path in paths]
+    names = _datasets(files, options)
+    items = list[ForeignItem]()
+    known = dict[tuple[str, str | None], ForeignItem]()  # to which one more person's file adds
+    for file, name in zip(files, names, strict=True):
+        for item in _items(file, name, options):
+            same = known.setdefault((item.dataset, item.item), item) if file.tool.is_long else item
+            if same is item:
+                items.append(item)
+            else:
+                same.answers += item.answers
+    if not any(item.answers or item.texts.get("claim") for item in items):
+        raise _unknown(files[0].path, files[0].records)
+    settled = _Settled(items, files, options)
+    examples = list(_examples(items, settled))
+    titles = tuple(dict.fromkeys(file.tool.title for file in files))
+    notes = [note for file in files for note in file.notes] + settled.notes
+    return Foreign(titles, tuple(examples), tuple(settled.rows), settled.voters, settled.graders, tuple(notes))
+
+
+def _open(path: Path) -> _ForeignFile:
+    loaded = load(path)
+    found = recognise(loaded)
+    if found is None:
+        raise _unknown(path, [loaded] if isinstance(loaded, Mapping) else [])
+    head = loaded.get("eval", {}) if isinstance(loaded, Mapping) else {}
+    return _ForeignFile(path, *found, head)
+
+
+def _unknown(path: Path, records: Sequence[FileRow]) -> InputError:
+    known = "; ".join(tool.title for tool in tools())
+    columns = list(dict.fromkeys(key for record in records[:100] for key in record))
+    guess = " ".join(f"--{role} {name!r}" for role, name in suggested(records).items()) if records else ""
+    remedy = f"Say which column is which, for instance: {guess or '--source COLUMN --claim COLUMN'} --judges COLUMN"
+    return InputError(
+        f"`files` must be one of: {known}; or a table with a column of answers or of claims. Got {str(path)!r} with "
+        f"{listed([repr(name) for name in columns], 12) or 'nothing in it'}. {remedy}."
+    )
+
+
+def _datasets(files: Sequence[_ForeignFile], options: ForeignOptions) -> list[str]:
+    """Return the dataset of each file: its name, or of a log of Inspect its task; all different."""
+    if options.dataset is not None:
+        return [check_name(options.dataset, "dataset")] * len(files)
+    stems = []
+    for file in files:
+        found = re.match(file.tool.file, file.path.name) if file.tool.file else None
+        stem = file.path.name.lstrip(".").partition(".")[0] or "data"
+        stems.append(found[1] if found else str(file.head.get("task") or stem))
+    if all(file.tool.is_long for file in files):  # one more person, or one more model, on the same items
+        return [stems[0]] * len(files)
+    for key in ("model", "eval_id"):  # what tells apart the logs of one task
+        if len(set(stems)) < len(stems) and all(file.head for file in files):
+            stems = [f"{stem} {file.head.get(key)}" for stem, file in zip(stems, files, strict=True)]
+    return [check_name(stem, "files") for stem in stems]
+
+
+def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterator[ForeignItem]:
+    """Yield the items of a file; where a record is one answer, an item has those of all of its records."""
+    tool, long = file.tool, file.tool.is_long or "per" in file.tool.answers
+    if tool is TABLE:
+        yield from _table_items(file, dataset, options)
+        return
+    paths = {role: tuple(_spelled(paths)) for role, paths in tool.paths.items()}
+    for role, name in options.columns.items():
+        if not any(name in flat(record) for record in file.records):
+            raise InputError(f"`{role}` must be a column or path in {str(file.path)!r}. Got {name!r}.")
+        paths[role] = (name,)
+    question = question_of(tool, file.records, options.answer)
+    is_rest = "rest" in tool.answers
+    rest = judge_columns(file.records, tool.answers["known"], options.words(tool)) if is_rest else []
+    several = any(record.get("epoch", 1) not in (1, None) for record in file.records)
+    judges = {first_of(flat(record), tool.answers.get("judge", ())) for record in file.records} - {None}
+    person = str(judges.pop()) if len(judges) == 1 and tool.is_long else file.path.name.partition(".")[0]
+    by_id: dict[str, ForeignItem] = {}
+    for number, record in enumerate(file.records, start=1):
+        known = flat(record)
+        name = _id(first_of(known, paths.get("item", ()))) or str(number)
+        texts = {role: text_of(first_of(known, paths.get(role, ()))) for role in ("source", "claim", "question")}
+        document = _id(first_of(known, paths.get("document", ())))
+        item = f"{name}@epoch-{record['epoch']}" if several else name
+        own = first_of(known, paths.get("dataset", ()))
+        one = ForeignItem(dataset if own is None else str(own), item, document, texts, _own_label(known, options.label))
+        one.answers = list(answers_in(tool, known, question, person))
+        one.answers += [ForeignAnswer(_per(tool, known, column), record.get(column)) for column in rest]
+        one.failed, one.people = first_of(known, tool.broken) is not None, tool.people
+        if tool.name == "inspect":
+            one.answers = [_of_inspect(answer, record, failed=one.failed) for answer in one.answers]
+        if long and item in by_id:
+            by_id[item].answers += one.answers
+            continue
+        by_id.setdefault(item, one)
+        if not long:
+            yield one
+    yield from by_id.values() if long else ()
+
+
+def _of_inspect(answer: ForeignAnswer, record: FileRow, *, failed: bool) -> ForeignAnswer:
+    """Return an answer of Inspect with the judgment that it is, by Inspect's own reasons."""
+    name = answer.judge.partition(".")[0]
+    score = (record.get("scores") or {}).get(answer.judge) or (record.get("scores") or {}).get(name) or {}
+    reason = score.get("reason") if isinstance(score, Mapping) else None
+    given = SimpleNamespace(value=answer.value, reason=reason, explanation=answer.why)
+    return answer._replace(judgment=judgment_of(given if score else None, failed=failed))
+
+
+def _per(tool: Tool, known: Mapping[str, Any], column: str) -> str:
+    part = first_of(known, tool.answers.get("per", ()))
+    return column if part in (None, "none") else f"{column}, {part}"
+
+
+def _id(value: object) -> str:
+    """Return an id as text; a whole number that is a float, as data frames make it, as a whole number."""
+    if is_empty(value):
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _own_label(known: Mapping[str, Any], name: str | None) -> object:
+    """Return the value under the name of the label, wherever in a record."""
+    if name is None:
+        return None
+    return known.get(name, next((value for key, value in known.items() if key.endswith(f".{name}")), None))
+
+
+def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterator[ForeignItem]:
+    """Yield the items of a table without a tool's marks; its columns are found by name, or given."""
+    columns = {key for record in file.records for key in record}
+    label = {"label": options.label} if options.label in columns else {}
+    roles = column_roles(file.records, {**options.columns, **label})
+    if options.label is None and roles.get("label") in options.judges:
+        del roles["label"]
+    left_out = {*roles.values(), *options.ignore}
+    missing = next((name for name in options.judges if name not in columns), None)
+    if missing is not None:
+        raise InputError(f"`judges` must be columns: {listed(sorted(columns), 12)}. Got {missing!r}.")
+    judges = list(options.judges) or judge_columns(file.records, left_out, options.words(TABLE))
+    if "label" not in roles and len(judges) == 1 and not options.judges and LABEL_LIKE.search(judges[0]):
+        roles["label"], judges = judges[0], []
+    taken = [f"{role} is {name!r}" for role, name in roles.items() if role != name]
+    unused = [repr(name) for name in columns - {*roles.values(), *judges}]
+    if taken:
+        file.notes.append(f"By its name, {listed(taken, 12)}. For others: --source, --claim, --label, --item.")
+    if judges:
+        file.notes.append(f"Judges: {listed([repr(name) for name in judges], 12)}.")
+    if unused:
+        file.notes.append(f"Not used: {listed(sorted(unused), 12)}.")
+    for number, record in enumerate(file.records, start=1):
+        cell = {role: record.get(name) for role, name in roles.items()}
+        of, name, document = str(cell.get("dataset") or dataset), _id(cell.get("item")), _id(cell.get("document"))
+        texts = {role: text_of(cell.get(role)) for role in ("source", "claim", "question")}
+        answers = [ForeignAnswer(judge, record.get(judge)) for judge in judges]
+        yield ForeignItem(of, name or str(number), document, texts, cell.get("label"), answers)
+
+
+REPLIES = AnswerForm(
+    "verdict", "text", {word: vote for word, vote in VOTE_OF_TEXT.items() if word.isalpha() and word.islower()}, None, 0
+)
+"""How replies are read that no prompt of deep asked for."""
+
+
+class _Settled:
+    """The judgments that answers are, once it is known on which scale each judge answers.
+
+    Parameters
+    ----------
+    items : sequence of ForeignItem
+    files : sequence of _ForeignFile
+    options : ForeignOptions
+    """
+
+    def __init__(self, items: Sequence[ForeignItem], files: Sequence[_ForeignFile], options: ForeignOptions) -> None:
+        self._options, self.notes = options, list[str]()
+        self._words = {word: vote for file in files for word, vote in options.words(file.tool).items()}
+        self._lower = tuple(name for file in files for name in file.tool.lower)
+        self._replies = any(file.tool.answers.get("replies") for file in files)
+        every = any(not file.tool.is_long for file in files)  # a person may leave items out, a metric does not
+        self._numbers: dict[str, list[float]] = defaultdict(list)
+        self._unread: dict[str, Counter[str]] = defaultdict(Counter)
+        self._usable: Counter[str] = Counter()
+        answers = [self._once(item) for item in items]
+        for answer in (answer for row in answers for answer in row):
+            self._look_at(answer)
+        own: dict[str, dict[str, None]] = defaultdict(dict)
+        for item, row in zip(items, answers, strict=True):
+            own[item.dataset].update(dict.fromkeys(answer.judge for answer in row))
+        self._check(label_only=options.label is not None and options.label in {n for d in own.values() for n in d})
+        self.rows: list[dict[str, Judgment]] = []
+        self.labels: list[int | None] = []
+        for item, row in zip(items, answers, strict=True):
+            found = {answer.judge: self._judgment(answer) for answer in row if answer.judge not in self._left_out}
+            absent = Judgment(ABSTAIN, "failed" if item.failed else "abstained")
+            if every:
+                found |= {name: absent for name in own[item.dataset] if name not in {*found, *self._left_out}}
+            right = found.pop(options.label, None) if options.label is not None else None
+            label = self._label(item.label) if right is None else right.vote
+            self.labels.append(None if label == ABSTAIN else label)
+            self.rows.append(found)
+        names = dict.fromkeys(name for names in own.values() for name in names)
+        self.voters = tuple(sorted(name for name in names if name not in {*self._left_out, options.label}))
+        with_grades = {n for row in self.rows for n, one in row.items() if one.score not in (None, 0.0, 1.0)}
+        self.graders = tuple(name for name in self.voters if name in with_grades)
+        self._tell(names)
+
+    def _once(self, item: ForeignItem) -> list[ForeignAnswer]:
+        """Return the answers of an item, one a judge: several of a metric are a judge each, and a person has one."""
+        seen: dict[str, list[ForeignAnswer]] = defaultdict(list)
+        for answer in map(self._named, item.answers):
+            seen[answer.judge].append(answer)
+        for name, same in seen.items():
+            values = list(dict.fromkeys(str(self._plain(answer)) for answer in same))
+            if item.people and len(values) > 1:
+                raise InputError(
+                    f"`files` must have one answer of a person. Got {values[0]!r} and {values[1]!r} of {name!r} "
+                    f"on item {item.item!r}. Choose the question with --answer, or delete one."
+                )
+        return [
+            answer._replace(judge=name if n == 1 else f"{name} {n}")
+            for name, same in seen.items()
+            for n, answer in enumerate(same[:1] if item.people else same, start=1)
+        ]
+
+    def _named(self, answer: ForeignAnswer) -> ForeignAnswer:
+        """Return an answer under a name that a column of judges may have."""
+        name = " ".join(answer.judge.split())
+        reserved = meant_column(name, datasets.VOTE_COLUMNS) or name in datasets.VOTE_COLUMNS
+        return answer._replace(judge=f"judge {name}" if reserved and name != self._options.label else name)
+
+    def _plain(self, answer: ForeignAnswer) -> object:
+        """Return the value of an answer: of several the last; where there is none, the grade."""
+        value = answer.value
+        while isinstance(value, list | tuple) and value:
+            value = value[-1]
+        return answer.grade if is_empty(value) else value
+
+    def _look_at(self, answer: ForeignAnswer) -> None:
+        value = self._plain(answer)
+        if answer.judgment is not None or not is_empty(answer.failed):
+            self._usable[answer.judge] += answer.judgment is not None
+        elif not isinstance(value, bool) and (number := number_in(value)) is not None and not math.isnan(number):
+            self._numbers[answer.judge].append(number)
+        elif isinstance(value, bool) or self._is_read(value):
+            self._usable[answer.judge] += 1
+        elif not is_empty(value):
+            self._unread[answer.judge][str(value)] += 1
+
+    def _is_read(self, value: object) -> bool:
+        return isinstance(value, str) and (self._replies or value.strip().lower() in self._words)
+
+    def _cut(self, numbers: Sequence[float]) -> float | None:
+        """Return from where on a judge's numbers count as consistent; None where that is not known."""
+        given = self._options.from_grade
+        if min(numbers) >= 0 and max(numbers) <= 1:
+            return given if given is not None and given <= 1 else HALF
+        return given
+
+    def _check(self, *, label_only: bool) -> None:
+        """Leave out judges whose answers cannot be read; raise where none is left."""
+        options = self._options
+        self._left_out = {*options.ignore}
+        words = {name: n for name, n in self._unread.items() if name not in self._left_out}
+        self._cuts = {name: self._cut(numbers) for name, numbers in self._numbers.items()}
+        self._are_votes = {name for name, numbers in self._numbers.items() if {*numbers} <= {0, 1}}
+        grades = {name for name, cut in self._cuts.items() if cut is None} - self._left_out
+        mixed = next((name for name in words if self._usable[name] or name in self._numbers), None)
+        usable = {*self._usable, *self._numbers} - {*words, *grades, *options.ignore}
+        if words and (mixed or not usable - ({options.label} if label_only else set())):
+            seen = sum((words[name] for name in ([mixed] if mixed else words)), Counter[str]())
+            told = ", ".join(f"{word!r:.40} ({n:,})" for word, n in seen.most_common(WORDS_SHOWN))
+            raise InputError(
+                f"`yes` and `no` must say what the answers mean. Got {told}{f' of {mixed!r}' if mixed else ''}. Name "
+                "words that mean consistent with --yes, and the others with --no; leave a judge out with --ignore."
+            )
+        if grades and not usable:
+            low, high = (f(x for name in grades for x in self._numbers[name]) for f in (min, max))
+            raise InputError(
+                f"`from_grade` must be the grade from which on an answer counts as consistent. Got none, and grades "
+                f"from {low:g} to {high:g} of {listed(sorted(grades))}. Say for instance --from-grade {high:g}."
+            )
+        for name in words:
+            seen_words = ", ".join(map(repr, list(words[name])[:WORDS_SHOWN]))
+            self.notes.append(f"Left out: {name} ({seen_words}); --yes and --no say what words mean.")
+        for name in sorted(grades):
+            low, high = min(self._numbers[name]), max(self._numbers[name])
+            self.notes.append(f"Left out: {name} (grades from {low:g} to {high:g}); --from-grade says what they mean.")
+        self._left_out |= {*words, *grades}
+
+    def _judgment(self, answer: ForeignAnswer) -> Judgment:
+        value, why = self._plain(answer), text_of(answer.why) or None
+        grade = number_in(answer.grade)
+        if answer.judgment is not None:
+            return answer.judgment
+        if not is_empty(answer.failed):
+            return Judgment(ABSTAIN, "failed", rationale=why or text_of(answer.failed))
+        if isinstance(value, str) and number_in(value) is None and value.strip().lower() in self._words:
+            vote = self._words[value.strip().lower()]
+            value = None if vote == ABSTAIN else bool(vote)
+        if is_empty(value):
+            return Judgment(ABSTAIN, "abstained", rationale=why)
+        if isinstance(value, bool):
+            return Judgment(int(value), score=grade, rationale=why)
+        number = number_in(value)
+        if number is None:
+            asked = {"finish_reason": None, "refusal": None, "material": None, "logprobs": None}
+            return replace(REPLIES.judge(str(value), **asked), rationale=str(value))
+        if answer.judge in self._are_votes:
+            return Judgment(int(number), score=grade, rationale=why)
+        is_high = number >= (self._cuts[answer.judge] or 0)
+        return Judgment(int(is_high is not answer.judge.startswith(self._lower)), score=number, rationale=why)
+
+    def _label(self, value: object) -> int | None:
+        """Return the label that a cell is; None where it is empty or is no answer."""
+        if isinstance(value, str):
+            return self._words.get(value.strip().lower())
+        number = number_in(value)
+        return int(number) if number in (0, 1) else None
+
+    def _tell(self, names: Iterable[str]) -> None:
+        """Note what was assumed: where grades were cut, that a label was not found."""
+        given = self._options.from_grade
+        cut = [name for name in self.graders if self._cuts.get(name) == HALF != given]
+        if cut:
+            self.notes.append(f"Numbers of {listed(cut)} count as consistent from {HALF:g} on (--from-grade).")
+        if self.graders:
+            self.notes.append(f"Grades of {listed(self.graders)} stand beside the votes, in NAME.soft.parquet.")
+        label = self._options.label
+        if label is not None and all(one is None for one in self.labels):
+            known = listed(sorted(names), 12) or "none"
+            raise InputError(f"`label` must be a judge ({known}) or a column of 0 and 1. Got {label!r}: no label.")
+
+
+def _examples(items: Sequence[ForeignItem], settled: _Settled) -> Iterator[Example]:
+    """Yield the items as examples: ids are unique, and items of one source are of one document."""
+    seen: Counter[tuple[str, str]] = Counter()
+    documents: dict[tuple[str, str], str] = {}
+    for item, label in zip(items, settled.labels, strict=True):
+        name = str(item.item)
+        if not is_storable(name):
+            raise InputError(f"`files` must name items in plain text, without NUL. Got {name!a}. Export them anew.")
+        seen[item.dataset, name] += 1
+        n = seen[item.dataset, name]
+        source = item.texts.get("source", "")
+        document = item.document or (documents.setdefault((item.dataset, source), name) if source else name)
+        claim, question = item.texts.get("claim", ""), item.texts.get("question") or None
+        yield Example(source, claim, name if n == 1 else f"{name}#{n}", label, item.dataset, document, question)

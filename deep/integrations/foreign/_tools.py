@@ -1,0 +1,519 @@
+"""Recognise the file of another tool, and find in it items with their texts and answers.
+
+What each tool's file looks like stands in ``tools.toml``. Its paths are the keys that `flat` gives, so that no
+language of paths is needed: the libraries that have one would be a fifteenth mandatory package, or an extra that
+the first command of a newcomer lacks.
+"""
+
+import ast
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deep import datasets
+from deep._util.columns import VOTE_OF_TEXT
+from deep._util.files import read_bytes
+from deep._util.names import listed
+from deep._util.options import option
+from deep.datasets import FileRow
+from deep.exceptions import InputError, needs_extra
+from deep.records import Judgment
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "source": (
+        *("source", "context", "contexts", "document", "article", "passage", "premise", "evidence", "source_text"),
+        *("retrieved_contexts", "retrieval_context", "reference_text", "source_document", "documents", "knowledge"),
+        *("conversation", "dialogue", "transcript"),
+    ),
+    "claim": (
+        *("claim", "summary", "response", "answer", "output", "hypothesis", "statement", "completion", "prediction"),
+        *("generated_text", "model_output", "actual_output", "claim_text", "generation", "sentence", "text"),
+    ),
+    "question": ("question", "query", "user_input", "instruction", "prompt", "input", "messages"),
+    "label": (
+        *("label", "gold", "gold_label", "human", "human_label", "human_passed", "is_consistent", "is_factual"),
+        *("is_supported", "ground_truth_label", "annotation", "consistent", "factual", "faithful", "supported"),
+    ),
+    "item": ("item_id", "example_id", "id", "uid", "_id", "item", "doc_id", "question_id", "sample_id", "index"),
+    "dataset": ("dataset", "corpus", "benchmark"),
+    "document": ("document_id", "source_id", "article_id"),
+}
+"""The names that a column usually has, by what it holds; the first that a table has counts."""
+
+NO_JUDGE = re.compile(
+    r"cost|price|latency|token|time|duration|seconds|seed|index|idx|length|count|split|fold|year|rank|(^|_)(n|id|no)$",
+    re.IGNORECASE,
+)
+"""Names of columns of numbers that are no answers."""
+
+LABEL_LIKE = re.compile(r"(^|_)(label|gold|human|truth|is_\w+)(_|$)", re.IGNORECASE)
+"""Names of the only column of answers of a table where it is no judge's, but says what is right."""
+
+N_LOOKED_AT = 100
+"""Records in which a path is looked for that one of them lacks."""
+
+DEEPEST = 20
+"""Objects in each other that a record is looked into; no path goes further."""
+
+FEW_ANSWERS, SHORT_ANSWER = 20, 60
+"""A column with more different texts, or longer ones, holds remarks and no answers."""
+
+
+class ForeignAnswer(NamedTuple):
+    """The answer of one judge on an item: a verdict, a number beside it, words, an error; or a judgment as it is."""
+
+    judge: str
+    value: object = None
+    grade: object = None
+    why: object = None
+    failed: object = None
+    judgment: Judgment | None = None
+
+
+@dataclass
+class ForeignItem:
+    """One item of a file of another tool."""
+
+    dataset: str
+    item: str | None
+    document: str | None
+    texts: dict[str, str]
+    label: object = None
+    answers: list[ForeignAnswer] = field(default_factory=list)
+    failed: bool = False
+    people: bool = False
+
+
+@dataclass(frozen=True)
+class ForeignOptions:
+    """The contents of a file of another tool, where it does not say so itself.
+
+    Parameters
+    ----------
+    source : str, optional
+        The column, or the dotted path, of the source.
+    claim : str, optional
+        Of the text to check.
+    question : str, optional
+        Of the question that the claim answers.
+    label : str, optional
+        The label: a column, or the judge who is right.
+    item : str, optional
+        The id of an item.
+    judges : tuple of str
+        The columns that are judges; default: those that hold answers.
+    ignore : tuple of str
+        Judges to leave out.
+    answer : str, optional
+        The question whose answers are read, where people answered several.
+    yes : tuple of str
+        Words that mean consistent.
+    no : tuple of str
+        Words that mean inconsistent.
+    none : tuple of str
+        Words that are no answer.
+    from_grade : float, optional
+        The grade from which on an answer counts as consistent; of numbers in [0, 1]: 0.5.
+    dataset : str, optional
+        The name of the dataset; default: the file's.
+    """
+
+    source: str | None = option(None, "COLUMN")
+    claim: str | None = option(None, "COLUMN")
+    question: str | None = option(None, "COLUMN")
+    label: str | None = option(None, "NAME")
+    item: str | None = option(None, "COLUMN")
+    judges: tuple[str, ...] = option((), "COLUMN")
+    ignore: tuple[str, ...] = option((), "NAME")
+    answer: str | None = option(None, "NAME")
+    yes: tuple[str, ...] = option((), "WORD")
+    no: tuple[str, ...] = option((), "WORD")
+    none: tuple[str, ...] = option((), "WORD")
+    from_grade: float | None = option(None, "GRADE")
+    dataset: str | None = option(None, "NAME")
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that were named, by role."""
+        roles = ("source", "claim", "question", "item")
+        return {role: getattr(self, role) for role in roles if getattr(self, role) is not None}
+
+    def words(self, tool: "Tool") -> dict[str, int]:
+        """Return the words that are answers, in lower case, and what each means."""
+        given = {word: vote for vote, words in ((1, self.yes), (0, self.no), (-1, self.none)) for word in words}
+        known = {**VOTE_OF_TEXT, **tool.words, **given}
+        return {word.strip().lower(): vote for word, vote in known.items()}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One kind of file, as ``tools.toml`` describes it."""
+
+    name: str
+    title: str
+    needs: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    file: str = ""
+    paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    words: Mapping[str, int] = field(default_factory=dict)
+    lower: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    people: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a record is one answer, so that those of an item belong together."""
+        return not {"at", "prefix", "rest", "flat", "columns"} & {*self.answers}
+
+    def fits(self, records: Sequence[FileRow]) -> bool:
+        """Return whether one of the first records has all that this kind needs."""
+        return any(all(_has(known, need) for need in self.needs) for known in map(flat, records[:N_LOOKED_AT]))
+
+
+TABLE = Tool("table", "a table", answers={"columns": True})
+"""A file of rows that is no other tool's; which column is what, its names or the user say."""
+
+
+@cache
+def tools() -> tuple[Tool, ...]:
+    """Return the kinds of files that are known, in the order in which they are tried."""
+    found = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
+    roles = ("item", "document", "dataset", "source", "claim", "question")
+    return tuple(
+        Tool(name, paths={role: row.pop(role) for role in roles if role in row}, **row) for name, row in found.items()
+    )
+
+
+def flat(record: FileRow) -> dict[str, Any]:
+    """Return all that stands in a record by dotted path, objects and lists themselves too.
+
+    Examples
+    --------
+    >>> from deep.integrations.foreign._tools import flat
+    >>> list(flat({"a": {"b": [1, 2]}}))
+    ['a', 'a.b', 'a.b.0', 'a.b.1']
+    """
+    return dict(_inner(record, ""))
+
+
+def _inner(value: object, prefix: str) -> Iterator[tuple[str, Any]]:
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, inner in parts:
+        yield f"{prefix}{key}", inner
+        if prefix.count(".") < DEEPEST:
+            yield from _inner(inner, f"{prefix}{key}.")
+
+
+def is_empty(value: object) -> bool:
+    """Return whether a cell holds nothing: none, NaN, no text, an empty list."""
+    return value is None or value != value or (isinstance(value, str | list | tuple | dict) and not value)
+
+
+def first_of(known: Mapping[str, Any], paths: Iterable[str]) -> Any:
+    """Return the value at the first path that has something; None where none has."""
+    for path in paths:
+        parts = [known.get(part) for part in path.split("+")]
+        given = [part for part in parts if not is_empty(part)]
+        if given:
+            return given[0] if "+" not in path else "-".join(map(str, given))
+    return None
+
+
+def _spelled(paths: Iterable[str]) -> Iterator[str]:
+    """Yield paths, each that says ``$source`` once for every usual name of a source."""
+    for path in paths:
+        role = path.rpartition("$")[2]
+        yield from [path.replace(f"${role}", name) for name in ROLES[role]] if role in ROLES else [path]
+
+
+def _has(known: Mapping[str, Any], need: str) -> bool:
+    return any(
+        any(key.startswith(path[:-1]) for key in known) if path.endswith("*") else path in known
+        for path in need.split("|")
+    )
+
+
+def text_of(value: object) -> str:
+    r"""Return a text: a list of texts or of messages as paragraphs; nothing of what holds none.
+
+    Examples
+    --------
+    >>> from deep.integrations.foreign._tools import text_of
+    >>> text_of(["It rained.", "It snowed."]), text_of([{"role": "user", "content": "Hi"}]), text_of(None)
+    ('It rained.\n\nIt snowed.', 'Hi', '')
+    """
+    if isinstance(value, list | tuple):
+        return "\n\n".join(filter(None, map(text_of, value)))
+    if isinstance(value, Mapping):
+        return text_of(next((value[key] for key in ("content", "text", "page_content") if key in value), None))
+    return "" if is_empty(value) else str(value).replace("\0", "")
+
+
+def load(path: Path) -> list[FileRow] | FileRow:
+    """Return the records of a file; the object of a JSON file that is one.
+
+    Raises
+    ------
+    InputError
+        It is not there, has another ending, or cannot be read.
+    """
+    if path.suffix == ".eval":
+        return _inspect_samples(path)
+    ending = datasets.ending_of(path)
+    if path.is_file() and not path.stat().st_size:
+        raise InputError(f"`files` must be files that are not empty. Got {str(path)!r}.")
+    if not path.is_file() or ending is None:
+        why = "which is not there" if not path.exists() else "a folder" if path.is_dir() else "another kind of file"
+        raise InputError(f"`files` must be files that end in .eval, {', '.join(ENDINGS)}. Got {str(path)!r}, {why}.")
+    if ending == ".json":
+        try:
+            found = json.loads(read_bytes(path, "files"))
+        except (ValueError, RecursionError):
+            found = None  # an object a line, or broken, as reading it so will say
+        if isinstance(found, dict):
+            return found
+    if ending == ".parquet":
+        return _parquet_rows(path)
+    rows = [row for _, row in datasets.read_rows(path, (), param="files")]
+    return [{key: _nested(cell) for key, cell in row.items()} for row in rows] if "csv" in ending else rows
+
+
+ENDINGS = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")
+
+
+def _nested(cell: object) -> object:
+    """Return the list or object whose text stands in a cell of CSV, as JSON or as Python writes it."""
+    if isinstance(cell, str) and cell[:1] in ("[", "{"):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                return read(cell)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+    return cell
+
+
+def _parquet_rows(path: Path) -> list[FileRow]:
+    """Return the rows of a Parquet file; a class of Hugging Face's is its name, not its number."""
+    with datasets.open_parquet(path, "files") as table:
+        names = table.names
+        told = (table.file.schema_arrow.metadata or {}).get(b"huggingface")
+    features = json.loads(told)["info"]["features"] if told else {}
+    classes = {name: one["names"] for name, one in features.items() if isinstance(one, dict) and "names" in one}
+    rows: list[FileRow] = []
+    for _, row in datasets.read_rows(path, names, param="files"):
+        named = {key: dict[Any, str](enumerate(words)).get(row.get(key)) for key, words in classes.items()}
+        rows.append({**row, **named})
+    return rows
+
+
+def _inspect_samples(path: Path) -> FileRow:
+    """Return an ``.eval`` log of Inspect as its JSON log has it; only Inspect reads the compressed form."""
+    with needs_extra("inspect"):
+        from inspect_ai.log import read_eval_log, read_eval_log_samples
+    try:
+        head = read_eval_log(path, header_only=True)
+        samples = read_eval_log_samples(path, all_samples_required=False)
+        wanted = {"id", "epoch", "target", "input", "metadata", "output", "scores", "error"}
+        kept = [json.loads(sample.model_dump_json(include=wanted)) for sample in samples]
+    except Exception as error:  # of zip, JSON, pydantic or a file system, as the log has it
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"`files` must be logs of Inspect. Got {str(path)!r}: {said}.") from None
+    return {"eval": json.loads(head.eval.model_dump_json()), "samples": kept}
+
+
+def recognise(loaded: list[FileRow] | FileRow) -> tuple[Tool, list[FileRow]] | None:
+    """Return the kind of a file and its records; None where it is no known kind and no table."""
+    for tool in tools():
+        for records in _candidates(loaded, tool.records):
+            if records and tool.fits(records):
+                return tool, records
+    return (TABLE, loaded) if isinstance(loaded, list) and loaded else None
+
+
+def _candidates(loaded: list[FileRow] | FileRow, paths: Sequence[str]) -> Iterator[list[FileRow]]:
+    if isinstance(loaded, list):
+        yield loaded
+        return
+    for path in paths:
+        found: Any = loaded
+        for key in path.split("."):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if isinstance(found, list):
+            yield [one for one in found if isinstance(one, Mapping)]
+    yield [loaded]
+
+
+def answers_in(tool: Tool, known: Mapping[str, Any], question: str | None, person: str) -> Iterator[ForeignAnswer]:
+    """Yield the answers that stand in one record.
+
+    Parameters
+    ----------
+    tool : Tool
+    known : mapping
+        The record, as `flat` has it.
+    question : str, optional
+        The question that `--answer` names, where a file holds several.
+    person : str
+        Who answered, where the record does not say.
+    """
+    how = tool.answers
+    if tool.is_long:
+        yield from _answer(tool, known, first_of(known, how.get("judge", ())) or person, question)
+    elif "flat" in how:
+        column = f"{question}{how['flat']}"
+        statuses = known.get(f"{column}.status") or ["submitted"] * len(known.get(column) or ())
+        for who, value, status in zip(
+            known.get(f"{column}.users") or (), known.get(column) or (), statuses, strict=False
+        ):
+            if status == "submitted":
+                yield ForeignAnswer(str(who), value)
+    for path in how.get("at", "").replace("$answer", question or "").split("|"):
+        inside = known.get(path)
+        parts = inside.items() if isinstance(inside, Mapping) else ((None, one) for one in inside or ())
+        for judge, part in parts:
+            inner = flat(part if isinstance(part, Mapping) else {"value": part})
+            yield from _answer(tool, inner, judge or first_of(inner, how["judge"]) or person, question)
+    if "prefix" in how:
+        at = len(how["prefix"])
+        yield from (ForeignAnswer(key[at:], value) for key, value in known.items() if key.startswith(how["prefix"]))
+
+
+def _answer(tool: Tool, known: Mapping[str, Any], judge: object, question: str | None) -> Iterator[ForeignAnswer]:
+    """Yield the answer that stands in a record or in a part of one; none where it is to be skipped."""
+    how = tool.answers
+    if any(known.get(path) in values for path, values in how.get("skip", {}).items()):
+        return
+    if question and "pick" in how:
+        where, _, key = how["pick"].partition(".")
+        known = flat({**known, where: [one for one in known.get(where) or () if one.get(key) == question]})
+    values = [path.replace("$answer", question or "") for path in how.get("value", ())]
+    value, grade, why, failed = (
+        first_of(known, values) if name == "value" else first_of(known, how.get(name, ()))
+        for name in ("value", "grade", "why", "failed")
+    )
+    if value is None and "$answer" in "".join(how.get("value", ())):  # a column for each choice, true where it is taken
+        start = f"{values[0]}."
+        value = next((k[len(start) :] for k, cell in known.items() if k.startswith(start) and _is_true(cell)), None)
+    if isinstance(value, Mapping) and not tool.people:  # several values of one score are a judge each
+        yield from (ForeignAnswer(f"{judge}.{key}", one, None, why, failed) for key, one in value.items())
+    else:
+        yield ForeignAnswer(str(judge), value, grade, why, failed)
+
+
+def _is_true(cell: object) -> bool:
+    return str(cell).strip().lower() in ("true", "1", "on", "yes")
+
+
+def question_of(tool: Tool, records: Sequence[FileRow], given: str | None) -> str | None:
+    """Return the question whose answers are read: the one given, or the only one.
+
+    Raises
+    ------
+    InputError
+        There are several and none is given, or the one given is not there.
+    """
+    how = tool.answers
+    paths = [path for path in (*how.get("value", ()), how.get("at", "")) if "$answer" in path]
+    if not paths and "flat" not in how and "pick" not in how:
+        return given
+    names: Counter[str] = Counter()
+    for record in records:
+        known = flat(record)
+        if "pick" in how:
+            where, _, key = how["pick"].partition(".")
+            parts = (part for one in known.get(how["at"]) or () for part in one.get(where) or ())
+            names.update(str(part[key]) for part in parts if key in part)
+        elif "flat" in how:
+            names.update(key.removesuffix(how["flat"]) for key in known if key.endswith(how["flat"]))
+        elif start := paths[0].partition("$")[0]:
+            names.update({key[len(start) :].partition(".")[0] for key in known if key.startswith(start)})
+        else:
+            names.update(key for key in record if key not in how["known"])
+    if "pick" not in how and paths and not paths[0].partition("$")[0]:
+        names = Counter({name: n for name, n in names.items() if _is_answer_column(records, name)})
+    if given in names or (given is None and len(names) == 1):
+        return given or next(iter(names))
+    if not names:
+        return given
+    raise InputError(
+        f"`answer` must name the question whose answers are read, one of {', '.join(map(repr, sorted(names)))}. "
+        f"Got {given!r}."
+    )
+
+
+def _is_answer_column(records: Sequence[FileRow], name: str) -> bool:
+    cells = [str(record[name]) for record in records if not is_empty(record.get(name))]
+    usual = {known for names in ROLES.values() for known in names} - {*ROLES["label"]}
+    is_few = 0 < len(set(cells)) <= FEW_ANSWERS and max(map(len, cells)) <= SHORT_ANSWER
+    return is_few and name not in usual
+
+
+def is_answer(value: object, words: Mapping[str, int]) -> bool:
+    """Return whether a cell can be an answer: a number, true or false, a word for one, or a list of one of these."""
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and all(is_answer(one, words) for one in value)
+    if isinstance(value, str):
+        return value.strip().lower() in words or value.strip().lower() in VOTE_OF_TEXT or number_in(value) is not None
+    return isinstance(value, int | float)
+
+
+def number_in(value: object) -> float | None:
+    """Return the number that a cell is, written as text too; None where it is none."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e15 else None
+
+
+def judge_columns(records: Sequence[FileRow], left_out: Iterable[str], words: Mapping[str, int]) -> list[str]:
+    """Return the columns whose cells are all answers, but for those left out and those whose name says otherwise."""
+    out = {*left_out}
+    names = dict.fromkeys(key for record in records for key in record)
+    filled = {name: [r[name] for r in records if not is_empty(r.get(name))] for name in names if name not in out}
+    return [
+        name
+        for name, cells in filled.items()
+        if cells and not NO_JUDGE.search(name) and all(is_answer(cell, words) for cell in cells) and not _counts(cells)
+    ]
+
+
+def _counts(cells: Sequence[object]) -> bool:
+    """Return whether the cells of a column number its rows."""
+    numbers = [number_in(cell) for cell in cells]
+    return len(numbers) > 2 and numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1)))
+
+
+def column_roles(records: Sequence[FileRow], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of each role that is known: as given, else by its usual name.
+
+    Raises
+    ------
+    InputError
+        A column that was given is not there.
+    """
+    columns = dict.fromkeys(key for record in records[:N_LOOKED_AT] for key in record)
+    for role, name in given.items():
+        if name not in columns:
+            raise InputError(f"`{role}` must be a column: {listed(list(columns), 12)}. Got {name!r}.")
+    by_name = {column.strip().casefold().replace(" ", "_"): column for column in reversed(columns)}
+    taken = {role: next((by_name[name] for name in names if name in by_name), "") for role, names in ROLES.items()}
+    return {role: name for role, name in {**taken, **given}.items() if name}
+
+
+def suggested(records: Sequence[FileRow]) -> dict[str, str]:
+    """Return the columns that look like a source and a claim, by how long their texts are."""
+    lengths = {
+        name: sum(len(text_of(record.get(name))) for record in records) / len(records)
+        for name in dict.fromkeys(key for record in records for key in record)
+    }
+    texts = sorted((name for name, n in lengths.items() if n >= SHORT_ANSWER / 3), key=lambda name: -lengths[name])
+    return dict(zip(("source", "claim"), texts, strict=False))

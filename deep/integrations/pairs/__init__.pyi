@@ -1,0 +1,11 @@
+from ._pairs import AnswerPair as AnswerPair
+from ._pairs import HeldOut as HeldOut
+from ._pairs import JoinedPairs as JoinedPairs
+from ._pairs import OrderCard as OrderCard
+from ._pairs import RankedSystem as RankedSystem
+from ._pairs import both_orders as both_orders
+from ._pairs import held_out as held_out
+from ._pairs import join_orders as join_orders
+from ._pairs import order_cards as order_cards
+from ._pairs import rank_systems as rank_systems
+from ._pairs import read_pairs as read_pairs

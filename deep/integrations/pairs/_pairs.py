@@ -1,0 +1,432 @@
+"""Pairs in both orders: examples to ask about, one vote of two, each judge's bias, systems in order."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from scipy.stats import norm
+
+from deep import calibration, datasets, evaluate, model
+from deep._util.checks import Floats, Votes
+from deep.exceptions import InputError
+from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
+
+ORDERS = ("ab", "ba")
+BETTER = Path(__file__).with_name("better.toml")
+"""The prompt that asks which of two answers is better."""
+
+LABELS: Mapping[str, int | None] = {"a": 1, "1": 1, "b": 0, "0": 0, "": None, "tie": None, "none": None, "nan": None}
+"""A is better, B is, or neither: of a tie there is no label."""
+
+
+@dataclass(frozen=True)
+class AnswerPair:
+    """Two answers to one question.
+
+    Parameters
+    ----------
+    item_id, dataset : str
+    a, b : str
+    question, source : str
+        Either may be empty.
+    label : {1, 0, None}
+        1 where A is better, 0 where B is.
+    document_id : str
+        Pairs that share it are no independent evidence; the question's, unless given.
+    systems : (str, str), optional
+        Who wrote A, and who wrote B.
+    """
+
+    item_id: str
+    dataset: str
+    a: str
+    b: str
+    question: str = ""
+    source: str = ""
+    label: int | None = None
+    document_id: str = ""
+    systems: tuple[str, str] | None = None
+
+
+def read_pairs(path: str | Path) -> list[AnswerPair]:
+    """Read pairs from a CSV, JSON, JSONL or Parquet file.
+
+    Parameters
+    ----------
+    path : str or Path
+        With the columns `a` and `b`, and as wanted `question`, `source`, `label` (a, b, 1, 0 or tie), `item_id`,
+        `dataset`, `document_id`, `system_a` and `system_b`.
+
+    Raises
+    ------
+    InputError
+        A column is missing, a label is none of these, or an id comes twice.
+    """
+    path = Path(path)
+    names = ("a", "b", "question", "source", "label", "item_id", "dataset", "document_id", "system_a", "system_b")
+    pairs, seen = list[AnswerPair](), set[tuple[str, str]]()
+    for number, (_, row) in enumerate(datasets.read_rows(path, names, param="pairs"), start=1):
+        cell = {name: "" if row.get(name) is None else str(row[name]) for name in names}
+        if not cell["a"] or not cell["b"]:
+            raise InputError(f"`pairs` must have a text in the columns a and b. Got none in row {number} of {path}.")
+        label = cell["label"].strip().lower().removesuffix(".0")
+        if label not in LABELS:
+            raise InputError(f"`label` must be a, b, 1, 0, tie or empty. Got {label!r} in row {number} of {path}.")
+        name, dataset = cell["item_id"] or str(number), cell["dataset"] or path.name.partition(".")[0]
+        if (dataset, name) in seen:
+            raise InputError(
+                f"`item_id` must be unique within a dataset. Got {name!r} again in row {number} of {path}."
+            )
+        seen.add((dataset, name))
+        systems = (cell["system_a"], cell["system_b"]) if cell["system_a"] and cell["system_b"] else None
+        texts = {key: cell[key] for key in ("a", "b", "question", "source")}
+        document = cell["document_id"] or cell["question"] or name
+        pairs.append(AnswerPair(name, dataset, **texts, label=LABELS[label], document_id=document, systems=systems))
+    return pairs
+
+
+def both_orders(pairs: Sequence[AnswerPair], orders: Sequence[str] = ORDERS) -> Iterator[Example]:
+    """Yield pairs as examples that any judge can be asked about, whose claim is that the first answer is better.
+
+    The task is the example's source, the two answers are its claim. The id ends in ``@ab`` or ``@ba``, and the label
+    is turned with the order.
+
+    Examples
+    --------
+    >>> from deep.integrations.pairs import AnswerPair, both_orders
+    >>> found = list(both_orders([AnswerPair("q1", "d", "4", "5", "2 + 2?", label=1)]))
+    >>> [(one.example_id, one.label) for one in found]
+    [('q1@ab', 1), ('q1@ba', 0)]
+    """
+    for pair in pairs:
+        task = "\n\n".join(filter(None, (pair.question, pair.source))) or "Write a good answer."
+        for order in orders:
+            first, second = (pair.a, pair.b) if order == "ab" else (pair.b, pair.a)
+            label = pair.label if pair.label is None or order == "ab" else 1 - pair.label
+            claim = f"First answer:\n{first}\n\nSecond answer:\n{second}"
+            yield Example(task, claim, f"{pair.item_id}@{order}", label, pair.dataset, pair.document_id or pair.item_id)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedPairs:
+    """One vote of each judge on each pair, of its answers in both orders.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        1 where a judge says in both orders that A is better, 0 where that B is; else no vote.
+    orders : mapping of str to ndarray of shape (n_pairs, n_judges)
+        By order the same before they are joined: 1 A is better, 0 B is, -1 no answer.
+    """
+
+    votes: VoteMatrix
+    orders: Mapping[str, Votes]
+
+    def judgments(self) -> Iterator[tuple[Example, dict[str, Judgment]]]:
+        """Yield each pair with the judgment of each judge; where there is no vote, its words say why."""
+        v = self.votes
+        ab, ba = (self.orders[order] for order in ORDERS)
+        for i, (dataset, item, label) in enumerate(zip(v.datasets, v.example_ids, v.labels, strict=True)):
+            document = None if v.document_ids is None else v.document_ids[i]
+            example = Example("", "", item, None if label == ABSTAIN else int(label), dataset, document)
+            yield example, {name: _joined(ab[i, j], ba[i, j]) for j, name in enumerate(v.voter_names)}
+
+    def alone(self, order: str) -> VoteMatrix:
+        """Return the answers in one order alone, as votes."""
+        return self.votes.with_columns(votes=self.orders[order])
+
+
+def _joined(ab: int, ba: int) -> Judgment:
+    if ABSTAIN in (ab, ba):
+        which = "both orders" if ab == ba else "one order"
+        return Judgment(ABSTAIN, "abstained", rationale=f"A tie, or no answer, in {which}.")
+    if ab == ba:
+        return Judgment(int(ab))
+    place = "first" if ab else "second"
+    return Judgment(ABSTAIN, "abstained", rationale=f"A contradiction: the answer that stands {place}, in both orders.")
+
+
+def join_orders(votes: VoteMatrix) -> JoinedPairs:
+    """Join answers in both orders to one vote.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Items ``ID@ab`` and ``ID@ba``, of which 1 says that the answer that stands first is better; or judges
+        ``NAME__ab`` and ``NAME__ba``, of which 1 says that A is, in whichever place it stands.
+
+    Raises
+    ------
+    InputError
+        There are neither such items nor such judges, or one has no counterpart in any order.
+
+    Examples
+    --------
+    >>> from deep import VoteMatrix
+    >>> from deep.integrations.pairs import join_orders
+    >>> asked = VoteMatrix([[1], [0], [1], [1]], ["p@ab", "p@ba", "q@ab", "q@ba"], ["strict"], ["d"] * 4, [1, 0, 0, 1])
+    >>> joined = join_orders(asked)
+    >>> joined.votes.example_ids.tolist(), joined.votes.votes.tolist(), joined.votes.labels.tolist()
+    (['p', 'q'], [[1], [-1]], [1, 0])
+    """
+    named = sorted({name.rpartition("__")[0] for name in votes.voter_names if name.endswith(("__ab", "__ba"))})
+    if named:
+        columns = dict(zip(votes.voter_names, votes.votes.T, strict=True))
+        none = np.full(len(votes.votes), ABSTAIN, dtype=np.int8)
+        orders = {o: np.column_stack([columns.get(f"{name}__{o}", none) for name in named]) for o in ORDERS}
+        base = votes.with_columns(votes=orders["ab"], voter_names=tuple(named))
+        return JoinedPairs(base.with_columns(votes=_agreed(orders)), orders)
+    rows: dict[tuple[str, str], dict[str, int]] = {}
+    for i, (dataset, item) in enumerate(zip(votes.datasets, votes.example_ids, strict=True)):
+        name, _, order = str(item).rpartition("@")
+        if order not in ORDERS or not name:
+            raise InputError(
+                "`votes` must have items that end in @ab and @ba, as `deep data pairs` writes them, or judges that end "
+                f"in __ab and __ba. Got {item!r} and {votes.voter_names[0]!r}."
+            )
+        rows.setdefault((dataset, name), {})[order] = i
+    # A label, and a vote, of an item that was asked in the order B, A is about B.
+    said = {
+        order: np.array(
+            [
+                _turned(votes.votes[at[order]], order) if order in at else [ABSTAIN] * votes.shape[1]
+                for at in rows.values()
+            ]
+        )
+        for order in ORDERS
+    }
+    orders = {order: found.astype(np.int8) for order, found in said.items()}
+    first = [next(iter(at.items())) for at in rows.values()]
+    labels = [int(_turned(votes.labels[[i]], order)[0]) for order, i in first]
+    documents = None if votes.document_ids is None else [votes.document_ids[i] for _, i in first]
+    names, ids = zip(*rows, strict=True)
+    return JoinedPairs(VoteMatrix(_agreed(orders), ids, votes.voter_names, names, labels, documents), orders)
+
+
+def _turned(values: npt.NDArray[np.int8], order: str) -> npt.NDArray[np.int8]:
+    return values if order == "ab" else np.where(values == ABSTAIN, ABSTAIN, 1 - values).astype(np.int8)
+
+
+def _agreed(orders: Mapping[str, Votes]) -> Votes:
+    ab, ba = (orders[order] for order in ORDERS)
+    return np.where(ab == ba, ab, ABSTAIN).astype(np.int8)
+
+
+@dataclass(frozen=True)
+class OrderCard:
+    """How one judge answers pairs.
+
+    Parameters
+    ----------
+    judge : str
+    n : int
+        Pairs that it answered in both orders.
+    agreement : float
+        Share of these on which both answers name the same text.
+    position_bias : float
+        Share of answers that name the text that stands first, less one half; 0 of a judge without a bias.
+    position_interval : (float, float)
+        90 %, by Agresti and Min (2005, doi:10.1002/sim.1781) for the difference of two paired proportions.
+    length_bias : float
+        Share of joined votes for the longer text, less the share of longer texts among those that labels prefer, on
+        the same pairs; NaN without texts or labels.
+    length_interval : (float, float)
+    accuracy : float
+        Of joined votes, where there are labels; NaN without any.
+    """
+
+    judge: str
+    n: int
+    agreement: float
+    position_bias: float
+    position_interval: tuple[float, float]
+    length_bias: float = math.nan
+    length_interval: tuple[float, float] = (math.nan, math.nan)
+    accuracy: float = math.nan
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values as JSON has them."""
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
+
+
+def order_cards(joined: JoinedPairs, pairs: Sequence[AnswerPair] = (), level: float = 0.9) -> list[OrderCard]:
+    """Measure each judge's bias to the answer that stands first, and to the longer one.
+
+    Parameters
+    ----------
+    joined : JoinedPairs
+    pairs : sequence of AnswerPair
+        Their texts, for the bias of length.
+    level : float, default=0.9
+        Of the intervals.
+    """
+    votes, (ab, ba) = joined.votes, (joined.orders[order] for order in ORDERS)
+    lengths = {(pair.dataset, pair.item_id): len(pair.a) - len(pair.b) for pair in pairs}
+    longer = np.array([lengths.get(key, 0) for key in zip(votes.datasets, votes.example_ids, strict=True)])
+    cards: list[OrderCard] = []
+    for j, judge in enumerate(votes.voter_names):
+        both = (ab[:, j] >= 0) & (ba[:, j] >= 0)
+        vote, n = votes.votes[:, j], int(both.sum())
+        first, second = ((ab[both, j] == a) & (ba[both, j] == 1 - a) for a in (1, 0))
+        position = paired_difference(int(first.sum()), int(second.sum()), n, level)
+        is_labeled = (vote >= 0) & (votes.labels >= 0)
+        at = is_labeled & (longer != 0)
+        chose, right = (which[at] == (longer[at] > 0) for which in (vote, votes.labels))
+        length = paired_difference(int((chose & ~right).sum()), int((~chose & right).sum()), int(at.sum()), level)
+        hits = (vote == votes.labels)[is_labeled]
+        cards.append(
+            OrderCard(
+                judge,
+                n,
+                float((ab[both, j] == ba[both, j]).mean()) if n else math.nan,
+                position[0] / 2,
+                (position[1] / 2, position[2] / 2),
+                length[0],
+                (length[1], length[2]),
+                float(hits.mean()) if hits.size else math.nan,
+            )
+        )
+    return cards
+
+
+def paired_difference(only_one: int, only_other: int, n: int, level: float) -> tuple[float, float, float]:
+    """Return the difference of two proportions of the same n things, and its interval by Agresti and Min.
+
+    Parameters
+    ----------
+    only_one, only_other : int
+        How many count for the one alone, and for the other alone.
+    n : int
+    level : float
+    """
+    if not n:
+        return math.nan, math.nan, math.nan
+    difference, total = only_one - only_other, n + 2  # half a thing is added to each of the four cells
+    spread = math.sqrt(only_one + only_other + 1 - difference**2 / total) / total
+    margin = float(norm.ppf(0.5 + level / 2)) * spread
+    return difference / n, max(difference / total - margin, -1.0), min(difference / total + margin, 1.0)
+
+
+@dataclass(frozen=True)
+class RankedSystem:
+    """The place of one system among others.
+
+    Parameters
+    ----------
+    system : str
+    n : int
+        Its pairs.
+    chance : float
+        That its answer is better than that of the mean system.
+    interval : (float, float)
+        90 %, by resampling questions.
+    ranks : (int, int)
+        The places that it has in nine of ten resamples, from 1.
+    """
+
+    system: str
+    n: int
+    chance: float
+    interval: tuple[float, float]
+    ranks: tuple[int, int]
+
+
+def rank_systems(
+    pairs: Sequence[AnswerPair], p: Mapping[tuple[str, str], float], *, n_boot: int = 200, random_state: int = 0
+) -> list[RankedSystem]:
+    """Rank systems by Bradley and Terry (1952), on P(A is better), with intervals.
+
+    Parameters
+    ----------
+    pairs : sequence of AnswerPair
+        With their systems.
+    p : mapping of (dataset, item_id) to float
+        P(A is better) of each pair, as `deep score` gives it.
+    n_boot : int, default=200
+        Resamples of questions, from which the 90 % intervals are.
+    random_state : int, default=0
+
+    Returns
+    -------
+    list of RankedSystem
+        The best first.
+
+    Raises
+    ------
+    InputError
+        No pair has systems and a P, or all are of one system.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    known = [pair for pair in pairs if pair.systems is not None and (pair.dataset, pair.item_id) in p]
+    names = sorted({name for pair in known for name in pair.systems or ()})
+    if len(names) < 2:
+        raise InputError(
+            "`pairs` must have the columns system_a and system_b, and a P each. Got fewer than two systems."
+        )
+    x = np.array(
+        [[(name == pair.systems[0]) - (name == pair.systems[1]) for name in names] for pair in known if pair.systems]
+    )
+    wins = np.array([p[pair.dataset, pair.item_id] for pair in known])
+    _, question = np.unique([pair.document_id for pair in known], return_inverse=True)
+
+    def strengths(weight: npt.NDArray[np.generic]) -> Floats:
+        """Fit log-odds, in which a pair counts for either side by its P; a weak ridge keeps them finite."""
+        both, y = np.vstack([x, x]), np.repeat([1, 0], len(x))
+        fitted = LogisticRegression(C=10.0, fit_intercept=False, max_iter=500)
+        fitted.fit(both, y, sample_weight=np.concatenate([weight * wins, weight * (1 - wins)]))
+        return np.asarray(fitted.coef_[0] - fitted.coef_[0].mean())
+
+    rng = np.random.default_rng(random_state)
+    n = question.max() + 1
+    draws = (rng.multinomial(n, np.full(n, 1 / n))[question] for _ in range(n_boot))
+    drawn = np.array([strengths(weight) for weight in draws if weight.any()])
+    ranks = (-drawn).argsort(axis=1).argsort(axis=1) + 1
+    best = strengths(np.ones(len(x)))
+    chances, places = (np.quantile(values, (0.05, 0.95), axis=0).T for values in (expit(drawn), ranks))
+    return [
+        RankedSystem(
+            names[i],
+            int((x[:, i] != 0).sum()),
+            float(expit(best[i])),
+            (float(chances[i, 0]), float(chances[i, 1])),
+            (round(places[i, 0]), round(places[i, 1])),
+        )
+        for i in np.argsort(-best)
+    ]
+
+
+HeldOut = Mapping[str, list[float]]
+"""Balanced accuracy and log loss of each dataset that was held out."""
+
+
+def held_out(joined: JoinedPairs, random_state: int = 0) -> dict[str, HeldOut]:
+    """Hold each dataset out in turn, and measure P by joined votes beside P by the votes of either order alone.
+
+    Returns
+    -------
+    dict
+        By kind of votes, balanced accuracy and log loss of each dataset, in the order of their names.
+
+    Raises
+    ------
+    InputError
+        There are fewer than two labeled datasets.
+    """
+    found: dict[str, HeldOut] = {}
+    kinds = {"both orders": joined.votes, **{f"order {order} alone": joined.alone(order) for order in ORDERS}}
+    for kind, votes in kinds.items():
+        rows: dict[str, list[float]] = {"balanced_accuracy": [], "log_loss": []}
+        found[kind] = rows
+        for name in votes.dataset_names:
+            split = evaluate.hold_out(votes, name)
+            scores = model.fit(split.train, random_state=random_state).scores_of(split.test)
+            y = split.test.labels
+            rows["balanced_accuracy"].append(float(calibration.balanced_accuracy(y, scores.decisions)))
+            rows["log_loss"].append(float(calibration.log_loss(y, scores.p_consistent)))
+    return found

@@ -1,0 +1,177 @@
+"""What `deep doctor` says of files, good, broken and odd; its advice runs, and the data allow it."""
+
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deep.cli import main
+from tests.integrations.foreign_files import write
+
+
+def table(n=60, k=3, **columns):
+    """Return a table of votes of judges who are right in four of five, with labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    votes = np.where(rng.random((n, k)) < 0.8, y[:, None], 1 - y[:, None])
+    frame = pd.DataFrame(votes, columns=[f"j{i}" for i in range(k)])
+    return frame.assign(dataset="d", item_id=[f"i{i:03}" for i in range(n)], label=y).assign(**columns)
+
+
+@pytest.fixture
+def doctor(tmp_path, monkeypatch, capsys):
+    """Return a function that writes tables, and returns what `deep doctor` says of them."""
+    monkeypatch.chdir(tmp_path)
+
+    def look(status=0, **files):
+        for name, content in files.items():
+            if isinstance(content, pd.DataFrame):
+                content.to_csv(f"{name}.csv", index=False)
+            else:
+                (tmp_path / f"{name}.csv").write_text(content)
+        assert main(["doctor", *(f"{name}.csv" for name in files), "--json"]) == status
+        return json.loads(capsys.readouterr().out)
+
+    return look
+
+
+def said(found, part):
+    """Return the sentences of one part on all files, in one text."""
+    return " | ".join(text for file in found["files"] for text in file[part])
+
+
+def test_votes_with_labels(doctor):
+    """Counts, what is missing, and three commands."""
+    found = doctor(ok=table())
+    assert [file["kind"] for file in found["files"]] == ["votes"]
+    assert "60 items, 3 judges: j0, j1, j2" in said(found, "facts")
+    assert "a second labeled dataset" in said(found, "missing")
+    assert said(found, "careful") == ""
+    assert [command.split()[1] for command in found["next"]] == ["panel", "report", "fit"]
+
+
+def test_no_label_and_labels_of_one_class(doctor):
+    """No judge is measured by them, and no model is learned from one class."""
+    found = doctor(nolab=table().drop(columns="label"))
+    assert "labels: without any, P is by the votes alone" in said(found, "missing")
+    assert [command.split()[1] for command in found["next"]] == ["report", "fit"]
+    found = doctor(one=table(label=1))
+    assert "labels of one class only in d" in said(found, "careful")
+    assert [command.split()[1] for command in found["next"]] == ["report"]
+    two = pd.concat([table(), table(label=1, dataset="e")])
+    assert doctor(two=two)["next"][-1] == "deep fit two.csv --exclude e --out two.model.json"
+
+
+def test_judges_that_tell_nothing_or_tell_it_twice(doctor):
+    """Constants, copies, the label under another name; the last is left out of what is fitted."""
+    frame = table()
+    found = doctor(odd=frame.assign(copy=frame.j0, always=1, right=frame["label"], expert_1=frame.j1))
+    careful = said(found, "careful")
+    assert "one answer to everything, so that it tells nothing: always (always 1)" in careful
+    assert "copies of each other, which count as one judge: j0, copy" in careful
+    assert "right equals the label everywhere" in careful
+    assert "by their names people, not judges: expert_1" in careful
+    assert found["next"][0] == "deep panel odd.csv --ignore right"
+
+
+def test_small_and_narrow_tables(doctor):
+    """One judge, one document, few items, few labels, no dataset."""
+    frame = table(n=12, k=1, document_id="x").drop(columns="dataset")
+    found = doctor(small=frame)
+    careful = said(found, "careful")
+    assert "all items are of one document" in careful
+    assert "12 items: intervals will be wide" in careful
+    assert "fewer than 20 labels in small" in careful
+    assert "no column dataset: all rows are of one, 'small' (--dataset small)" in careful
+    assert "a second judge" in said(found, "missing")
+    assert all("--dataset small" in command for command in found["next"])
+
+
+def test_ids_that_a_spreadsheet_changed(doctor):
+    """Rounded, dated, or without their zeros: labels then match nothing, and are no advice's."""
+    ids = ["1.23E+11", "3-Mar", *(f"{i:03}" for i in range(2, 60))]
+    labels = pd.DataFrame({"dataset": "d", "item_id": range(60), "label": [0, 1] * 30})
+    found = doctor(votes=table(item_id=ids).drop(columns="label"))
+    assert "2 ids look as if a spreadsheet had changed them (1.23E+11, 3-Mar)" in said(found, "careful")
+    votes = table(item_id=[f"{i:03}" for i in range(60)]).drop(columns="label")
+    found = doctor(votes=votes, labels=labels, status=1)
+    assert "60 labels are of items without votes; '0' may be '000'" in said(found, "careful")
+    assert [command.split()[1] for command in found["next"]] == ["report", "fit"]
+    assert not any("labels.csv" in command for command in found["next"])
+    some = labels.assign(item_id=[f"{i:03}" if i > 20 else str(i) for i in range(60)])
+    found = doctor(votes=votes, some=some)
+    assert "39 of them are of items with votes" in said(found, "facts")
+    assert found["next"][0] == "deep panel votes.csv --labels some.csv"
+
+
+def test_grades_and_words_that_need_a_meaning(doctor, tmp_path, capsys):
+    """What they might mean is said to be a guess, and stands in the command."""
+    rows = pd.DataFrame({"id": range(40), "strict": [5, 1] * 20, "loose": [4, 2] * 20})
+    found = doctor(grades=rows.assign(id=[f"a{i}" for i in range(40)]))
+    assert "--from-grade 5 is a guess: say what you mean by it" in said(found, "careful")
+    assert found["next"][0] == "deep data from grades.csv --from-grade 5 --out grades.votes.parquet"
+    path = write(tmp_path, "project.json")
+    assert main(["doctor", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "--yes supported --no 'not supported' --out" in found["next"][0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "must be files that are not empty"),
+        ("a,b\n1,2,3\n", "must have as many cells as columns"),
+        ("alpha,beta\nwords and words,others\n", "Say which column is which, for instance: --source"),
+        ("dataset,item_id,Label,j0\nd,a,1,1\n", "which may be the column 'label'"),
+        ("source,claim\n,a\n,b\n", "must have a source and a claim in every row"),
+    ],
+)
+def test_a_file_of_no_use_says_why(doctor, content, message):
+    """In the words of the command that would refuse it; nothing is advised that would fail."""
+    found = doctor(broken=content, status=1)
+    assert [file["kind"] for file in found["files"]] == ["unusable"]
+    assert message in said(found, "facts")
+    assert found["next"] == []
+
+
+def test_what_is_no_table_is_told(tmp_path, capsys, monkeypatch):
+    """A file that is not there, prose, a folder, a ledger, a model beside votes."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prose.txt").write_text("words")
+    (tmp_path / "ledger.sqlite").write_bytes(b"SQLite format 3\0" + bytes(100))
+    (tmp_path / "folder").mkdir()
+    assert main(["doctor", "gone.csv", "prose.txt", "folder", "ledger.sqlite"]) == 1
+    out = capsys.readouterr().out
+    assert "gone.csv: unusable" in out
+    assert "which is not there" in out
+    assert "folder: folder\n  a folder: name the files in it" in out
+    assert "  deep votes report ledger.sqlite" in out
+    table().to_csv("votes.csv", index=False)
+    assert main(["fit", "votes.csv", "--out", "m.json"]) == 0
+    capsys.readouterr()
+    assert main(["doctor", "m.json", "votes.csv", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["files"][0]["kind"] == "model"
+    assert [command.split()[1] for command in found["next"]] == ["check", "report"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["claims", "nolab", "few", "single", "mine.csv", "results.json"])
+def test_the_advice_runs(name, doctor, tmp_path, capsys):
+    """Every command, one after the other."""
+    tables = {
+        "nolab": table().drop(columns="label"),
+        "few": table(label=[1, 0, 1, 0, 1, 0] + [np.nan] * 54),
+        "single": table(n=1),
+        "claims": pd.DataFrame({"source": ["It rained."] * 2, "claim": ["Rain fell.", "It snowed."], "label": [1, 0]}),
+    }
+    if name in tables:
+        commands = doctor(**{name: tables[name]})["next"]
+    else:
+        assert main(["doctor", str(write(tmp_path, name)), "--json"]) == 0
+        commands = json.loads(capsys.readouterr().out)["next"]
+    assert commands
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0, command

@@ -1,0 +1,188 @@
+"""Files of other tools: each kind from the file to a report in two commands, and what is said where that fails."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from deep import read_votes
+from deep.datasets import read_examples
+from deep.exceptions import InputError
+from deep.integrations.foreign import ForeignOptions, read_foreign
+from tests.deep_commands import data, report
+from tests.integrations.foreign_files import FILES, OPTIONS, RIGHT, TEXTS, write
+
+WITHOUT_TEXTS = {"scores.csv", "batch_output.jsonl"}
+OTHER_TEXTS = {
+    "results.json": [*TEXTS[:3], (TEXTS[3][0], "")],
+    "samples_rain_2026-11-01T00-00-00.1.jsonl": [(source, "yes") for source, _ in TEXTS],
+}
+
+
+def votes_of(path):
+    """Return the votes of a table by judge."""
+    found = read_votes([path])
+    return {voter: column.tolist() for voter, column in zip(found.voter_names, found.votes.T, strict=True)}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_recognised(name, tmp_path, capsys):
+    """Votes of every judge, and the texts where the file has them; each failure has its reason beside."""
+    _, title, votes = FILES[name]
+    out = tmp_path / "v.parquet"
+    assert data(["from", str(write(tmp_path, name)), "--out", str(out), "--json", *OPTIONS.get(name, [])]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert title in said["kinds"][0]
+    assert votes_of(out) == votes
+    reasons = pd.read_parquet(tmp_path / "v.reasons.parquet")
+    assert said["reasons"] == reasons.reason.value_counts().to_dict()
+    texts = tmp_path / "v.examples.jsonl"
+    assert texts.exists() == (name not in WITHOUT_TEXTS)
+    if texts.exists():
+        found = [(one.source.partition("\n\nAnother")[0], one.claim) for one in read_examples(texts)]
+        assert found == OTHER_TEXTS.get(name, TEXTS)
+
+
+@pytest.mark.parametrize("name", ["results.json", "scores.csv", "batch_output.jsonl", "mine.csv"])
+def test_the_second_command_writes_a_report(name, tmp_path, capsys, monkeypatch):
+    """It is the one that the first one names."""
+    monkeypatch.chdir(tmp_path)
+    assert data(["from", str(write(tmp_path, name)), "--json"]) == 0
+    words = json.loads(capsys.readouterr().out)["next"].split()
+    assert words[:2] == ["deep", "report"]
+    assert report(words[2:]) == 0
+    assert (tmp_path / words[-1]).stat().st_size > 10_000
+
+
+def test_grades_stand_beside_the_votes(tmp_path):
+    """As numbers on the tool's own scale; a metric whose lower numbers are better is turned."""
+    found = read_foreign([write(tmp_path, ".latest_test_run.json")])
+    assert found.graders == ("Faithfulness",)
+    assert [row["Faithfulness"].score for row in found.judgments] == [0.75, 0.5, 0.75, 0.5]
+    found.write(tmp_path / "v.parquet")
+    assert pd.read_parquet(tmp_path / "v.soft.parquet").Faithfulness.tolist() == [0.75, 0.5, 0.75, 0.5]
+    rows = [
+        {"question": "?", "contexts": ["It rained."], "answer": "Rain.", "noise_sensitivity(mode=relevant)": x}
+        for x in (0.1, 0.9)
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert read_foreign([tmp_path / "r.jsonl"]).votes().votes.T.tolist() == [[1, 0]]
+
+
+def test_levels_need_a_grade_from_which_on_they_count(tmp_path):
+    """A grade beyond [0, 1] is no vote until the user says which grade is; beside others it is left out, and told."""
+    path = tmp_path / "grades.csv"
+    path.write_text("id,claim,source,helpful,strict\na,c,s,5,yes\nb,d,t,2,no\n")
+    found = read_foreign([path])
+    assert found.voters == ("strict",)
+    assert "Left out: helpful (grades from 2 to 5); --from-grade says what they mean." in found.notes
+    found = read_foreign([path], ForeignOptions(from_grade=4))
+    assert (found.voters, found.graders) == (("helpful", "strict"), ("helpful",))
+    assert [row["helpful"].vote for row in found.judgments] == [1, 0]
+    with pytest.raises(
+        InputError, match=r"^`from_grade` must be the grade .* from 2 to 5 of helpful\. Say for instance --from"
+    ):
+        read_foreign([path], ForeignOptions(ignore=("strict",)))
+
+
+def test_words_without_a_meaning_are_asked_for(tmp_path):
+    """With how often each is said."""
+    path = write(tmp_path, "project.json")
+    with pytest.raises(
+        InputError, match=r"^`yes` and `no` must say .* Got 'supported' \(4\), 'not supported' \(3\)\. Name"
+    ):
+        read_foreign([path])
+
+
+def test_the_judge_who_is_right_gives_the_labels(tmp_path):
+    """He is then no voter; a name that nothing has is refused with those that there are."""
+    path = write(tmp_path, "log.json")
+    found = read_foreign([path], ForeignOptions(label="human"))
+    assert (found.voters, [one.label for one in found.examples]) == (("strict",), RIGHT)
+    assert [one.dataset for one in found.examples] == ["weather"] * 4
+    with pytest.raises(
+        InputError, match=r"^`label` must be a judge \(human, strict\) or a column of 0 and 1\. Got 'gold'"
+    ):
+        read_foreign([path], ForeignOptions(label="gold"))
+
+
+def test_a_table_is_read_by_the_names_of_its_columns(tmp_path):
+    """What was taken for what is told; named columns go first, and one that is not there is refused."""
+    path = write(tmp_path, "mine.csv")
+    found = read_foreign([path])
+    assert [one.label for one in found.examples] == RIGHT
+    assert "source is 'article', claim is 'summary', label is 'human_passed'" in found.notes[0]
+    assert "Not used: 'cost'." in found.notes
+    # Two claims on one source are of one document.
+    assert len({one.document_id for one in found.examples}) == 2
+    swapped = read_foreign([path], ForeignOptions(label="judge_passed", judges=("human_passed",), claim="article"))
+    assert (swapped.voters, swapped.examples[0].claim) == (("human_passed",), TEXTS[0][0])
+    with pytest.raises(InputError, match=r"^`claim` must be a column: id, article, .*\. Got 'text'\."):
+        read_foreign([path], ForeignOptions(claim="text"))
+
+
+def test_one_question_of_several_is_chosen(tmp_path):
+    """As people answer more than one."""
+    rows = json.loads(FILES["records.json"][0]())
+    for row in rows:
+        row["responses"]["tone"] = [{"value": "yes", "user_id": "u1"}]
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps(rows))
+    with pytest.raises(InputError, match=r"^`answer` must name the question .* one of 'tone', 'verdict'\. Got None\."):
+        read_foreign([path])
+    assert read_foreign([path], ForeignOptions(answer="tone")).votes().votes.T.tolist() == [[1, 1, 1, 1]]
+
+
+def test_one_more_file_of_people_adds_to_the_same_items(tmp_path):
+    """Each file is one person's where it does not say whose it is."""
+    for person in ("ann", "bob"):
+        (tmp_path / f"{person}.jsonl").write_text(FILES["admin.jsonl"][0]())
+    found = read_foreign([tmp_path / "ann.jsonl", tmp_path / "bob.jsonl"])
+    assert (found.voters, len(found.examples)) == (("ann", "bob"), 4)
+
+
+def test_texts_alone_lead_to_judges(tmp_path, capsys, monkeypatch):
+    """A data set of Hugging Face: classes are words, and the labels are those that yes and no name."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    monkeypatch.chdir(tmp_path)
+    features = {"label": {"names": ["entailment", "neutral", "contradiction"], "_type": "ClassLabel"}}
+    source, claim = zip(*TEXTS, strict=True)
+    table = pa.table({"premise": source, "hypothesis": claim, "label": [0, 2, 0, 1]})
+    about = {"huggingface": json.dumps({"info": {"features": features}})}
+    parquet.write_table(table.replace_schema_metadata(about), "train.parquet")
+    words = ["--yes", "entailment", "--no", "contradiction", "neutral"]
+    assert data(["from", "train.parquet", *words, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["voters"], said["labels"]) == ([], 4)
+    assert said["next"].startswith("deep votes train.votes.examples.jsonl --lexical all --out ")
+    assert [one.label for one in read_examples("train.votes.examples.jsonl")] == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "x.csv",
+            "alpha,beta\nsome words of a text,others\n",
+            r"; Mechanical Turk batch \(CSV\); .* or a table .* with 'alpha', 'beta'\. Say",
+        ),
+        ("x.json", '{"a": {"b": 1}}', r"Got '.*x\.json' with 'a'\. Say which column is which, for instance: --source"),
+        (
+            "x.txt",
+            "words",
+            r"^`files` must be files that end in \.eval, \.csv, .*\. Got '.*x\.txt', another kind of file\.",
+        ),
+        ("x.json", "{broken", r"`files` must hold a JSON object a line"),
+    ],
+)
+def test_what_is_none_of_them_is_refused_in_one_line(name, content, message, tmp_path, capsys):
+    """It says what was looked for, and how to map columns."""
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_foreign([path])
+    assert data(["from", str(path), "--out", str(tmp_path / "v.parquet")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "v.parquet").exists()
