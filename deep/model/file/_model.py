@@ -72,8 +72,7 @@ class Model:
     Parameters
     ----------
     voters : tuple of Voter
-    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}
-        How it was fitted; docs/which-fit.md tells when.
+    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}, see docs/which-fit.md
     blend : Blend
         From rows to log-odds at equal class weights.
     prior_rule : PriorRule
@@ -97,7 +96,7 @@ class Model:
     context_weight : float, default=0.0
         How far the threshold of the rule 'balanced' moves from even odds to the mean P of a dataset.
     answer_map : AnswerMap, optional
-        From the answers of judges to evidence, where some give grades or scores; None where all vote.
+        From answers to evidence, where some judges give grades or scores.
 
     Examples
     --------
@@ -159,7 +158,7 @@ class Model:
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        """Return the names of the voters that give grades or scores; none where all vote."""
+        """Return the names of the voters that do not vote."""
         return tuple(name for name, scale in self.scales.items() if not scale.binary)
 
     @property
@@ -231,10 +230,10 @@ class Model:
         Parameters
         ----------
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
-            A matrix or frame is matched by column name; a plain array has the model's voters in their order, with places
-            on their scales, 0 to 1, where some grade. Datasets of a matrix are scored apart; an array is one dataset.
+            A matrix or frame is matched by name, and each dataset scored by itself; a plain array is one dataset, and has
+            the model's voters in their order, with places on their scales, 0 to 1, where some grade.
         scores : array-like of shape (n_examples, n_scorers), optional
-            Of the judges `score_names` in each one's own unit, where they do not stand in `votes`.
+            Of the judges `score_names` in their own units, where they do not stand in `votes`.
         prior : float in (0, 1), optional
             Share of label 1 among the rows; default: estimated.
         streamed : bool, default=False
@@ -272,8 +271,8 @@ class Model:
 
         Parameters
         ----------
-        votes : VoteMatrix, data frame, array-like, or paths
-            As in `score`, as the others are.
+        votes, prior, matching
+            As in `score`.
         library : {'pandas', 'polars'}, default='pandas'
             Whose frame.
 
@@ -528,13 +527,13 @@ class Model:
         votes : sequence of numbers in the order of `voters`, or mapping of voter name to vote
             A voter that a mapping does not name has no vote. Grades and scores are as the judge gives them.
         """
-        row, scales = row_in_order(self.voters, self.scales, votes), [*self.scales.values()]
-        return contributions(self.p_streamed, self.voter_names, row, scales)
+        row = row_in_order(self.voters, self.scales, votes)
+        return contributions(self.p_streamed, self.voter_names, row, [*self.scales.values()])
 
     def p_streamed(self, answers: AnyVotes) -> Floats:
         """Return P(consistent) of rows of answers, as :meth:`select` gives them, each scored by itself."""
-        evidence, where = self.evidence(answers)
-        return self.scores_at(self.contexts, evidence=evidence.of_rows(where)).p_consistent
+        evidence, at = self.evidence(answers)
+        return self.scores_at(self.contexts, evidence=evidence.of_rows(at)).p_consistent
 
     def document(self) -> dict[str, object]:
         """Return the content of the model's file; its floats come back bit for bit."""

@@ -260,8 +260,8 @@ def sample_note(n: int) -> str:
     'The stack was fitted on a sample of about 400,000 of the'
     """
     return (
-        f"The stack was fitted on a sample of about {MOST_ROWS:,} of the {n:,} rows, drawn from each dataset and class: "
-        "that costs about 3e-5 of log loss at 23 scorers."
+        f"The stack was fitted on a sample of about {MOST_ROWS:,} of the {n:,} rows, drawn from each dataset and "
+        "class: that costs about 3e-5 of log loss at 23 scorers."
     )
 
 

@@ -174,6 +174,7 @@ def fitted(request):
     """Return members, training rows, the stack fitted on them, and the plain reading of it."""
     members, rows = MEMBER_SETS[request.param], world(1)
     if "best-score" in members:
+        rows = ((rows[4] >= 0.5).astype(np.int8), *rows[1:])
         stack = Stack(members).fit(rows[4], rows[1], groups=rows[2], sample_weight=rows[3], answer_map=identity(3))
     else:
         rows = (*rows[:4], rows[4][:, :0])
