@@ -263,12 +263,11 @@ def _command(name: str) -> console.Command:
         return cast("console.Command", import_module(COMMANDS[name][0]))
     others = _other_commands()
     if name not in others.usable:
-        known = ", ".join(sorted([*COMMANDS, *others.usable]))
+        known = sorted([*COMMANDS, *others.usable])
         why = others.refused.get(name, repr(name))
-        own_guests = any(map(entry_points.is_own, others.usable.values()))
-        remedy = "" if own_guests else f" The commands of extra packages are not installed. {entry_points.INSTALL}"
-        similar = console.did_you_mean(name, [*COMMANDS, *others.usable])
-        raise InputError(f"`COMMAND` must be one of {known}. Got {why}.{remedy or similar}")
+        own = any(map(entry_points.is_own, others.usable.values()))
+        remedy = console.did_you_mean(name, known) if own else f" Some are not installed. {entry_points.INSTALL}"
+        raise InputError(f"`COMMAND` must be one of {', '.join(known)}. Got {why}.{remedy}")
     return _load(others.usable[name])
 
 

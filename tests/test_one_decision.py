@@ -126,8 +126,9 @@ def test_every_output_gives_the_same_decision(here, rule, tmp_path):
     assert table["decision"].isna().equals(~voted)
     assert set(table.loc[voted, "decision"]) == {0, 1}
     assert (table["decision"][voted] == (table["p_consistent"] >= table["threshold"])[voted]).all()
-    excluded = (table["p_low"] >= table["threshold"]) | (table["p_high"] < table["threshold"])
-    assert (table["sure"] == (excluded & voted)).all()
+    above, below = table["threshold"].clip(lower=2 / 3), table["threshold"].clip(upper=1 / 3)
+    is_sure = (table["p_low"] >= above) | (table["p_high"] < below)
+    assert (table["sure"] == (is_sure & voted)).all()
     assert table["threshold"].iloc[0] == ruled.threshold()
     same(table, by_table(tmp_path, "csv"), 1e-12)
     for output in (by_texts, by_database, by_frame, by_scorer, by_server):
@@ -372,16 +373,16 @@ def test_three_states_make_up_all_items(capsys, here):
     columns = {"p_consistent": p, "p_low": p, "p_high": p, "decision": decided, "sure": sure, "n_votes": voted}
     counts.add(names, names, columns)
     assert suspect_words(counts) == (
-        "1 of 5 claims is surely inconsistent, 1 surely consistent, 2 undecided (1 of them leaning inconsistent), "
-        "1 without a vote. Surely: the whole 90 % interval of P gives the decision 2 in 3."
+        "1 of 5 claims is surely inconsistent, 1 surely consistent, 2 undecided (1 of them leaning inconsistent), 1 "
+        "without a vote. Surely: the whole 90 % interval of P gives the decision a chance of 2 in 3."
     )
     assert not any(line.startswith("The highest P") for line in counts.lines())
     none = DecisionCounts(most=2)
     none.add(names, names, columns | {"sure": ~voted})
     assert suspect_words(none).endswith(
-        "gives a decision 2 in 3. Label about 30 of these claims to narrow the intervals."
+        "gives a decision a chance of 2 in 3. Label about 30 of these claims to narrow the intervals."
     )
-    assert suspect_words(none, labeled=True).endswith("gives a decision 2 in 3.")
+    assert suspect_words(none, labeled=True).endswith("gives a decision a chance of 2 in 3.")
     shown = [line.split()[0] for line in none.lines()]
     assert shown == ["The", "10.0", "30.0", "The", "70.0", "50.0"]  # the item of the highest P has no vote
     none.add(names, names, columns | {"p_consistent": p + 0.05, "sure": ~voted})

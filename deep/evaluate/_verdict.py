@@ -411,9 +411,9 @@ def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     if tally.alike:
         why = f" {NO_JUDGE_DISTINGUISHES}"
     elif tally.consistent or tally.inconsistent:
-        why = " Surely: the whole 90 % interval of P gives the decision 2 in 3."
+        why = " Surely: the whole 90 % interval of P gives the decision a chance of 2 in 3."
     elif tally.undecided:
-        why = " Nothing is sure: no whole 90 % interval of P gives a decision 2 in 3."
+        why = " Nothing is sure: no whole 90 % interval of P gives a decision a chance of 2 in 3."
         why += "" if labeled else " Label about 30 of these claims to narrow the intervals."
     else:
         why = ""

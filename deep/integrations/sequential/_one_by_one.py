@@ -261,7 +261,9 @@ UNLIKE: dict[str, dict[str, Any]] = {
     "p_low": {"meaning": "its 90 % interval where all judges were asked, else null"},
     "p_high": {"meaning": "its 90 % interval where all judges were asked, else null"},
     "sure": {
-        "meaning": "1 where the whole interval gives the decision 2 in 3, else 0; null where there is no interval",
+        "meaning": (
+            "1 where the whole interval gives the decision a chance of 2 in 3, else 0; null where there is no interval"
+        ),
         "nullable": True,
         "of": lambda heard: np.where(np.isnan(heard.bounds[0]), ABSTAIN, heard.voted & heard.sure),
     },

@@ -180,7 +180,10 @@ class DecisionRule:
         found = threshold if fixed is None else fixed
         at = "the threshold of its dataset" if found is None else f"{found:.3f}"
         bound = "above" if fixed is None and found is not None and found < 0.5 else "at least"
-        return f"rule: consistent if P is {bound} {at}, {self._why()}; sure if the whole interval gives it 2 in 3"
+        return (
+            f"rule: consistent if P is {bound} {at}, {self._why()}; sure if the whole interval gives it a chance of "
+            "2 in 3"
+        )
 
     def _why(self) -> str:
         name, _, value = self.decide.partition("=")
@@ -448,7 +451,7 @@ SCORE_COLUMNS = columns_by_name(
     ItemColumn(
         "sure",
         "int8",
-        "1 where the whole interval gives the decision 2 in 3, else 0",
+        "1 where the whole interval gives the decision a chance of 2 in 3, else 0",
         1,
         lambda scores: (scores.voted & scores.sure).astype(np.int8),
         exported=True,
