@@ -61,9 +61,9 @@ REGIMES = {
         "because 2 labeled datasets cannot show which one is best",
     ),
     "one": (["others.csv", "--only", "a"], "average", None, "because 1 labeled dataset cannot show which one is best"),
-    "own": (["mine.csv", "--labels", "60.csv"], "own-labels", "mine", "labels of one dataset alone"),
+    "own": (["mine.csv", "--labels", "60.csv"], "own-labels", "mine", "labels of one dataset"),
     "few": (["mine.csv", "--labels", "6.csv"], "votes", "mine", "too few labels to learn from"),
-    "none": (["mine.csv"], "votes", None, "there is no label"),
+    "none": (["mine.csv"], "votes", None, "no labels: learned from agreement alone"),
     "both": (["others.csv", "mine.csv", "--labels", "60.csv"], "stack", "mine", "with 4 labeled datasets"),
     "asked": (["others.csv", "--ensembler", "Average"], "average", None, "with 4 labeled datasets"),
 }

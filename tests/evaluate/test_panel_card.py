@@ -110,7 +110,7 @@ def test_a_card_says_whose_labels_it_has(summeval_card):
     assert people_words(card) == "The label is that of most of 3 people; 0 items are tied and left out."
     alone = replace(card, people=())
     assert people_words(alone) == "Each item has one label, so agreement between people cannot be measured."
-    assert people_words(replace(alone, n_labeled=0)).startswith("There are no labels: ")
+    assert people_words(replace(alone, n_labeled=0)).startswith("No labels: ")
     known = card.people_agreement[0]
     lacks = replace(card, people_agreement=({**known, "low": None, "high": None},))
     shown = f"  {known['name']}: {known['value']:.2f}"
@@ -307,7 +307,7 @@ def test_parts_are_tables_and_json(summeval_card):
     [
         ([-1] * 40, ["d"] * 40, "No dataset has labels of 1 and of 0."),
         ([1] * 40, ["d"] * 40, "No dataset has labels of 1 and of 0."),
-        ([0, 1] * 20, ["c", "c", "d", "d"] * 10, "or of three and more. Here are two."),
+        ([0, 1] * 20, ["c", "c", "d", "d"] * 10, "or of three or more. Here are two."),
         ([1, *[0] * 39], ["d"] * 40, "class"),
     ],
 )
