@@ -307,7 +307,7 @@ def test_parts_are_tables_and_json(summeval_card):
     [
         ([-1] * 40, ["d"] * 40, "No dataset has labels of 1 and of 0."),
         ([1] * 40, ["d"] * 40, "No dataset has labels of 1 and of 0."),
-        ([0, 1] * 20, ["c", "c", "d", "d"] * 10, "or of three or more. Here are two."),
+        ([0, 1] * 20, ["c", "c", "d", "d"] * 10, "or of three and more. Here are two."),
         ([1, *[0] * 39], ["d"] * 40, "class"),
     ],
 )
