@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from deep import console
 from deep._util.files import MARKER
+from deep._util.frames import rows_under
 from deep._util.names import listed
 from deep._util.options import option
 from deep.exceptions import DeepError, ExitStatus
@@ -235,9 +236,10 @@ def _own_table(path: Path) -> Finding | None:
 
 def _labels(path: Path) -> Finding:
     from deep import datasets
+    from deep._util.frames import rows_under
 
     source = path.name.partition(".")[0]
-    with datasets.rows_under(None if "dataset" in datasets.table_columns(path) else source):
+    with rows_under(None if "dataset" in datasets.table_columns(path) else source):
         table = datasets.read_labels(path)
     found = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
     _describe_labels(found, table.labels, table.datasets)

@@ -32,7 +32,9 @@ _WORDS = re.compile(r"\w(?:.*\w)?", re.DOTALL)
 def soft_vote(value: str, logprobs: Logprobs, labels: Mapping[str, int]) -> float | None:
     """Return P(consistent) against P(inconsistent) at the first token of the answer `value` that tells them apart.
 
-    Alternatives that begin labels of both kinds, of neither, or an abstention count for neither side.
+    Alternatives that begin labels of both kinds, of neither, or an abstention count for neither side. Where none begins
+    a label of one side, that side is given the most that it can have: no more than the least likely alternative that
+    is listed, and no more than all that are not.
 
     Parameters
     ----------
@@ -53,19 +55,25 @@ def soft_vote(value: str, logprobs: Logprobs, labels: Mapping[str, int]) -> floa
     >>> top = [{"token": " YES", "logprob": -0.105}, {"token": " NO", "logprob": -2.303}]
     >>> round(soft_vote("YES", [{"token": "VERDICT:"}, {"token": " YES", "top_logprobs": top}], {"YES": 1, "NO": 0}), 2)
     0.9
+    >>> round(soft_vote("YES", [{"token": " YES", "top_logprobs": top[:1]}], {"YES": 1, "NO": 0}), 2)
+    0.9
     """
-    mass = {1: 0.0, 0: 0.0}
+    mass, unlisted = {1: 0.0, 0: 0.0}, 0.0
     before, weight = "", 1.0
     for chosen, alternatives in _steps(value, logprobs):
         for token, probability in alternatives:
             sides = _sides(before + token, labels)
             if len(sides) == 1 and sides <= mass.keys():
                 mass[sides.pop()] += weight * probability
+        told = [probability for _, probability in alternatives if probability > 0]
+        unlisted += weight * max(min(1 - sum(told), *told), 0.0) if told else 0.0
         if len(_sides(before + chosen, labels)) < 2:
             break
         before, weight = before + chosen, weight * dict(alternatives).get(chosen, 0.0)
-    total = mass[1] + mass[0]
-    return mass[1] / total if total > 0 else None
+    if not any(mass.values()):
+        return None
+    bounded = {side: found or unlisted for side, found in mass.items()}
+    return bounded[1] / (bounded[1] + bounded[0])
 
 
 def _steps(value: str, logprobs: Logprobs) -> Iterator[tuple[str, list[tuple[str, float]]]]:
@@ -319,9 +327,8 @@ def _entries(lists: Iterable[tuple[str, Any]]) -> Iterator[str]:
 
 def _lines_of(part: str, text: str) -> list[str]:
     """Return the lines of the last element of a name, without the signs that make a list of them."""
-    inside = text.rpartition(f"</{part}>")[0].rpartition(f"<{part}>")[2]
-    found = f"<{part}>" in text and f"</{part}>" in text
-    return [line.strip().lstrip("-*\u2022").strip() for line in inside.splitlines()] if found else []
+    _, opening, inside = text.rpartition(f"</{part}>")[0].rpartition(f"<{part}>")
+    return [line.strip().lstrip("-*\u2022").strip() for line in inside.splitlines()] if opening else []
 
 
 def why_none(text: str, cut: bool) -> Reason:

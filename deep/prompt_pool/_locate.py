@@ -12,8 +12,8 @@ References
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache, partial
 from itertools import chain
 
 from deep._util.files import packaged
@@ -207,26 +207,24 @@ def decoded(text: str) -> str:
     >>> decoded(r"&lt;faithful&gt; V\u0045R\u200bDICT &amp;quot;")
     '<faithful> VERDICT "'
     """
-    for _ in range(_MOST_LAYERS):
-        read = _ESCAPE.sub(_unescaped, _without_entities(visible(text)))
-        if read == text:
-            break
-        text = read
-    return html.unescape(text).replace("\\", "")
+    # An entity that lacks its semicolon may be waiting for an escape to be undone.
+    without_entities = partial(_ENTITY.sub, _character)
+    plain = _settled(text, lambda text: _ESCAPE.sub(_unescaped, _settled(visible(text), without_entities)))
+    return html.unescape(plain).replace("\\", "")
 
 
-def _without_entities(text: str) -> str:
-    """Return a text without entities; one that lacks its semicolon may be waiting for an escape to be undone."""
+def _settled(text: str, undo: Callable[[str], str]) -> str:
+    """Return a text from which one layer after another is taken, until it stays as it is."""
     for _ in range(_MOST_LAYERS):
-        read = _ENTITY.sub(lambda match: _character(match[0]), text)
+        read = undo(text)
         if read == text:
             break
         text = read
     return text
 
 
-def _character(entity: str) -> str:
-    lower = entity.lower()
+def _character(match: re.Match[str]) -> str:
+    entity, lower = match[0], match[0].lower()
     return html.unescape(lower if lower in _COMMON or html.unescape(entity) == entity else entity)
 
 

@@ -242,17 +242,17 @@ def prompt_table(prompts: Iterable[Prompt]) -> str:
     """Return a table of prompts, a line each, and one of the aims of those that are to err in their own way."""
     listed = list(prompts)
     rows = table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, listed)])
-    aims = [_aim(prompt) for prompt in listed if prompt.unshared_error]
+    aims = [
+        (prompt.id, prompt.strictness, prompt.expected_tpr, prompt.expected_tnr, prompt.unshared_error)
+        for prompt in listed
+        if prompt.unshared_error
+    ]
     return "\n".join([rows, _AIMS, table([_AIM, *aims])]) if aims else rows
 
 
 def _row(prompt: Prompt) -> tuple[str, ...]:
     first = "first" if prompt.reasons_first else "none"
     return prompt.id, prompt.hash[:8], f"{prompt.kind}, {prompt.output}", first, prompt.follows
-
-
-def _aim(prompt: Prompt) -> tuple[str, ...]:
-    return prompt.id, prompt.strictness, prompt.expected_tpr, prompt.expected_tnr, prompt.unshared_error
 
 
 def _in_words(value: object) -> str:

@@ -497,11 +497,6 @@ def _labels(values: Mapping[str, Any]) -> Iterator[str]:
     if "" in said or len(set(said)) < len(said):
         listed = ", ".join(map(repr, labels))
         yield f"`labels` must differ by more than case, punctuation and white space. Got {listed}."
-    yield from _unmentioned(values)
-
-
-def _unmentioned(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a problem for the first label of each polarity where the judge is never told of it."""
     told = values.get("system", "") + values["user"]
     for label in first_labels(values.get("labels") or values.get("verdict_words", {})):
         if label not in told:

@@ -13,7 +13,7 @@ from deep.evaluate import DataTable, MeasuredMethod, in_percent
 from deep.exceptions import InputError
 from deep.model import SIGNIFICANCE, Canary, Model, canary
 from deep.records import ABSTAIN
-from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
+from deep.report._page import Chapter, Picture, Prose, between, inline_svg, measured_cells
 from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vote_share
 
 N_BOOT = 2000
@@ -130,8 +130,8 @@ def methods_chapter(
     says = ["Red: P(consistent) of this report. A judge is measured on the items that it votes on."]
     if len(methods) > len(shown):
         says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
-    tables = [one for one in _run_tables(runs) if one.rows]
-    parts = [Picture(inline_svg(figure, "methods", caption), caption, [table]), *tables]
+    parts: list[DataTable | Picture | Prose] = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
+    parts += [one for one in _run_tables(runs) if one.rows]
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
 
 
@@ -283,8 +283,8 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     tables = " ".join(quote(table) for table in material.tables) or "votes.parquet"
     model = quote(material.path) if material.path else "model.json"
     soft = ""
-    if material.model is not None and material.model.score_names:
-        soft = f" --scores {' '.join(map(quote, material.soft_tables)) or 'scores.parquet'}"
+    if material.soft_tables:
+        soft = f" --scores {' '.join(map(quote, material.soft_tables))}"
     failed = any(badge.level == "fail" for badge in badges)
     if material.runs:
         worse = "do not use this panel: look at the judges below, and fit again"

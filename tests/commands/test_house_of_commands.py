@@ -26,9 +26,12 @@ FILES = [*sorted(path for path in (ROOT / "commands").glob("*.py") if path.name 
 GUESTS = {
     "deep.experiments.dialogues",
     "deep.experiments.printed._import",
+    "deep.integrations.doctor",
     "deep.integrations.engines",
     "deep.integrations.foreign",
     "deep.integrations.labeling",
+    "deep.integrations.pairs",
+    "deep.integrations.pairs._prepare",
     "deep.integrations.sequential",
     "deep.integrations.serve",
     "deep.integrations.skill",

@@ -259,8 +259,26 @@ def test_an_endpoint_that_sends_no_log_probabilities(logprobs):
 
 
 def test_soft_vote_without_alternatives():
-    """Where only the chosen token is told, all that is known is on its side."""
-    assert soft("VERDICT: YES", [{"token": "VERDICT:"}, {"token": " YES", "logprob": -0.2}]) == 1.0
+    """Where only the chosen token is told, the rest may be the other side's."""
+    logprobs = [{"token": "VERDICT:"}, {"token": " YES", "logprob": math.log(0.8)}]
+    assert soft("VERDICT: YES", logprobs) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [
+        ([("VER", 0.5), ("ver", 0.2), (" YES", 0.08), ("The", 0.05), ("I", 0.02)], 0.08 / 0.1),
+        ([(" YES", 0.9), ("The", 0.06), ("I", 0.03)], 0.9 / 0.91),
+        ([(" YES", 0.6), ("The", 0.4)], 1.0),
+        ([("VER", 0.5), (" NO", 0.08), ("I", 0.02)], 0.02 / 0.1),
+        ([("VER", 0.5), ("I", 0.02)], None),
+    ],
+)
+def test_a_label_that_is_not_listed_has_the_most_that_it_can(top, expected):
+    """Servers list a few tokens, some of them before their grammar: half the evidence makes no P of 1."""
+    said = "NO" if any(token == " NO" for token, _ in top) else "YES"
+    found = soft(f"VERDICT: {said}", tokens("VERDICT:", f" {said}", top=top, at=1))
+    assert found == (None if expected is None else pytest.approx(expected))
 
 
 def test_scores_and_abstentions_have_no_soft_vote():

@@ -294,9 +294,9 @@ def run(args: argparse.Namespace) -> int:
             write_chains(found, scratch / "chains.parquet", origin)
         runs = [result.results for result in found]
         loo.write_tables(runs, scratch / "tables", votes=origin)
-        drawn, moves = loo.encoder_parts(args, votes, scores, runs)
+        encoder_figures, moves = loo.encoder_parts(args, votes, scores, runs)
         for name, table in moves.items():
             evaluate.write_table(scratch / "tables", name, table, loo.MOVES)
-        loo.write_figures(found, scratch / "figures", encoders=drawn, simulated=origin == console.SIMULATED)
+        loo.write_figures(found, scratch / "figures", encoders=encoder_figures, simulated=origin == console.SIMULATED)
     console.print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)
     return ExitStatus.DONE

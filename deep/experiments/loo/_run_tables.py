@@ -366,7 +366,7 @@ def seed_tables(runs_by_seed: Mapping[int, Sequence[Run]]) -> Iterator[tuple[str
     ]
     table = pd.DataFrame(rows)
     spread = table.groupby(["held_out", "what"], sort=False)[metrics].agg(["mean", "std", "min", "max"])
-    spread.columns = [f"{metric} {statistic}" for metric, statistic in spread.columns]
+    spread.columns = [" ".join(pair) for pair in spread.columns]
     yield "seeds", f"What {len(runs_by_seed)} seeds give", table
     yield "seeds-spread", f"Mean and spread over {len(runs_by_seed)} seeds", spread.reset_index()
 

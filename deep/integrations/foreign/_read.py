@@ -442,9 +442,10 @@ class _Settled:
             return answer.judgment
         if not is_empty(answer.failed):
             return Judgment(ABSTAIN, "failed", rationale=why or text_of(answer.failed))
-        if isinstance(value, str) and number_in(value) is None:
-            value = self._words.get(value.strip().lower(), value)
-        if is_empty(value) or value == ABSTAIN:
+        if isinstance(value, str) and number_in(value) is None and value.strip().lower() in self._words:
+            vote = self._words[value.strip().lower()]
+            value = None if vote == ABSTAIN else bool(vote)
+        if is_empty(value):
             return Judgment(ABSTAIN, "abstained", rationale=why)
         if isinstance(value, bool):
             return Judgment(int(value), score=grade, rationale=why)
