@@ -236,7 +236,6 @@ def _own_table(path: Path) -> Finding | None:
 
 def _labels(path: Path) -> Finding:
     from deep import datasets
-    from deep._util.frames import rows_under
 
     source = path.name.partition(".")[0]
     with rows_under(None if "dataset" in datasets.table_columns(path) else source):
