@@ -219,7 +219,7 @@ def test_what_is_there_is_taken_where_that_is_asked_for(tmp_path, monkeypatch):
 def test_a_state_that_is_no_word_is_one_line(values, tmp_path, monkeypatch):
     """And nothing is given up."""
     changed_answer(monkeypatch, **values)
-    with FaultServer() as server, pytest.raises(DeepError, match="a status that is no text"):
+    with FaultServer() as server, pytest.raises(DeepError, match="a status that is not text"):
         run(server.url, tmp_path / "l", questions(3), batch=True, retry=QUICK)
     assert states(tmp_path / "l") == {"sent": 3}
 

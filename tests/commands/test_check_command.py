@@ -204,7 +204,7 @@ def test_labels_that_disagree(home, tmp_path, capsys):
         assert main([*map(str, words)]) == 1
         out = capsys.readouterr().out
         assert f"{n} labels DISAGREE with the model" in out
-        assert "Do not use P as it is" in out
+        assert "Do not use P or its interval" in out
         assert ("worth more than a test" in out) == (n == 60)
         assert "`deep adapt`" in out
 

@@ -53,7 +53,7 @@ def fitted(here, capsys, tmp_path, *words):
 
 
 REGIMES = {
-    "stack": (["others.csv"], "stack", None, "with 4 labeled datasets"),
+    "stack": (["others.csv"], "stack", None, "between 4 labeled datasets"),
     "average": (
         ["others.csv", "--only", "a,b"],
         "average",
@@ -61,11 +61,11 @@ REGIMES = {
         "because 2 labeled datasets cannot show which one is best",
     ),
     "one": (["others.csv", "--only", "a"], "average", None, "because 1 labeled dataset cannot show which one is best"),
-    "own": (["mine.csv", "--labels", "60.csv"], "own-labels", "mine", "labels of one dataset alone"),
+    "own": (["mine.csv", "--labels", "60.csv"], "own-labels", "mine", "labels of one dataset"),
     "few": (["mine.csv", "--labels", "6.csv"], "votes", "mine", "too few labels to learn from"),
-    "none": (["mine.csv"], "votes", None, "there is no label"),
-    "both": (["others.csv", "mine.csv", "--labels", "60.csv"], "stack", "mine", "with 4 labeled datasets"),
-    "asked": (["others.csv", "--ensembler", "Average"], "average", None, "with 4 labeled datasets"),
+    "none": (["mine.csv"], "votes", None, "no labels: learned from agreement alone"),
+    "both": (["others.csv", "mine.csv", "--labels", "60.csv"], "stack", "mine", "between 4 labeled datasets"),
+    "asked": (["others.csv", "--ensembler", "Average"], "average", None, "because 4 labeled datasets"),
 }
 
 

@@ -150,7 +150,10 @@ def test_every_command_that_writes_writes_it(folder):
     [
         ("a = ", r"must be a run\.toml that deep wrote\. Got 'bad\.toml': "),
         ("schema_version = 2\n[options]\n", "of schema_version 1"),
-        ('schema_version = 1\ncommand = "deep fit"\n[options]\n', "must be of `deep votes`. Got that of `deep fit`"),
+        (
+            'schema_version = 1\ncommand = "deep fit"\n[options]\n',
+            "must be of `deep votes`. Got the options of `deep fit`",
+        ),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nno_such = 1\n', "must name options of `deep votes`"),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nlexical = true\n', "`lexical` must be a value in"),
         ('schema_version = 1\ncommand = "deep votes"\njudges = 5\n[options]\n', "must list `judges` by name"),

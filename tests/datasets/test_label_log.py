@@ -164,7 +164,7 @@ def test_another_file_is_no_log(tmp_path, content, name):
 
 def test_there_must_be_a_log(tmp_path):
     """To be read."""
-    with pytest.raises(InputError, match="where there is no file"):
+    with pytest.raises(InputError, match="which does not exist"):
         read_label_log(tmp_path / "labels.log.sqlite")
 
 

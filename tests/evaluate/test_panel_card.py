@@ -110,7 +110,7 @@ def test_a_card_says_whose_labels_it_has(summeval_card):
     assert people_words(card) == "The label is that of most of 3 people; 0 items are tied and left out."
     alone = replace(card, people=())
     assert people_words(alone) == "Each item has one label, so agreement between people cannot be measured."
-    assert people_words(replace(alone, n_labeled=0)).startswith("There are no labels: ")
+    assert people_words(replace(alone, n_labeled=0)).startswith("No labels: ")
     known = card.people_agreement[0]
     lacks = replace(card, people_agreement=({**known, "low": None, "high": None},))
     shown = f"  {known['name']}: {known['value']:.2f}"

@@ -326,7 +326,7 @@ def test_one_pair_is_explained(tmp_path, capsys):
         moved = json.loads(capsys.readouterr().out)
     lines = out.splitlines()
     assert lines[0].startswith("P(consistent) = 0.")
-    assert lines[1].startswith("P is for texts of which ")
+    assert lines[1].startswith("P assumes that ")
     assert lines[2].startswith(("decision: consistent", "decision: undecided, leaning consistent"))
     assert sum(line.endswith(": not asked") for line in lines) == 4 - moved["n_asked"] > 0
     assert "on the one training dataset, in the order that it taught itself" in err

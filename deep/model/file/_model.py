@@ -230,7 +230,7 @@ class Model:
         Parameters
         ----------
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
-            A matrix or frame is matched by name, and each dataset scored by itself; a plain array is one, and has
+            A matrix or frame is matched by name, and each dataset scored alone; a plain array is one dataset, and has
             the model's voters in their order, with places on their scales, 0 to 1, where some grade.
         scores : array-like of shape (n_examples, n_scorers), optional
             Of the judges `score_names` in their own units, where they do not stand in `votes`.

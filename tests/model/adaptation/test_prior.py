@@ -202,7 +202,7 @@ def test_warnings():
     )
     rule = LearnedPrior().fit([profile(s) for s in (-1.0, -0.5, 0.5, 1.0)], [0.3, 0.4, 0.5, 0.7])
     assert rule.predict(profile(0.2)).warning is None
-    assert "outside what was seen on 4 training datasets" in rule.predict(profile(4.0)).warning
+    assert "outside the range of 4 training datasets" in rule.predict(profile(4.0)).warning
 
 
 def test_a_fixed_prior_asks_nothing():

@@ -317,7 +317,7 @@ def test_few_who_are_followed_against_a_careless_crowd_are_warned_of():
     rng = np.random.default_rng(4)
     careless, _ = independent(rng, 800, [0.9] * 4 + [0.52] * 9)
     careful, _ = independent(rng, 800, [0.85] * 9)
-    text = "on the word of the others"
+    text = "the others overrule the majority"
     assert any(text in warning for warning in fit_unlabeled(careless).warnings)
     assert not any(text in warning for warning in fit_unlabeled(careful).warnings)
 
