@@ -207,7 +207,7 @@ NO_VOTE = r"`votes` must be 0, 1 or empty\. Got {} at row 1 \(from 0\), column '
         ),
         (pd.DataFrame(LONG | {"voter": ["x", None]}), r"`voter` must not be empty\. Got '' at row 1"),
         (pd.DataFrame(LONG | {"label": [1, 0]}), r"`label` must be the same in all rows of an item\. Got 1 at row 0"),
-        (pd.DataFrame(LONG | {"vote": [1, 7]}), r"Got 7 at row 1 \(from 0\), column 'vote'"),
+        (pd.DataFrame(LONG | {"vote": [1, -7]}), r"Got -7 in '.*', which is on no usual scale.*--scale"),
         ([[1, 0]], r"`frame` must be a data frame .* Got list"),
         (np.array([[1, 0]]), r"`dataset` and `voter_names` must be given for an array"),
     ],
