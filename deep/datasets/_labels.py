@@ -64,6 +64,7 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from deep.datasets import read_labels
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "labels.csv")
@@ -227,6 +228,7 @@ def read_people(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from deep import VoteMatrix
     >>> from deep.datasets import read_people
     >>> votes = VoteMatrix([[1], [0]], ["a", "b"], ["strict"], ["news", "news"], [-1, -1])

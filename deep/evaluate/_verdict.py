@@ -107,7 +107,7 @@ class DecisionCounts:
     @property
     def alike(self) -> bool:
         """Whether several items have votes, and all of them one P: then no judge tells one from another."""
-        return self.n - self.unvoted > 1 and self.highest[0].p - self.lowest[0].p < SAME_P
+        return bool(self.lowest) and self.n - self.unvoted > 1 and self.highest[0].p - self.lowest[0].p < SAME_P
 
     def add(
         self,

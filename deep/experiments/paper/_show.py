@@ -194,11 +194,7 @@ def _claims(some: pd.DataFrame) -> Iterator[tuple[str, float, int | None]]:
         leads = learned >= table.loc[table.index.isin(printed_methods("2"))].max() - 1e-9
         above = np.count_nonzero(learned > majority)
         yield "Table 2: LabelModel leads, alone or shared, columns", float(np.count_nonzero(leads)), len(leads)
-        yield (
-            "Table 2: LabelModel is above the majority, columns",
-            float(np.count_nonzero(learned > majority)),
-            len(leads),
-        )
+        yield "Table 2: LabelModel is above the majority, columns", float(above), len(leads)
     cells = some[(some["table"] == "4") & some["method"].isin(printed_methods("4"))]
     for dataset, of_one in cells.fillna({"calibrator": UNCALIBRATED}).groupby("dataset", sort=False):
         both = of_one.pivot_table(index=["method", "n_prompts"], columns="calibrator", values="value")

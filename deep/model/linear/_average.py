@@ -241,7 +241,7 @@ def sample_note(n: int) -> str:
 
     Examples
     --------
-    >>> sample_note(10_000_000)[:65]
+    >>> sample_note(10_000_000)[:56]
     'The stack was fitted on a sample of about 400,000 of the'
     """
     return (
