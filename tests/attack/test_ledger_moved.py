@@ -165,7 +165,7 @@ def test_a_folder_that_is_moved_away_takes_its_ledger_along(tmp_path):
     folder.mkdir()
     with FaultServer() as server:
         start = disturbed(server, folder, lambda: folder.rename(tmp_path / "moved"))
-        with pytest.raises(LedgerError, match="is in the file that was opened"):
+        with pytest.raises(LedgerError, match="are in the file that was opened"):
             run(server.url, folder / "l", questions(N), workers=4, started=start)
         assert run(server.url, tmp_path / "moved" / "l", questions(N)).unknown == 0
         assert server.count == N

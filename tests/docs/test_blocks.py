@@ -113,6 +113,7 @@ NEEDS = {
     "label": "a browser: the second command serves a page until you stop it",
     "mutation": "a copy of the repository, and an hour",
     "netcal": "an hour",
+    "papers-real": "the network, and an LLM that you can pay for",
     "pairs": "pairs of your own, and the key of an LLM",
     "probe": "the key of an LLM",
     "prompt-files": "prompt files of your own",

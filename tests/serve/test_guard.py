@@ -362,7 +362,7 @@ def test_tokens_are_found(tmp_path, monkeypatch):
         (b"[" * 100_000, "at most 32 brackets"),
         (b'{"a":' * 100_000, "at most 32 brackets"),
         (b"[1e999]", "beyond all floats"),
-        (b"[-Infinity]", "no number of JSON"),
+        (b"[-Infinity]", "is not a JSON number"),
         (b'{"a":1,"a":2}', "each key once"),
         (b"[" + b"9" * 5000 + b"]", "cannot be read"),
         (b"{", "breaks at character 1"),
