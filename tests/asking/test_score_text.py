@@ -157,7 +157,7 @@ def test_a_pair_is_explained(lexical, tmp_path, capsys):
     assert said.startswith("P(consistent) = 0.")
     assert "90 % interval" in said
     prior = 100 * load(lexical).prior.estimate
-    said_of = "the mean of the training datasets, not measured on these texts"
+    said_of = "the mean of the training datasets, carried over and not measured on these texts"
     assert f"P assumes that {prior:.1f} % of texts are consistent: {said_of}\n" in said
     assert f"{NUMBERS}: 0. The source lacks numbers of the claim: 130." in said
     files = ["--source", str(tmp_path / "source.txt"), "--claim", str(tmp_path / "claim.txt")]

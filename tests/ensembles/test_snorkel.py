@@ -82,7 +82,7 @@ def test_a_chain_of_it_is_saved_and_loaded(tmp_path):
 
 
 def test_a_fit_tries_it_only_where_it_is_named():
-    """It takes thirty times as long as LabelModel, and its P depends on the seed; the main job's tables have its row."""
+    """It takes thirty times as long as LabelModel, and its P depends on the seed; the main job has its row."""
     from deep.experiments.loo import LooOptions
 
     assert "snorkel-labelmodel" in ENSEMBLERS
