@@ -175,23 +175,30 @@ def sure_words(model: Model) -> str | None:
     """
     if not model.left_out or model.correction is not None:
         return None
-    items, right = np.zeros(2), np.zeros(2)
+    items, right, n_sure = np.zeros(2), np.zeros(2), 0.0
     for one in model.left_out.values():
         threshold = model.rule.at(one.context)
         _, n, hits = _curve(one, threshold)
         low, high = model.misfit.interval(one.score)
         sure = is_sure(low, high, threshold)
+        n_sure += n[sure].sum()
         for i, of in enumerate((sure, ~sure)):
             items[i] += n[of].sum() / n.sum()  # each dataset weighs the same
             right[i] += hits[of].sum() / n.sum()
     k = len(model.left_out)
     shares = (items[0] / k, right.sum() / k, *(right / np.maximum(items, 1e-9)))
     share, rate, of_sure, of_others = (f"{100 * value:.1f} %" for value in shares)
-    left_out = "by parts left out" if k == 1 else "each left out in turn"
-    said = f"On {k} training dataset{'s' * (k > 1)}, {left_out}, {share} of items are sure"
+    said = f"{_training_words(k)}, {share} of items are sure"
     if not items.all():
         return f"{said}; {rate} of decisions are right."
-    return f"{said}: of these {of_sure} are decided right, of the others {of_others}."
+    return f"{said}: {of_sure} of these {n_sure:,.0f} decisions are right, and {of_others} of the others."
+
+
+def _training_words(n_datasets: int) -> str:
+    """Return the words for labels that no fit has seen: of datasets left out, or of parts of a single one."""
+    if n_datasets == 1:
+        return "On 1 training dataset, by parts left out"
+    return f"On {n_datasets} training datasets, each left out in turn"
 
 
 WITHOUT_LABELS = (0.79, 0.48, 0.78, 0.52)
@@ -215,9 +222,7 @@ def order_words(model: Model) -> str | None:
         return None
     shares, on = WITHOUT_LABELS, "On 19 panels of other judges, without labels"
     if model.left_out:
-        k = len(model.left_out)
-        left_out = "by parts left out" if k == 1 else "each left out in turn"
-        on = f"On {k} training dataset{'s' * (k > 1)}, {left_out}"
+        on = _training_words(len(model.left_out))
         shares = tuple(np.mean([_ends(one) for one in model.left_out.values()], axis=0).tolist())
     low, zeros, high, ones = (f"{100 * share:.0f} %" for share in shares)
     return (
