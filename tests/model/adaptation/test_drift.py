@@ -196,6 +196,22 @@ def test_looking_every_week_costs_nothing():
     assert np.mean([shift_evidence(list(zip(one, worth, strict=True))) >= 20 for one in streams]) <= 0.05
 
 
+def test_all_judges_together_raise_no_more_false_alarms_than_one():
+    """Of 200 streams without a change at most one in ten has one by any judge or statistic, with `alpha` 0.1."""
+    rng = np.random.default_rng(4)
+    worth = np.append(1000.0, np.full(40, 300.0))
+    names = {"positive": [PANEL, *(f"j{i}" for i in range(20))], "coverage": [f"j{i}" for i in range(20)]}
+
+    def stream():
+        rates = {key: rng.binomial(worth.astype(int), 0.7, (len(of), 41)) / worth for key, of in names.items()}
+        return [
+            {key: {name: [rates[key][i, t], worth[t]] for i, name in enumerate(of)} for key, of in names.items()}
+            for t in range(41)
+        ]
+
+    assert np.mean([bool(changes(stream(), alpha=0.1)) for _ in range(200)]) <= 0.1
+
+
 def test_the_judge_that_changed_in_a_stream_is_named():
     """Also where it falls silent; the panel is where all have; nobody is where nothing has."""
     rng = np.random.default_rng(3)
