@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from deep import console
 from deep._util.files import MARKER
-from deep._util.frames import rows_under
 from deep._util.names import listed
 from deep._util.options import option
 from deep.exceptions import DeepError, ExitStatus
@@ -75,7 +74,10 @@ class _Doctor:
     json: bool = option(False)
 
 
-add_arguments = console.adder(_Doctor)
+def add_arguments(parser: console.CommandParser) -> None:
+    """Add the options of the command."""
+    # not once at import: `deep --help` imports this module, and topics of options load numpy
+    console.adder(_Doctor)(parser)
 
 
 @dataclass
@@ -171,15 +173,11 @@ def _guessed(path: Path, why: str) -> Finding | None:
     if not options:
         return None
     found = _foreign(path, **options)
-    told = " ".join(f"--{key.replace('_', '-')} {shlex.quote(one)}" for key, one in _words_of(options))
+    typed = {key: value[0] if isinstance(value, tuple) else f"{value:g}" for key, value in options.items()}
+    told = " ".join(f"--{key.replace('_', '-')} {shlex.quote(word)}" for key, word in typed.items())
     found.careful.append(f"{told} is a guess: say what you mean by it. {why.partition('. ')[2].partition('. ')[0]}")
     found.options = f" {told}"
     return found
-
-
-def _words_of(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key, value in options.items():
-        yield key, value[0] if isinstance(value, tuple) else f"{value:g}"
 
 
 def _head(path: Path) -> bytes:
@@ -236,6 +234,7 @@ def _own_table(path: Path) -> Finding | None:
 
 def _labels(path: Path) -> Finding:
     from deep import datasets
+    from deep._util.frames import rows_under
 
     source = path.name.partition(".")[0]
     with rows_under(None if "dataset" in datasets.table_columns(path) else source):

@@ -61,7 +61,7 @@ def test_a_server_that_is_not_there_is_one_clear_line(home):
 def test_a_file_without_a_checksum_needs_leave(home):
     """Nothing is asked before it is given; then the file is kept."""
     with server({"/fect.csv": BODY}) as (url, asked):
-        with pytest.raises(InputError, match=r"that of 'fect_benchmark.csv' is not. Add --allow-unverified"):
+        with pytest.raises(InputError, match=r"'fect_benchmark.csv' has none. Add --allow-unverified"):
             fetch_benchmark(served(url, None))
         assert asked == []
         (path,) = fetch_benchmark(served(url, None), allow_unverified=True)

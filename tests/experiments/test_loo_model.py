@@ -40,7 +40,8 @@ CASES = {
 @pytest.fixture
 def few_ensemblers(monkeypatch):
     """Let the table hold few ensemblers where none is named: it is not what is looked at."""
-    monkeypatch.setattr("deep.ensembles.default_ensemblers", lambda: FEW)
+    monkeypatch.setattr("deep.ensembles.default_ensemblers", lambda recipe="deep": FEW)
+    monkeypatch.setattr("deep.ensembles.guest_ensemblers", lambda: ())
 
 
 @pytest.fixture
@@ -258,7 +259,7 @@ def test_the_terminal_shows_the_work(tmp_path, loo, capsys):
     given = write(tmp_path, "stack-with-scores")
     asked = [*files(given), "--ensembler", "LDA", "BernoulliNB", "--sizes", "2,3", "--calibrator", "platt", "beta"]
     titles = ["Ensemblers by number", "Calibrators of the best", "Judges alone", "Encoders: ", "Recommended less each"]
-    for test, ending in (("b", "rivals"), ("all", "over 5 datasets")):
+    for test, ending in (("b", "rivals"), ("all", "means of 5 datasets")):
         loo("--test", test, *asked)
         whole = capsys.readouterr().out
         assert all(title in whole for title in titles)

@@ -77,16 +77,17 @@ def terminal_of_loo(claims, text, recipe):
             claims.add("first screen", name, size, calibrator + moved, metric, value)
     sizes = [int(size) for size in re.search(r"calibrator.*\n +(.*loss)", text)[1].split() if size.isdecimal()]
     by_chain = {}
-    for name, star, cells in re.findall(rf"^  ({NAMES})( \*)? +(\d.*)$", text, re.MULTILINE):
+    best, size = re.search(r"Calibrators of the best chain, (\w+) on (\d+)", text).groups()
+    for name, cells in re.findall(rf"^  ({NAMES}) +(\d.*)$", text, re.MULTILINE):
         words = cells.split()
-        by_chain |= {(name, size): words[3 * i : 3 * i + 2] for i, size in enumerate(sizes)}
-        if star:
-            assert name in text.split("Calibrators of the best chain, ")[1].split()[0]
+        for i, of in enumerate(sizes):
+            accuracy, errors = words[3 * i : 3 * i + 2]
+            assert accuracy.endswith("*") == ((name, str(of)) == (best, size))
+            by_chain[name, of] = accuracy.removesuffix("*"), errors
     if recipe == "paper":
         for (name, size), (accuracy, errors) in by_chain.items():
             claims.add("terminal, ensemblers", name, size, "platt", "balanced_accuracy", accuracy)
             claims.add("terminal, ensemblers", name, size, "platt", "ece", errors.split("/")[0])
-    best, size = re.search(r"Calibrators of the best chain, (\w+) on (\d+)", text).groups()
     block = text.split("Calibrators of the best chain")[1].split("\n\n")[0]
     for calibrator, accuracy, ece in re.findall(r"^  (\w+) +([\d.]+) +([\d.]+)/", block, re.MULTILINE):
         claims.add("terminal, calibrators", best, size, calibrator, "balanced_accuracy", accuracy)
