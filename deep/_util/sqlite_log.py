@@ -94,8 +94,8 @@ def set_aside_foreign_log(path: str) -> None:
         aside = next(name for n in count(1) if not (name := log.with_name(f"{log.name}.aside-{n}")).exists())
         log.rename(aside)
         tell(
-            f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To have its "
-            "last seconds, give it the name of the file that it belongs to, with -wal."
+            f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To "
+            "recover its last seconds, rename it to the name of its database plus -wal."
         )
     elif state is not None and state % 2 and not log.exists():
         names = [str(other) for other in log.parent.glob("*-wal*") if state in set(_states_in(other))]

@@ -140,7 +140,7 @@ class AskOptions:
         Never repeat a request whose answer may have been lost.
     repair : bool, optional
         Whether a reply to a prompt that is unparsable is followed by a repair turn; never in a batch or with
-        `at_most_once`. Default: where it was bought by a run that repairs, so that an older ledger is read as it is.
+        `at_most_once`. Default: only repairs bought by a run that repairs, which leaves older ledgers unchanged.
         True: also where another run bought it.
     max_failure_rate : float, default=0.05
         Noted in the vote files: the share of a voter's requests that may be without a usable answer.

@@ -157,9 +157,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, *, parts: "Sequence[Subcommand]" = (), **settings: Any) -> None:
         super().__init__(formatter_class=HelpFormatter, allow_abbrev=False, **settings)
-        self._help_all = self.add_argument(
-            "--help-all", action="help", help="show the options that are seldom needed, too"
-        )
+        self._help_all = self.add_argument("--help-all", action="help", help="also show options that are rarely needed")
         self._parts = tuple(parts)
         self._rooms: dict[str, CommandParser] = {}
         self._standard: str | None = None
@@ -442,12 +440,12 @@ def _moved(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
     for judge, name in now.items():
         if then.get(judge) != name:
             before = f"{then[judge]} is {name} now" if judge in then else f"{name} is new"
-            yield f"Other than in the run of `config`: {before}. Only its missing answers are asked."
+            yield f"Changed since the run of `config`: {before}. Only its missing answers are asked."
     gone = [name for judge, name in then.items() if judge not in now]
-    yield from (f"Other than in the run of `config`: {name} is gone." for name in gone)
+    yield from (f"Changed since the run of `config`: {name} is gone." for name in gone)
 
 
 def _repriced(earlier: Mapping[str, Mapping[str, float]], prices: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     for name, now in prices.items():
         if (before := earlier.get(name, now)) != now:
-            yield f"Other than in the run of `config`: a million tokens of {name} cost {now} now, then {before}."
+            yield f"Changed since the run of `config`: a million tokens of {name} cost {now} now, then {before}."
