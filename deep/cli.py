@@ -98,6 +98,7 @@ def help_text() -> str:
             *lines,
             "deep COMMAND --help shows its options and examples, for instance:",
             "  deep loo --test aggrefact",
+            "deep --completion SHELL completes them in bash, fish or zsh.",
             "",
         ]
     )
@@ -167,6 +168,10 @@ def _main(words: list[str], command: str | None) -> int:
 
         sys.stdout.write(f"deep {__version__}\n")
         return ExitStatus.DONE
+    if command == "--completion":
+        parsers = {name: command_parser(name) for name in sorted([*COMMANDS, *_other_commands().usable])}
+        sys.stdout.write(console.completion("".join(words), parsers))
+        return ExitStatus.DONE
     for old in (command, " ".join([command, *words[:1]])):
         if old in RENAMED:
             raise InputError(f"`COMMAND` must be a current name. Got {old!r}. Say `deep {RENAMED[old]}` instead.")
@@ -174,7 +179,7 @@ def _main(words: list[str], command: str | None) -> int:
     if words and f"{command}.{words[0]}" in parts:
         _load(parts[f"{command}.{words[0]}"])
     asked = command_parser(command).asked(words)
-    with console.recorded(asked):
+    with console.spoken(asked), console.recorded(asked):
         if getattr(asked.args, "dataset", None) is None:
             return _command(command).run(asked.args)
         from deep._util.frames import rows_under

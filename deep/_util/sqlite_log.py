@@ -9,7 +9,6 @@ file of an earlier version of deep has the number 0.
 import os
 import secrets
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -17,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
-from deep.exceptions import printable
+from deep._util.notes import note
 
 SECONDS_OUTSIDE = 1.5
 """How long answers may be in the -wal alone."""
@@ -103,10 +102,8 @@ def set_aside_foreign_log(path: str) -> None:
         tell(f"A run was open on {path} when it was copied or killed. The last seconds may be in {where}.")
 
 
-@cache
-def tell(line: str) -> None:
-    """Write a line to standard error, once however often the file is opened."""
-    sys.stderr.write(f"{printable(line)}\n")
+tell = cache(note)
+"""Tell a line once, however often the file is opened."""
 
 
 def _state(path: str) -> int | None:

@@ -16,11 +16,12 @@ from deep import asking, datasets, evaluate, llm, model, prompt_pool
 from deep._util.checks import Floats
 from deep._util.files import LARGEST_TEXT, check_out, read_bytes
 from deep._util.names import check_name
+from deep._util.notes import note
 from deep._util.options import options_of, topic_values
 from deep.console import _options
 from deep.console._output import SCHEMA, Results, live_progress, percent, print_result
 from deep.datasets import benchmarks
-from deep.exceptions import InputError, StoppedError, printable
+from deep.exceptions import InputError, StoppedError
 from deep.records import Example, VoteMatrix
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
             raise InputError(
                 f"`votes` must come from voters that seldom fail. Got one that fails more often: {says}. {remedy}."
             )
-        sys.stderr.write(printable(f"warning: left out: {says}. {remedy}; --strict ends here.") + "\n")
+        note(f"warning: left out: {says}. {remedy}; --strict ends here.")
     if not failing:
         return votes
     return votes.with_columns(votes=votes.votes[:, [name in kept for name in votes.voter_names]], voter_names=kept)

@@ -1,7 +1,6 @@
 """Runs of PROBE: the benchmark is built, models are measured on it step by step, and training data are written."""
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +16,16 @@ import pandas as pd
 from deep._util.files import JsonObject, check_out, check_replaceable, read_toml, whole_file, write_json_lines
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId
-from deep.console import ask_programs, check_least, check_models, check_not_in, named, plain_tables
+from deep.console import (
+    SCHEMA,
+    ask_programs,
+    check_least,
+    check_models,
+    check_not_in,
+    named,
+    plain_tables,
+    print_result,
+)
 from deep.datasets import read_votes
 from deep.evaluate import DatasetVerdict, Row, framed, markdown, records
 from deep.exceptions import ExitStatus, InputError
@@ -399,7 +407,8 @@ def export(args: argparse.Namespace) -> int:
     with whole_file(out) as scratch:
         write_json_lines(scratch, written)
     counts = Counter(chat["step"] for chat in written)
-    sys.stdout.write(f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {out}\n")
+    line = f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {out}"
+    print_result(SCHEMA | {name: counts[name] for name in ("find", "evaluate")}, [line], as_json=args.json)
     return ExitStatus.DONE
 
 

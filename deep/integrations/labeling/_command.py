@@ -66,6 +66,7 @@ def add_arguments(parser: console.CommandParser) -> None:
             "log", "LOG", "the log of `deep label`: LABELS.log.sqlite, or LABELS.jsonl of an earlier deep", type=Path
         ),
         argument("out", "LABELS.csv", "the labels; default: beside the log", flags=["--out"], type=Path),
+        "json",
     )
     worksheet = "print a worksheet for people who label claims"
     parser.add_subcommands(
@@ -105,7 +106,7 @@ def _page(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     found = labeling.export_labels(args.log, args.out)
-    console.print_result({}, labeling.labeled_lines(found), as_json=False)
+    console.print_result(found, labeling.labeled_lines(found), as_json=args.json)
     return ExitStatus.DONE
 
 
