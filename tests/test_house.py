@@ -226,12 +226,12 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 815,
-    "_util": 1_955,
+    "(root)": 820,
+    "_util": 1_966,
     "asking": 2_610,
     "calibration": 830,
     "commands": 760,
-    "console": 1_215,
+    "console": 1_275,
     "datasets": 2_500,
     "ensembles": 840,
     "evaluate": 2_660,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_400, 15_015, 256
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_475, 15_015, 258
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -32,7 +32,7 @@ SAME_P = 1e-9
 """P of two items that differ by less are one P: sums of the same votes may differ in their last digits."""
 
 NO_JUDGE_DISTINGUISHES = (
-    "No judge distinguishes these claims: P is their share for all. More labels will not help; other judges will."
+    "No judge can tell these claims apart, so all have the same P. Add other judges; labels will not help."
 )
 
 STATES = ("consistent", "inconsistent", "undecided")
@@ -411,9 +411,9 @@ def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     if tally.alike:
         why = f" {NO_JUDGE_DISTINGUISHES}"
     elif tally.consistent or tally.inconsistent:
-        why = " Surely: the whole 90 % interval of P gives the decision a chance of 2 in 3."
+        why = " Surely: the decision has a chance of at least 2 in 3 over the whole 90 % interval of P."
     elif tally.undecided:
-        why = " Nothing is sure: no whole 90 % interval of P gives a decision a chance of 2 in 3."
+        why = " Nothing is sure: every 90 % interval of P includes chances below 2 in 3."
         why += "" if labeled else " Label about 30 of these claims to narrow the intervals."
     else:
         why = ""
@@ -444,7 +444,7 @@ def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False
         return f"P is unverified here: {why}{doubt}."
     if warned:
         return f"Use P with care: warning on “{'”, “'.join(warned)}”."
-    return f"P can be trusted here, by {n_labels:,} labels."
+    return f"P can be trusted here: {n_labels:,} labels agree with it."
 
 
 def chance(p: float) -> str:

@@ -279,7 +279,7 @@ def _files(folder: Path, pattern: str) -> Iterator[Path]:
 
 def _markdown(path: Path) -> str:
     """Return the Markdown of a file as markup: no HTML of its own, no link, no image."""
-    with needs_extra("studies", what="The report of a study's own texts"):
+    with needs_extra("studies", what="Report of a study without a model"):
         from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])

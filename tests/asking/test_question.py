@@ -161,9 +161,9 @@ def test_labeled_examples_stand_before_the_question():
     [
         (
             "{{question}}\n\n{{question}}\n\n{{source}} {{claim}} {{verdict}} TRUE FALSE",
-            r"\{\{question\}\} once at most",
+            r"\{\{question\}\} at most once",
         ),
-        ("{{question}} {{source}} {{claim}} {{verdict}} TRUE FALSE", "in a paragraph without other placeholders"),
+        ("{{question}} {{source}} {{claim}} {{verdict}} TRUE FALSE", "alone in a paragraph"),
         (
             "{{query}} {{source}} {{claim}} {{verdict}} TRUE FALSE",
             "no placeholder but claim, examples, question, source",

@@ -149,7 +149,7 @@ def test_a_name_of_yesterday_says_todays(name, capsys):
     assert main([name, "--help"]) == 2
     today = f"deep {RENAMED[name]}"
     assert capsys.readouterr().err == (
-        f"error: `COMMAND` must be a name of today. Got {name!r}. Say `{today}` instead.\n"
+        f"error: `COMMAND` must be a current name. Got {name!r}. Say `{today}` instead.\n"
     )
     with pytest.raises(SystemExit, match="0"):
         main([*RENAMED[name].split(), "--help"])

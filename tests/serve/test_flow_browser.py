@@ -212,7 +212,7 @@ def test_the_served_model(chromium, folder, model, examples, scheme):
         page.keyboard.press("Control+Enter")
         page.locator("#result mark").first.wait_for()
         assert page.locator("#result img, #result script").count() == 0
-        page.get_by_label("choose it, or drop it").set_input_files(folder / "examples" / "unlabeled.csv")
+        page.get_by_label("or drop it on this page").set_input_files(folder / "examples" / "unlabeled.csv")
         page.get_by_role("button", name="Download as CSV").wait_for()
         page.locator("#table tbody th button").first.click()
         page.locator("[id^=claim-]:visible .gauge").wait_for()

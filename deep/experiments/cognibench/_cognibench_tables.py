@@ -201,11 +201,11 @@ TITLES = {
     "table2-statistics": "Table 2: the labeled turns",
     "table3-detection": "Table 3: F1 of the detection of hallucinated sentences, weighted by words, in percent",
     "table5-ablation": "Table 5: recall and precision of the tiered judge, weighted by words, in percent",
-    "metrics": "All measures in percent, by words and by sentences, and the counts that they are made of",
+    "metrics": "All measures in percent, by words and by sentences, with their counts",
     "tiers": "Sentences by published verdict and the tiered judges' verdict",
     "rates-by-turn": "Statements and hallucinations by turn of the dialogue (Figures 5 and 7)",
     "rates-by-position": "Statements and hallucinations by position in the turn (Figure 7)",
-    "shares-by-labels": "Types of statement and hallucinations by whose labels they are",
+    "shares-by-labels": "Types of statement and hallucinations, by origin of the labels",
     "figure8-models": "Figure 8: types of statement and hallucinations by the LLM that wrote the response",
 }
 
@@ -428,7 +428,7 @@ def summary_text(results: JsonObject, frames: Mapping[str, pd.DataFrame], out: P
         *printed_text("cognibench", frames),
         f"{counts['untyped']:,} sentences without a type are left out.",
     ]
-    lines += [f"{lost:,} labels stood at text that is no sentence of its turn."] if lost else []
+    lines += [f"{lost:,} labels point at text that is not a sentence of its turn."] if lost else []
     return "\n".join([*lines, f"tables, figures and sentences.csv: in {out}", ""])
 
 
@@ -445,9 +445,9 @@ def verdict_of(results: JsonObject, turns: Sequence[LabeledTurn]) -> DatasetVerd
         found = f"{name} finds hallucinations best, F1 {best:.1f} %"
         word = "" if best > floor else "NOT "
         trust += f"; the best is {word}above calling every sentence hallucinated, F1 {floor:.1f} %"
-        then = "score sentences of your own by the best method, and label 30 of them: they tell whether it holds there"
+        then = "score sentences of your own by the best method, and label 30 of them: they show whether it works there"
     suspect = f"{bad:,} of {counts['factual'] + counts['cognitive']:,} statements are hallucinated by label; {found}."
-    says = f"{counts['turns']:,} turns, {len(own)} methods beside two constants.", suspect, f"{trust}.", then
+    says = f"{counts['turns']:,} turns, {len(own)} methods and two constant baselines.", suspect, f"{trust}.", then
     return DatasetVerdict(*says, picture="f1-by-method")
 
 
@@ -456,7 +456,7 @@ def draw_answer(frame: pd.DataFrame) -> "Figure":
     ordered = frame.assign(f1=pd.to_numeric(frame["overall"]).fillna(0.0)).sort_values("f1", kind="stable")
     rows = [IntervalRow(str(name), 100 * f1) for name, f1 in zip(ordered["method"], ordered["f1"], strict=True)]
     floor = 100 * float(ordered.loc[ordered["group"] == "constant", "f1"].max())
-    return draw_intervals(rows, xlabel="F1 of hallucinated sentences, %; the line: all called so", at=floor)
+    return draw_intervals(rows, xlabel="F1 of hallucinated sentences, %; the line: all called hallucinated", at=floor)
 
 
 def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapping[str, int]]) -> dict[str, "Figure"]:
@@ -489,7 +489,7 @@ def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapp
 def draw_shares(frame: pd.DataFrame) -> "Figure":
     """Draw for each origin of labels the shares of factual and cognitive statements, and what of them is bad."""
     panels = {"of the statements": _by_kind(frame, "share"), "hallucinated": _by_kind(frame, "hallucination rate")}
-    return draw_bars(list(frame["labels"]), panels, "Types of statement, and what of each is hallucinated")
+    return draw_bars(list(frame["labels"]), panels, "Types of statement, and the hallucinated share of each")
 
 
 def _by_kind(frame: pd.DataFrame, column: str) -> dict[str, Sequence[float]]:

@@ -162,7 +162,7 @@ def curve(args: argparse.Namespace) -> int:
         _curve_verdict(points, fits),
         {"points": records(table), "fits": slopes},
         "\n".join([TITLE, "", *markdown(study.percentages(table)), ""]),
-        lines=[f"{part}: {100 * slope:+.2f} points a tenfold of chats" for part, (_, slope) in fits.items()],
+        lines=[f"{part}: {100 * slope:+.2f} points for ten times the chats" for part, (_, slope) in fits.items()],
         tables={NAME: table},
         titles={NAME: TITLE},
         shown=study.percentages,
@@ -175,8 +175,9 @@ def _curve_verdict(points: Sequence[JsonObject], fits: Mapping[str, tuple[float,
     """Return the answer of a curve: the best point, and what ten times the chats bring."""
     best, (_, slope) = max(points, key=lambda row: row["overall"] or 0.0), fits.get("overall", (0.0, float("nan")))
     suspect = f"F1 is highest with {best['training chats']:,} chats, {100 * (best['overall'] or 0.0):.1f} %."
-    trust = f"Ten times the chats bring {100 * slope:+.1f} points, by a line through {len(points)} sizes."
-    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, "tune on as many as pay", picture=NAME)
+    trust = f"Ten times the chats change F1 by {100 * slope:+.1f} points, by a line through {len(points)} sizes."
+    step = "tune on as many chats as still help"
+    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, step, picture=NAME)
 
 
 def _point(given: str, method: str | None) -> JsonObject:

@@ -521,9 +521,7 @@ def choose_matcher(args: argparse.Namespace, llms: Sequence[str]) -> Matcher:
     named = {name: getattr(args, name) for name in ("match_encoder", "match_llm") if getattr(args, name) is not None}
     if named and (args.match != "semantic" or len(named) > 1):
         name, value = next(iter(named.items()))
-        raise InputError(
-            f"`{name}` must be given where `match` is semantic, without the other of its kind. Got {value!r}."
-        )
+        raise InputError(f"`{name}` must be given if `match` is semantic; give an encoder or an LLM. Got {value!r}.")
     if not 0 < args.match_similarity <= 1:
         raise InputError(f"`match_similarity` must lie in (0, 1]. Got {args.match_similarity!r}.")
     if args.stage not in ("decompose", "all"):
@@ -547,7 +545,7 @@ def _llm(name: str | None, llms: Sequence[str]) -> Matcher:
     if name is None or name in llms:
         got = repr(name) if name else "None, and no encoder is installed"
         raise InputError(
-            f"`match_llm` must be an LLM that is not measured. Got {got}."
+            f"`match_llm` must not be one of the measured LLMs. Got {got}."
             " Name one, or an encoder with --match-encoder, or compare by form with --match normalised."
         )
     return Matcher(f"the LLM {name}", asks=True)

@@ -458,7 +458,7 @@ def load_contrasts(path: str | Path) -> tuple[Contrast, ...]:
     content = read_toml(path, "examples")
     tables = content.get("examples")
     if not isinstance(tables, list) or not tables or set(content) != {"examples"}:
-        raise InputError(f"`examples` must hold tables [[examples]] and nothing else. Got {str(path)!r}. Add one.")
+        raise InputError(f"`examples` must hold only tables [[examples]]. Got {str(path)!r}. Add one.")
     return tuple(_contrast(table, number, path) for number, table in enumerate(tables, start=1))
 
 

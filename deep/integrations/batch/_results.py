@@ -117,7 +117,7 @@ def line_at(file: IO[bytes], at: int, redact: Redactor) -> "BatchLine":
     """Return the line at a place where one could be read before, without secrets."""
     file.seek(at)
     line = read_line(redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
-    assert line is not None, "a line that could be read before"
+    assert line is not None, "a line that was readable before"
     return line
 
 

@@ -562,7 +562,7 @@ def _kept(path: Path, columns: Sequence[str], known: Collection[tuple[str, ...]]
         with scratch.open("rb+") as file:
             os.fsync(file.fileno())
     shown = listed([" ".join(filter(None, row[1:4])) for row in others], 5)
-    return f"{str(path)!r} held {len(others)} rows that are not in the log ({shown}): it is kept as {old.name!r}."
+    return f"{str(path)!r} held {len(others)} rows that are not in the log ({shown}). It was renamed to {old.name!r}."
 
 
 def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:

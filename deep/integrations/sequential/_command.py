@@ -26,7 +26,7 @@ class _Sequential:
     Parameters
     ----------
     error_cost : float, optional
-        Price of a wrong decision, in questions; default: lossless.
+        Cost of a wrong decision, in questions; default: same decisions as all judges.
     """
 
     error_cost: float | None = option(None, "N")

@@ -141,15 +141,15 @@ def training_lines(report: Figures) -> Iterator[str]:
     """Yield the lines for people about the training data."""
     mean, unit, cost = report["mean"], report["unit"], report["error_cost"]
     yield (
-        "asking one by one, lossless: until no answer of the others can change the decision"
+        "asking one by one, lossless: stops when the other judges cannot change the decision"
         if cost is None
-        else f"asking one by one, until it costs more than the errors it spares; a wrong decision: {cost:g} {unit}"
+        else f"asking one by one, while it saves more than it costs; cost of a wrong decision: {cost:g} {unit}"
     )
     yield f"prices: {_listed(report)}"
     yield (
-        "on the training data, each dataset in the order that the others teach:"
+        "on each training dataset, in the order learned from the others:"
         if report["held_out"]
-        else "on the one training dataset, in the order that it taught itself:"
+        else "on the only training dataset, in the order learned from itself:"
     )
     yield (
         f"  {mean['asked']:.2f} of {report['judges']} judges asked, {100 * mean['calls_saved']:.1f} % fewer; "
@@ -166,7 +166,7 @@ def _listed(report: Figures) -> str:
     said = [f"{name} {price:.3g}" for name, price in asked.items()]
     if len(set(asked.values())) == 1:
         said = [f"{next(iter(asked.values())):.3g} each"]
-    why = "" if report["unit"] == "dollars" else ", since dollars are not known for all judges"
+    why = "" if report["unit"] == "dollars" else ", because some judges have no price"
     return f"{', '.join(said)} (in {report['unit']}{why})"
 
 
@@ -208,7 +208,7 @@ def sequential_savings(
     """
     most = min(10, votes.shape[1])
     if most < 2:
-        raise InputError("`votes` must have at least two voters, or there is no order to ask them in. Got one.")
+        raise InputError("`votes` must have at least two voters to ask one by one. Got one.")
     wrong = [size for size in sizes if not 2 <= size <= most]
     if wrong:
         raise InputError(f"`sizes` must be whole numbers from 2 to {most}. Got {wrong[0]!r}.")
@@ -254,20 +254,20 @@ PROBED = 100
 PANEL = "panel"
 """The voter of the program that asks for all; its requests bear the names of their judges."""
 
-N_ASKED = ItemColumn("n_asked", "int64", "judges that were asked; those that ask nobody are not counted", 2, high=None)
+N_ASKED = ItemColumn("n_asked", "int64", "judges that were asked; judges without an LLM are not counted", 2, high=None)
 
 UNLIKE: dict[str, dict[str, Any]] = {
-    "p_consistent": {"meaning": "P(consistent) given what was heard"},
-    "p_low": {"meaning": "its 90 % interval where all judges were asked, else null"},
-    "p_high": {"meaning": "its 90 % interval where all judges were asked, else null"},
+    "p_consistent": {"meaning": "P(consistent) from the answers so far"},
+    "p_low": {"meaning": "its 90 % interval if all judges were asked, else null"},
+    "p_high": {"meaning": "its 90 % interval if all judges were asked, else null"},
     "sure": {
         "meaning": (
-            "1 where the whole interval gives the decision a chance of 2 in 3, else 0; null where there is no interval"
+            "1 if the decision's chance is at least 2 in 3 over the whole interval, else 0; null without an interval"
         ),
         "nullable": True,
         "of": lambda heard: np.where(np.isnan(heard.bounds[0]), ABSTAIN, heard.voted & heard.sure),
     },
-    "n_votes": {"meaning": "votes of 1 or 0 that were heard"},
+    "n_votes": {"meaning": "votes of 1 or 0 so far"},
 }
 """How columns differ from those of the same name where the whole panel is asked."""
 

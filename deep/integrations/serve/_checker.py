@@ -122,25 +122,25 @@ class CheckOptions:
     Parameters
     ----------
     score : ScoreOptions, optional
-        The prior, and whether judges of another version may stand in.
+        The prior, and whether judges of another version are allowed.
     finder : Finder, optional
-        Where the model's judges are looked for.
+        Where to look for the model's judges.
     ask : AskOptions, optional
-        The ledger, limits and budget of judges that ask LLMs; needed where there are some.
+        Ledger, limits and budget of judges that ask LLMs; required for such judges.
     endpoint : str, optional
-        The endpoint's name in the ledger, if its address may change.
+        Ledger name of the endpoint, if its URL can change.
     dataset : str, default='served'
-        The dataset of the pairs in the ledger; it is no part of what is asked.
+        The dataset name of the pairs in the ledger; it is not sent.
     most_pairs : int, default=1000
         Pairs in one request.
     cache_bytes : int, default=8 MiB
-        Of answers to repeated pairs that are kept in memory; 0: none.
+        Memory for answers to repeated pairs; 0: none.
     no_text : bool, default=False
-        Keep no text once a request is answered; judges that ask LLMs are refused, for their ledger keeps it.
+        Keep no text after a request is answered. Judges that ask LLMs are refused, because their ledger keeps texts.
     on_scored : callable, optional
         Called, from a thread, with each :class:`deep.asking.Scored` pair that the judges have read.
     model_file : Path, optional
-        The file that the model was read from: where it holds another one later, answers say so.
+        The model's file: if it changes later, answers say so.
     mcp : bool, default=False
         Tools for agents at /mcp (Model Context Protocol).
 

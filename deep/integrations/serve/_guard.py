@@ -251,7 +251,7 @@ class Guard:
         except CancelledError:
             self.n_cut += 1
             body.ended = True  # nothing more of it is waited for
-            await answer.refuse(WebError(503, "ending", "The server has been ended before the answer was there."))
+            await answer.refuse(WebError(503, "ending", "The server was stopped before the answer was ready."))
         except Exception as error:
             self._say(_place_of(error))
             await answer.refuse(WebError(500, "broken", BROKEN))
@@ -278,9 +278,7 @@ class Guard:
 
     def _check_access(self, scope: Scope, headers: Mapping[str, str]) -> None:
         if not self._access.allows(headers):
-            said = (
-                "A token must be sent as 'Authorization: Bearer TOKEN'; a browser opens the address that was printed."
-            )
+            said = "A token must be sent as 'Authorization: Bearer TOKEN'; in a browser, open the printed address."
             raise WebError(401, "unauthorized", said, headers={"www-authenticate": "Bearer"})
         if self._options.rate is not None:
             self._check_rate((scope.get("client") or ("",))[0], self._options.rate)
@@ -303,9 +301,7 @@ class Guard:
             return False
         cookie = self._access.redeem(parse_qs(query.decode("latin-1")).get("token", [""])[0])
         if cookie is None:
-            raise WebError(
-                401, "used", "The address must be the last one that was printed: it opens one browser, once."
-            )
+            raise WebError(401, "used", "The address must be the last one printed. It opens one browser, once.")
         self._say(f"to open another browser: {self._address()}")
         await answer.redirect(scope["path"], cookie)
         return True
@@ -366,7 +362,7 @@ def _check_framing(scope: Scope, headers: Mapping[str, str]) -> None:
         raise WebError(400, "bad_http", "The body must have Content-Length or Transfer-Encoding. Got both.")
     names = [name.decode("latin-1") for name, _ in scope["headers"]]
     if len(names) > len(headers) and any(names.count(name) > 1 for name in ONCE):
-        raise WebError(400, "bad_http", "A header that says who asks must be given once. Got one twice.")
+        raise WebError(400, "bad_http", "A header that identifies the client must be given once. Got one twice.")
 
 
 def _to_origin_form(scope: Scope, headers: Mapping[str, str]) -> None:

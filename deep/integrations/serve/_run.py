@@ -37,13 +37,13 @@ class ServerOptions:
     host : str, default='127.0.0.1'
         The address to listen at; any but loopback needs a token.
     port : int, default=8000
-        0: any that is free.
+        Port; 0: any free one.
     token : str, optional
         What a client must send; see :class:`Access`.
     names : tuple of str, optional
-        Further names by which the server may be called, behind a proxy say.
+        Other host names of the server, for instance behind a proxy.
     largest_body : int, default=4 MiB
-        Of one request's body.
+        Largest body of a request.
     at_once : int, default=256
         Requests answered side by side.
     rate : float, optional
@@ -56,10 +56,10 @@ class ServerOptions:
     Raises
     ------
     InputError
-        A value is out of range, or another address than loopback is without a token.
+        A value is out of range, or an address other than loopback has no token.
     """
 
-    heading: ClassVar[str] = "where, for whom, and how much"
+    heading: ClassVar[str] = "address, access and limits"
 
     host: str = option("127.0.0.1")
     port: int = option(8000, "N")
@@ -152,8 +152,8 @@ def run_server(
         with _stopped_by_signals(server):
             _run(server, listener, guard)
     n = guard.n_cut
-    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; the ledger marks them as in doubt"
-    say(f"the server has ended; {lost if n else 'requests in flight are answered'}")
+    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; the ledger marks them as unknown"
+    say(f"the server has stopped; {lost if n else 'requests in flight were answered'}")
     return ExitStatus.INTERRUPTED
 
 
