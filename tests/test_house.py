@@ -232,7 +232,7 @@ CEILINGS = {
     "calibration": 830,
     "commands": 760,
     "console": 1_275,
-    "datasets": 2_500,
+    "datasets": 2_504,
     "ensembles": 840,
     "evaluate": 2_660,
     "experiments/loo": 1_755,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_475, 15_015, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_475, 15_170, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -382,7 +382,8 @@ class FunctionCaller:
         kind = type(error).__name__
         if kind not in self._told:
             self._told.add(kind)
-            note(f"{self.judge.voter()} failed on {item_of(example)}: {said_of(error)}")
+            said = f"{self.judge.voter()} failed on {example.example_id!r} of {example.dataset!r}: {said_of(error)}"
+            note(said)
 
 
 def earlier_file(ledger: str) -> Path | None:
@@ -445,10 +446,6 @@ def _is_judgment(text: str) -> bool:
     except (AttributeError, TypeError, ValueError):
         return False
     return True
-
-
-def item_of(example: Example) -> str:
-    return f"{example.example_id!r} of {example.dataset!r}"
 
 
 def said_of(error: BaseException) -> str:

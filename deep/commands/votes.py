@@ -75,7 +75,8 @@ def _ask(args: argparse.Namespace) -> int:
         return ExitStatus.DONE
     out = asking.check_outputs(args.out)
     if args.reread:
-        console.print_result(*asking.reread(plan, options, out).told(), as_json=args.json)
+        changes = asking.reread(plan, options, out)
+        console.print_result(changes.results(), changes.lines(), as_json=args.json)
         return ExitStatus.DONE
     with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:
         outcome = asking.run_plan(plan, options, progress, ask=not args.from_ledger)

@@ -13,7 +13,7 @@ from deep import evaluate
 from deep._util.checks import Floats, Mask, Positions
 from deep._util.files import MARKER, JsonObject, read_bytes
 from deep.calibration import DEFAULT_BINS, expected_calibration_error
-from deep.datasets import Failures, PeopleLabels, open_parquet, read_people, read_reasons, read_votes
+from deep.datasets import Failures, PeopleLabels, open_parquet, read_people, read_reasons, read_votes, table_in
 from deep.exceptions import InputError
 from deep.model import ITEM_COLUMNS, SCORE_COLUMNS, Model, PriorEstimate, check_prior, fit, load, scores_for
 from deep.records import ABSTAIN, VoteMatrix
@@ -330,7 +330,7 @@ def read_material(
     InputError
         There is nothing, or several runs or models, or a file cannot be used.
     """
-    paths, labels, known = [Path(source) for source in sources], labels or LabelFiles(), known or Known()
+    paths, labels, known = [table_in(source) for source in sources], labels or LabelFiles(), known or Known()
     runs = [path for path in paths if path.is_dir()]
     models = [path for path in paths if path.suffix.lower() == ".json" and not path.is_dir()]
     tables = [str(path) for path in paths if path not in runs and path not in models]

@@ -30,6 +30,7 @@ GUESTS = {
     "deep.integrations.engines",
     "deep.integrations.foreign",
     "deep.integrations.labeling",
+    "deep.integrations.pack",
     "deep.integrations.pairs",
     "deep.integrations.pairs._prepare",
     "deep.integrations.sequential",
