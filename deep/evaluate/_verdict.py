@@ -252,7 +252,7 @@ def chosen_judge(runs: Sequence[Row]) -> tuple[MeasuredMethod | None, tuple[floa
     every = [(run["test"], row) for run in runs for row in run["baselines"] if row["kind"] == "best_prompt"]
     rows = {test: row for test, row in every if row["balanced_accuracy"] is not None}
     names = {row["name"] for row in rows.values()}
-    name = ", ".join([*(names if len(names) == 1 else ()), "chosen on training data"])
+    name = ", ".join([*(short_names(names).values() if len(names) == 1 else ()), "chosen on training data"])
     tests = [test["ci"] for run in runs for test in run["comparisons"] if test["b"].startswith("best_prompt")]
     return MeasuredMethod(name, "test", rows) if rows else None, tests[0] if len(tests) == 1 else None
 

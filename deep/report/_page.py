@@ -143,7 +143,13 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {"coded": _coded, "printable": printable, "percent": in_percent, "chance": chance}
+    environment.filters |= {
+        "coded": _coded,
+        "counted": _counted,
+        "printable": printable,
+        "percent": in_percent,
+        "chance": chance,
+    }
     environment.tests["table"] = lambda part: isinstance(part, DataTable)
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     return environment
@@ -152,6 +158,12 @@ def _environment() -> "Environment":
 def _coded(text: str) -> str:
     """Return a sentence as markup, the text between backticks as code; no line ends between a number and its %."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"(?<=\d) %", "\u00a0%", escape(printable(text))))
+
+
+def _counted(text: str) -> str:
+    """Return a sentence as markup, its counts of claims large."""
+    counts = r"(?<![\w.,])(\d[\d,]*)(?= of [\d,]+ claims| surely consistent| undecided)"
+    return re.sub(counts, r"<b>\1</b>", _coded(text))
 
 
 def between(bounds: Iterable[float] | None) -> str:

@@ -186,6 +186,14 @@ OTHER_JUDGES = (
 """What to do where all items have one P."""
 
 
+BEATS = {
+    "ok": "deep beats the best judge. ",
+    "warn": "deep is not clearly better than the best judge. ",
+    "fail": "deep is worse than the best judge. ",
+}
+"""What a run with datasets held out is made to answer, by the outcome of its test."""
+
+
 def verdict_of(
     material: ReportMaterial, methods: Sequence[MeasuredMethod], watch: Watch
 ) -> evaluate.DatasetVerdict | None:
@@ -203,9 +211,10 @@ def verdict_of(
     n, k, sets = len(scored.p), votes.shape[1], len(votes.dataset_names)
     by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
     labels = f"{int(scored.labeled.sum()):,} labels" if learned else "NO LABELS here"
+    answer = next((BEATS[badge.level] for badge in badges if material.runs and badge.chapter == "methods"), "")
     says = (
         f"{n:,} claims of {sets} dataset{'s' * (sets > 1)}{by}; {labels}.",
-        evaluate.suspect_words(tally, labeled=learned),
+        answer + evaluate.suspect_words(tally, labeled=learned),
         evaluate.trust_words(badges, n_labels, learned=learned),
         then,
         command,

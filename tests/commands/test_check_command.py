@@ -46,7 +46,7 @@ def test_votes_like_the_old_ones(home, capsys):
     assert main([str(home / "model.json"), "--votes", str(home / "new.csv")]) == 0
     out = capsys.readouterr().out
     assert out.startswith("not stale: 267 new rows\n")
-    assert "only labels tell" in out.splitlines()[-1]
+    assert "ten labels by `--labels`" in out.splitlines()[-1]
 
 
 def test_votes_of_other_judges_are_told(home, tmp_path, capsys):

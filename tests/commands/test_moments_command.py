@@ -183,4 +183,4 @@ def test_files_of_moments_that_others_spoilt(here, capsys):
     assert "whose rows would count twice" in refused(capsys, moments, *words, "--moments", part, here / "." / part.name)
     spoilt.write_text(json.dumps(values))
     count(here, "--moments", part, spoilt)
-    assert f"{spoilt} holds the same counts as {part}: if these are" in capsys.readouterr().out
+    assert f"{spoilt} holds the same counts as {part}: if the rows are" in capsys.readouterr().out

@@ -212,7 +212,7 @@ def test_a_gate_is_bound_to_its_judges(gated, tmp_path, model_file, monkeypatch)
     assert check([str(tmp_path / "again.json"), "--votes", "votes.csv", "--gate", "gate"]) == 1
     failed = [one for one in outcomes(suite(tmp_path)) if one[1] == "Failure"]
     assert [one[0] for one in failed] == [NEW]
-    assert "is not among the judges this gate was made with" in failed[0][2]
+    assert "is not a judge of this gate" in failed[0][2]
     assert check([str(tmp_path / "again.json"), "--votes", "votes.csv", "--gate", "other"]) == 0
 
 
