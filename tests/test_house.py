@@ -234,17 +234,17 @@ CEILINGS = {
     "console": 1_215,
     "datasets": 2_504,
     "ensembles": 840,
-    "evaluate": 2_660,
+    "evaluate": 2_664,
     "experiments/loo": 1_755,
     "features": 1_160,
-    "llm": 3_170,
+    "llm": 3_168,
     "model": 5_465,
     "prompt_pool": 2_160,
     "report": 1_560,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_400, 15_165, 257
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_410, 15_165, 257
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 
