@@ -43,7 +43,7 @@ def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]
         DataTable("Remarks on single datasets", remarks, folded=True),
     ]
     parts = [table for table in tables if table.rows]
-    title = "Model and evidence, with figures of other data" if elsewhere else "The headline"
+    title = "Model and evidence, with figures of held-out data" if elsewhere else "The headline"
     return Chapter("headline", title, says, parts, figures, elsewhere)
 
 

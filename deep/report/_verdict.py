@@ -114,7 +114,7 @@ def methods_chapter(
     methods: Sequence[MeasuredMethod], runs: Sequence[JsonObject] = (), *, elsewhere: bool = False
 ) -> Chapter:
     """Return the chapter on the balanced accuracy of every method; `elsewhere` says that it is of other data."""
-    title = "Every method, on other data" if elsewhere else "Every method"
+    title = "Every method, on held-out data" if elsewhere else "Every method"
     if not methods:
         return Chapter("methods", title, ["No labels, so no method can be measured. Give --labels."])
     wanted = [i < MOST_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
@@ -206,11 +206,14 @@ def verdict_of(
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
     badges = tuple(_badges(material, methods, watch, n_labels))
     then, command = OTHER_JUDGES if tally.alike else _next(material, badges, n_labels)
-    learned = bool(scored.labeled.any())  # where no label counts, but there are some, the model has seen them
-    elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned))
+    known = () if watch.drift is None or isinstance(watch.drift, str) else watch.drift.training_votes
+    # Where no label counts, the model has seen those that there are: here, or as it was fitted on these very votes.
+    learned = bool(scored.labeled.any() or {*known} & {*material.learned_from})
+    elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned or bool(material.learned_from)))
     n, k, sets = len(scored.p), votes.shape[1], len(votes.dataset_names)
     by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
-    labels = f"{int(scored.labeled.sum()):,} labels" if learned else "NO LABELS here"
+    labels = f"{int(scored.labeled.sum()):,} labels" if scored.labeled.any() else "NO LABELS here"
+    labels = "the model has labels of them" if learned and not scored.labeled.any() else labels
     answer = next((BEATS[badge.level] for badge in badges if material.runs and badge.chapter == "methods"), "")
     says = (
         f"{n:,} claims of {sets} dataset{'s' * (sets > 1)}{by}; {labels}.",
