@@ -32,7 +32,6 @@ GUESTS = {
     "deep.integrations.labeling",
     "deep.integrations.pairs",
     "deep.integrations.pairs._prepare",
-    "deep.integrations.sequential",
     "deep.integrations.serve",
     "deep.integrations.skill",
 }
