@@ -35,7 +35,7 @@ GROUPS = {
         "score": ("deep.commands.score", "P(consistent) of votes or text by a model; explain: the effect of each vote"),
     },
     "look": {
-        "panel": ("deep.commands.panel", "the card of each judge; sequential: calls saved by asking one by one"),
+        "panel": ("deep.commands.panel", "the card of each judge; pairs: answers in both orders, and systems ranked"),
         "report": ("deep.commands.report", "one HTML file: figures, judges and items of a run, a model or votes"),
     },
     "a new dataset": {
@@ -67,7 +67,7 @@ RENAMED = {
     "explain": "score explain",
     "label-next": "label list",
     "moments": "data moments",
-    "sequential": "panel sequential",
+    "panel sequential": "score",
     "transfer": "loo --test all --few",
 }
 """Names of yesterday, and those in their place."""

@@ -21,7 +21,6 @@ from deep.experiments.cognibench._turns import (
     in_split,
     read_labels,
     read_turns,
-    verdict_is_bad,
 )
 from deep.experiments.tiered import TIERS, AutoLabelJudge
 from deep.judges import run_program
@@ -71,10 +70,7 @@ def test_the_pipeline_asks_two_prompts_five_times(tmp_path):
     again = run_program(judge.read("A mill.", "", list(VERDICTS), kinds), asker(VERDICTS, asked))
     assert {question.step for question in asked} == {"support", "tier"}
     assert [s.verdict for s in again.sentences] == list(VERDICTS.values()), "the first prompt finds the greeting too"
-    bad = {
-        level: [s.text for s in reading.sentences if verdict_is_bad(s.verdict, level)]
-        for level in ("rational", "grounded")
-    }
+    bad = {level: [s.text for s in reading.sentences if s.hallucinated(level)] for level in ("rational", "grounded")}
     assert bad == {"rational": [COAL, NOBODY], "grounded": [COAL, LOVED, NOBODY]}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from deep import console
 from deep._util.options import argument, option
 from deep.exceptions import ExitStatus
+from deep.experiments.cognibench import _generate
 from deep.experiments.cognibench._turns import Split
 from deep.experiments.tiered import CRITERIA
 
@@ -37,16 +38,6 @@ examples:
       the labels that `deep votes --judge tiered` left beside its votes
   deep cognibench export-sft --data cognibench --split train --out detector.jsonl
       the published labels of four dialogues in five
-"""
-
-SENTENCES = "write the published sentences as examples, for any judge"
-
-SENTENCES_EXAMPLES = """\
-examples:
-  deep cognibench export-sentences --data cognibench --out sentences.jsonl
-  deep votes sentences.jsonl --pool deep-9 --llm gpt-4o-mini --out sentences.parquet
-  deep panel sentences.parquet
-      the card of each judge on them
 """
 
 CURVE_EXAMPLES = """\
@@ -211,19 +202,6 @@ class _Detector:
 
 
 @dataclass(frozen=True)
-class _Sentences(_Dialogues):
-    """Options of `deep cognibench export-sentences`.
-
-    Parameters
-    ----------
-    level : str, default='grounded'
-        A cognitive sentence below this tier gets label 0.
-    """
-
-    level: str = option("grounded", choices=CRITERIA)
-
-
-@dataclass(frozen=True)
 class _Curve:
     """Options of `deep cognibench curve`.
 
@@ -262,13 +240,13 @@ AGREE = console.adder(ANNOTATIONS, "n-boot", "seed", "json", n_boot={"default": 
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
-    sentences, curve = console.adder(_Sentences, LINES), console.adder(_Curve, "json")
+    curve = console.adder(_Curve, "json")
     to_train = "write training data of a detector, as chats"
     parser.add_subcommands(
         console.Subcommand("evaluate", "measure methods that find hallucinated sentences", EVALUATE, _evaluate),
+        console.Subcommand.of("generate", _generate),
         console.Subcommand("label", "label sentences by a judge, for training", LABEL, _label, LABEL_EXAMPLES),
         console.Subcommand("export-sft", to_train, EXPORT, _export, EXPORT_EXAMPLES),
-        console.Subcommand("export-sentences", SENTENCES, sentences, _sentences, SENTENCES_EXAMPLES),
         console.Subcommand("curve", "draw F1 by training size (Figure 12)", curve, _curve, CURVE_EXAMPLES),
         console.Subcommand("agreement", AGREEMENT, AGREE, _agreement, AGREEMENT_EXAMPLES),
         standard="evaluate",
@@ -293,18 +271,6 @@ def _export(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._runs import export
 
     return export(args)
-
-
-def _sentences(args: argparse.Namespace) -> int:
-    from deep._util.files import check_out, whole_file, write_json_lines
-    from deep.experiments.cognibench._turns import read_turns, sentence_rows
-
-    out = check_out(args.out, [".jsonl"])
-    rows = list(sentence_rows(read_turns(args.data), args.level))
-    with whole_file(out) as scratch:
-        write_json_lines(scratch, rows)
-    console.print_result({"sentences": len(rows), "out": str(out)}, [f"{len(rows):,} sentences: {out}"], as_json=False)
-    return ExitStatus.DONE
 
 
 def _curve(args: argparse.Namespace) -> int:

@@ -73,12 +73,12 @@ def stage_program(stage: str, sample: Sample) -> Program[Observed]:
         return Observed((yield from stepwise.decompose(sample.response, [])))
     if stage == "find":
         texts = [claim.text for claim in sample.labeled("truth")]
-        return Observed(_given(sample), found=(yield from stepwise.find_evidence(sample.source, texts, [])))
+        return Observed([*sample.claims], found=(yield from stepwise.find_evidence(sample.source, texts, [])))
     if stage == "evaluate":
         pairs = [(claim.text, excerpt) for claim in sample.claims for excerpt in known_excerpts(claim)]
-        return Observed(_given(sample), verdicts=(yield from stepwise.evaluate_evidence(sample.source, pairs, [])))
+        return Observed([*sample.claims], verdicts=(yield from stepwise.evaluate_evidence(sample.source, pairs, [])))
     if stage == "locate":
-        return Observed(_given(sample), checked=gold_checked(sample))
+        return Observed([*sample.claims], checked=gold_checked(sample))
     return (yield from _all(sample))
 
 
@@ -106,15 +106,10 @@ def known_excerpts(claim: GoldClaim) -> list[stepwise.Excerpt]:
     return claim.evidence if claim.label == "truth" else []
 
 
-def _given(sample: Sample) -> list[stepwise.Claim]:
-    return [stepwise.Claim(claim.text, claim.segment, claim.span) for claim in sample.claims]
-
-
 def gold_checked(sample: Sample) -> list[stepwise.CheckedClaim]:
     """Return the gold claims as a perfect judge would have checked them."""
     states = {"hallucinated": "unsupported", "truth": "supported"}
-    given = zip(_given(sample), sample.claims, strict=True)
-    return [stepwise.CheckedClaim(claim, states.get(gold.label, "undecided")) for claim, gold in given]
+    return [stepwise.CheckedClaim(claim, states.get(claim.label, "undecided")) for claim in sample.claims]
 
 
 def normalise(text: str) -> str:

@@ -10,7 +10,7 @@ from deep._util.names import is_storable
 from deep.datasets import read_rows
 from deep.evaluate import Row, framed
 from deep.exceptions import InputError
-from deep.experiments.stepwise import Excerpt, evaluation_question, finding_question
+from deep.experiments.stepwise import Claim, Excerpt, evaluation_question, finding_question
 from deep.judges import Question
 from deep.prompt_pool import Span
 
@@ -57,11 +57,9 @@ class FoundExcerpt:
 
 
 @dataclass(frozen=True, slots=True)
-class GoldClaim:
+class GoldClaim(Claim):
     """A claim of a response with its label, one of `LABELS`, and the excerpts that were found for it."""
 
-    text: str
-    segment: str
     span: Span
     label: str
     candidates: tuple[FoundExcerpt, ...] = ()

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from deep.exceptions import printable
 from deep.integrations.batch import _results as table
-from deep.integrations.batch._results import Batch, BatchLine, BatchLines, BatchSession, reply_in
+from deep.integrations.batch._results import CONTRADICTS, Batch, BatchLine, BatchSession, FileResults, reply_in
 from deep.llm import (
     AMBIGUOUS,
     NO_ROOM,
@@ -390,19 +390,20 @@ class BatchRunner(BatchSession):
         if not await self.ledger.call(table.still_in, batch_id=batch.id):
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="collected")
 
-    async def _results(self, batch: Batch, state: "RemoteBatch", stack: ExitStack) -> BatchLines:
+    async def _results(self, batch: Batch, state: "RemoteBatch", stack: ExitStack) -> FileResults:
         """Return the lines of a batch's own files, one an answer or more, lest what is paid be taken for lost."""
         names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
         for look in range(LOOKS):
             if look:
                 await self._pause()
             files = [stack.enter_context(await self._download(name)) for name in names if name]
-            lines = BatchLines(files, self.client.redact)
-            own = await self.ledger.call(table.may_be_of, batch_id=batch.id, keys=lines.keys())
-            found = len(lines.keys()) + lines.broken if lines.keys() and own else 0
+            lines = stack.enter_context(FileResults(files, self.client.redact))
+            keys = lines.keys()
+            own = await self.ledger.call(table.may_be_of, batch_id=batch.id, keys=keys)
+            found = len(keys) + lines.broken if keys and own else 0
             if found >= _answered(state) or "expired" in self.ledger.retry:
                 return lines
-        others = "" if own or not lines.keys() else f", and {len(lines.keys())} of other requests"
+        others = "" if own or not keys else f", and {len(keys)} of other requests"
         raise EndpointError(
             f"`batch` must come with its results. Got {found} results for {_answered(state)} or more of "
             f"{printable(str(batch.remote))}{others}. Run the same command again later: nothing is asked twice. "
@@ -423,7 +424,7 @@ class BatchRunner(BatchSession):
 
         return await self._api(fetch)
 
-    async def _enter(self, batch: Batch, lines: "BatchLines", requests: Mapping[str, Request], *, last: bool) -> None:
+    async def _enter(self, batch: Batch, lines: FileResults, requests: Mapping[str, Request], *, last: bool) -> None:
         """Enter the results of those of `requests` that were in the batch."""
         numbers = await self.ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
         written, failed = [], []
@@ -435,7 +436,7 @@ class BatchRunner(BatchSession):
             except CallError as error:
                 failed.append((job, error))
         for job, failure in failed:  # after the answers, which show what the model takes
-            contradicts = job.key in lines.contradicting
+            contradicts = failure.message == CONTRADICTS
             self.tally.contradictions += contradicts
             written.append(self._fail(job, failure, last=last or contradicts))
         await asyncio.gather(*written)

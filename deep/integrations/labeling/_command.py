@@ -93,7 +93,7 @@ def _page(args: argparse.Namespace) -> int:
         examples=args.examples,
         columns=console.column_map(args),
     )
-    options.check_free()
+    serve.check_free(options)
     choice = {"n": args.n, "double": args.double, "strategy": args.strategy, "random_state": args.seed}
     with labeling.open_label_desk(subject, args.out, **choice) as desk:
         app = labeling.label_app(desk, person=person)

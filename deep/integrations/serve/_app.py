@@ -29,7 +29,6 @@ from deep.integrations.serve._checker import (
     CheckOptions,
     JsonReply,
     JsonSchema,
-    PairText,
     contract,
     is_vote,
     model_answer,
@@ -47,7 +46,7 @@ from deep.integrations.serve._exchange import (
     read_json,
 )
 from deep.model import Model
-from deep.records import ABSTAIN, VoteMatrix
+from deep.records import ABSTAIN, Example, VoteMatrix
 from deep.report import page_asset
 
 if TYPE_CHECKING:
@@ -305,7 +304,7 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
         return await meter.answered(checked(request))
 
     async def checked(request: Request) -> Response:
-        pairs, several = read_pairs(read_json(await request.body()), checker.options.most_pairs)
+        pairs, several = read_pairs(read_json(await request.body()), checker.options)
         stale = STALE if file is not None and file.changed() else None
         return Response(await _checked(checker, pairs, several=several), media_type=JSON, headers=stale)
 
@@ -340,7 +339,7 @@ def both(first: Callable[[Scored], object], then: Callable[[Scored], object] | N
     return first if then is None else lambda one: (first(one), then(one))
 
 
-async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, PairText]], *, several: bool) -> bytes:
+async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, Example]], *, several: bool) -> bytes:
     """Return the body of the answer to one request.
 
     Raises
@@ -465,7 +464,7 @@ class AgentDoor:
 
     async def _check(self, given: JsonReply) -> JsonReply:
         """Answer as ``/v1/check`` does."""
-        pairs, _ = read_pairs(given, self._most)
+        pairs, _ = read_pairs(given, self._checker.options)
         (answer,) = await self._checker.check([pair for _, pair in pairs])
         found: JsonReply = {"id": pairs[0][0], **json.loads(answer.body)}
         if not answer.within_budget:
