@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     joined = pairs.join_orders(datasets.read_votes(args.votes))
     texts = [] if args.pairs is None else pairs.read_pairs(args.pairs)
     cards = pairs.order_cards(joined, texts)
-    results = console.SCHEMA | {"pairs": joined.votes.shape[0], "judges": [card.as_dict() for card in cards]}
+    results = console.SCHEMA | {"pairs": joined.votes.shape[0], "judges": [evaluate.json_value(card) for card in cards]}
     lines = list(_card_lines(cards, joined.votes.shape[0]))
     if args.held_out:
         found = pairs.held_out(joined)

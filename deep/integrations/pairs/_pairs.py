@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -248,10 +247,6 @@ class OrderCard:
     length_bias: float = math.nan
     length_interval: tuple[float, float] = (math.nan, math.nan)
     accuracy: float = math.nan
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values as JSON has them."""
-        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
 
 
 def order_cards(joined: JoinedPairs, pairs: Sequence[AnswerPair] = (), level: float = 0.9) -> list[OrderCard]:
