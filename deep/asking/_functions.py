@@ -7,7 +7,6 @@ import json
 import os
 import re
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -22,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from uuid import uuid4
 
 from deep._util import sqlite_log
-from deep.exceptions import InputError, printable
+from deep._util.notes import note
+from deep.exceptions import InputError
 from deep.judges import LLMReply, OfflineJudge, VoteQuestion, parse_voter, voter_name
 from deep.llm import RAISED, CallError, LedgerError, Reply, Request, json_text
 from deep.records import ABSTAIN, Example, Judgment
@@ -393,7 +393,7 @@ class FunctionCaller:
         if kind not in self._told:
             self._told.add(kind)
             said = f"{self.judge.voter()} failed on {example.example_id!r} of {example.dataset!r}: {said_of(error)}"
-            sys.stderr.write(f"{printable(said)}\n")
+            note(said)
 
 
 def earlier_file(ledger: str) -> Path | None:

@@ -27,13 +27,12 @@ DECISION = "(decision of the run)"
 
 
 BY_VOTES = (
-    "P(consistent) comes from `deep fit` without labels, by agreement alone. Labels were not used, so they can "
-    "contradict it."
+    "P(consistent) comes from `deep fit` without labels, by agreement alone. The labels were not used, so they test it."
 )
-BY_SHARE = "P(consistent) is the share of votes for it, with one vote added on each side: too few votes to learn more."
+BY_SHARE = "Too few votes to learn from: P(consistent) is the share of votes for it, with one added on each side."
 BY_MODEL = "P(consistent) by the model, each dataset at its estimated share of consistent items."
 BY_GIVEN = "P(consistent) by the model, at the given share of consistent items."
-BY_RUN = "P(consistent) of every item comes from fits that never saw its dataset."
+BY_RUN = "P(consistent) of every item comes from a fit without its dataset."
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,7 +390,7 @@ def read_results(folder: Path) -> JsonObject:
 def _number(text: str) -> float:
     """Return a number that no figure overflows on: all that deep writes with a point are small."""
     if not abs(found := float(text)) < HUGE:
-        raise ValueError(f"a number of no study, {text}")
+        raise ValueError(f"an invalid number, {text}")
     return found
 
 

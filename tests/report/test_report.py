@@ -155,7 +155,7 @@ def test_people_stand_in_place_of_labels(tmp_path):
     words = ["--labels", str(tmp_path / "grades.csv"), "--people", "ann", "bob", "eve", "--consistent-from", "4"]
     assert main(["report", str(tmp_path / "votes.csv"), *words, "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
-    assert "The label is that of most of 3 people; 0 items are tied and left out." in text
+    assert "The label is the majority of 3 people; 0 tied items are left out." in text
     assert items(out)["label"] == [int(truth[int(name[1:])]) for name in items(out)["id"]]
     assert text.index("People among themselves") < text.index("Against people (1 = consistent")
     assert main(["report", str(tmp_path / "votes.csv"), "--people", "ann", "--out", str(out)]) == 2
@@ -270,7 +270,7 @@ def test_votes_that_are_all_empty_have_a_report_by_share(tmp_path):
     rows = "".join(f"news,{number},,\n" for number in range(20))
     (tmp_path / "votes.csv").write_text(f"dataset,item_id,a,b\n{rows}")
     out = write_report([tmp_path / "votes.csv"], tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "P(consistent) is the share of votes for it, with one vote added on each side" in out
+    assert "P(consistent) is the share of votes for it, with one added on each side" in out
 
 
 def test_rows_by_dataset_are_found_in_any_order():
