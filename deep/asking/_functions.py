@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial, update_wrapper
 from operator import attrgetter
 from pathlib import Path
@@ -266,8 +266,8 @@ def from_text(text: str) -> Judgment:
     return Judgment(**_lists(json.loads(text)))
 
 
-def _lists(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(v) if name in ("evidence", "samples") else v for name, v in given.items()}
+def _lists(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**given, **{name: tuple(given[name]) for name in ("evidence", "samples") if name in given}}
 
 
 @overload
@@ -321,8 +321,17 @@ def call_key(key: str, voter: str, dataset: str = "", item: str = "", **asked: A
     return Request(body, CALLS, parse_voter(voter).name, CALLS, voter, dataset, item, **asked)
 
 
+@dataclass(frozen=True, slots=True)
+class CallReply(Reply):
+    """What a function has just said, beside the text that the ledger keeps of it."""
+
+    judgment: Judgment = FAILED
+
+
 def _read_call(reply: LLMReply | None) -> Judgment:
     """Return the judgment that a function has given; without one it has failed."""
+    if isinstance(reply, CallReply):
+        return reply.judgment  # to read its text again would take as long as all else of a call
     return FAILED if reply is None else from_text(reply.text or "")
 
 
@@ -373,7 +382,8 @@ class FunctionCaller:
                 spent = judgment.cost or 0.0
                 if judgment.reason == "failed":  # it says so itself, and is called again like one that raises
                     return Failed(CallError(RAISED, judgment.rationale or "failed"), time.monotonic() - started)
-                return Reply(text, raw=_reply_of(text), cost=judgment.cost, seconds=judgment.seconds)
+                raw = _reply_of(text)
+                return CallReply(text, raw=raw, cost=judgment.cost, seconds=judgment.seconds, judgment=judgment)
             finally:
                 terms.budget.settle(judge.cost, spent, voter)
 

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import chain
@@ -20,6 +20,7 @@ from deep.datasets import Failures
 from deep.exceptions import InputError
 from deep.judges import REPAIR, LLMJudge, VoteQuestion
 from deep.llm import (
+    CONSTRAINTS,
     History,
     PriceBook,
     ReportRow,
@@ -31,6 +32,7 @@ from deep.llm import (
     with_longer_limit,
     worst_case,
 )
+from deep.prompt_pool import PromptJudge
 from deep.records import UNASKED_REASONS
 
 CHARACTERS_A_TOKEN = 4
@@ -398,9 +400,24 @@ def summary(
         "contradictions": tally.contradictions,
         "voters": voters,
         "constant_judges": _constant_judges(tally),
+        "forms": _forms(plan, {quirk.model for quirk in outcome.quirks if quirk.parameter in CONSTRAINTS}),
         "ledger": None if options is None else describe_ledger(options.ledger),
         "outputs": paths,
     }
+
+
+FORMS = {"schema": "bound by a JSON schema", "vllm": "bound to a choice of lines", "none": "free"}
+
+
+def _forms(plan: Plan, unbound: Collection[str]) -> dict[str, list[str]]:
+    """Return the prompts' voters by how their replies are bound to an answer; those of `unbound` models are free."""
+    forms: dict[str, list[str]] = {}
+    for column, judge in ((column, column.judge) for column in plan.columns if isinstance(column.judge, PromptJudge)):
+        has_schema = judge.prompt.coded or "response_format" in judge.parameters
+        form = "schema" if has_schema else judge.constrain if judge.prompt.is_direct else "none"
+        is_free = {column.llm, column.llm.partition("/")[2]} & {*unbound}
+        forms.setdefault(FORMS["none" if is_free else form], []).append(column.name)
+    return forms
 
 
 def _constant_judges(tally: Tally) -> list[str]:
@@ -459,6 +476,8 @@ def summary_text(values: dict[str, Any]) -> str:
     classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing)
     lines += called_out({voter["voter"]: voter["failure_rate"] for voter in failing}, classes)
     lines += [*values["constant_judges"], *_unasked_lines(values)]
+    short = short_names(chain.from_iterable(values["forms"].values()))
+    lines += [f"replies {form}: {', '.join(short[v] for v in voters)}" for form, voters in values["forms"].items()]
     lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
     lines += [f"ledger: {values['ledger']}"] if values["ledger"] else []
     return "\n".join([*lines, ""])

@@ -151,9 +151,9 @@ class JudgeOptions:
     Parameters
     ----------
     pool : tuple of str
-        Pools of prompts, or folders of TOML prompts.
+        Pools of prompts, or folders of them. deep-9 needs an LLM that follows steps; begin a small one with --prompt.
     prompt : tuple of str
-        Prompts by id, or TOML files.
+        Prompts by id, or TOML files. For a small LLM: yes-no fect-basic-direct-json.
     """
 
     heading: ClassVar[str] = "judges that ask LLMs, and functions"

@@ -17,6 +17,7 @@ from ._errors import RequestState as RequestState
 from ._errors import RetryPolicy as RetryPolicy
 from ._errors import is_dead as is_dead
 from ._errors import span as span
+from ._gate import CONSTRAINTS as CONSTRAINTS
 from ._gate import Attempt as Attempt
 from ._gate import CircuitBreaker as CircuitBreaker
 from ._gate import ConcurrencyLimit as ConcurrencyLimit

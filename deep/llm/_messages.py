@@ -345,7 +345,7 @@ def _optional_text(value: object) -> str | None:
 
 def _tokens(usage: object) -> dict[str, int]:
     """Return the tokens to pay for: a part larger than its whole stands beside it, as does what the total has more."""
-    counts = {kind: _at(usage, *path) for kind, path in _USAGE.items()}
+    counts = {kind: _at(usage, *path) for kind, path in _USAGE.items()} if usage else {}
     tokens = {
         kind: n for kind, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MOST
     }

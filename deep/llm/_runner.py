@@ -91,7 +91,7 @@ class Session:
     def ignored(self, request: Request, body: Body, reply: Reply) -> list[Quirk]:
         """Return new quirks, one for each setting that was asked for and not honoured."""
         fields = ["logprobs"] if body.get("logprobs") and reply.logprobs is None else []
-        fields += [] if reply.tokens or request.call is not None else ["usage"]  # which every reply should have
+        fields += [] if reply.tokens else ["usage"]  # which every reply should have
         choice = request.choice
         if choice is not None:
             sent = [name for name in choice.fields if name in body]
@@ -225,8 +225,10 @@ class Caller(Session):
         """
         request = job.request
         judgment, message = self.read(request, reply)
-        learned, cut = self.gate.take(request.endpoint, body, tried), self.is_cut(job, judgment, reply)
-        quirks = [*learned, *self.ignored(request, body, reply)]
+        learned, quirks, cut = list[Quirk](), list[Quirk](), False
+        if request.call is None:  # a function has no limit of length, and no field that it could lack
+            learned, cut = self.gate.take(request.endpoint, body, tried), self.is_cut(job, judgment, reply)
+            quirks = [*learned, *self.ignored(request, body, reply)]
         written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=cut)
         is_truncated = judgment is not None and judgment.reason == "truncated"
         self.tally.full += is_truncated and ends_early(job.request.body, reply)

@@ -151,3 +151,29 @@ def test_a_way_that_is_not_known_is_refused(examples, capsys):
     with FaultServer() as server, pytest.raises(SystemExit, match="2"):
         run(examples, server, "--constrain", "guided_choice")
     assert "choose from 'none', 'schema', 'vllm'" in capsys.readouterr().err
+
+
+def no_schema(body):
+    """Refuse a request that has a JSON schema, as servers do that know none."""
+    message = "Unrecognized request argument supplied: response_format"
+    return (400, {"message": message}) if "response_format" in body else None
+
+
+@pytest.mark.parametrize(
+    ("faults", "words", "forms"),
+    [
+        ({}, (), {"bound by a JSON schema": ["yes-no"], "free": ["deep-strict-steps"]}),
+        ({}, ("--constrain", "vllm"), {"bound to a choice of lines": ["yes-no"], "free": ["deep-strict-steps"]}),
+        ({}, ("--constrain", "none"), {"free": ["yes-no", "deep-strict-steps"]}),
+        ({"accept": no_schema}, (), {"free": ["yes-no", "deep-strict-steps"]}),
+    ],
+)
+def test_the_form_of_the_replies_stands_beside_the_votes(examples, faults, words, forms, capsys):
+    """By a schema, by a choice of lines or free: as it was in the end, where a server does not take the field."""
+    with FaultServer(**faults) as server:
+        assert run(examples, server, "--json", *words, prompts=("yes-no", "deep-strict-steps")) == 0
+        told = json.loads(capsys.readouterr().out)["forms"]
+        assert {form: [name.partition("@")[0] for name in names] for form, names in told.items()} == forms
+        assert run(examples, server, *words, prompts=("yes-no", "deep-strict-steps")) == 0
+    said = capsys.readouterr().out
+    assert all(f"replies {form}: {names[0]}" in said for form, names in forms.items())
