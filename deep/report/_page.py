@@ -163,7 +163,7 @@ def _coded(text: str) -> str:
 def _counted(text: str) -> str:
     """Return a sentence as markup, its counts of claims large."""
     counts = r"(?<![\w.,])(\d[\d,]*)(?= of [\d,]+ claims| surely consistent| undecided)"
-    return re.sub(counts, r"<b>\1</b>", _coded(text))
+    return re.sub(counts, r"<strong>\1</strong>", _coded(text))
 
 
 def between(bounds: Iterable[float] | None) -> str:
