@@ -240,11 +240,11 @@ CEILINGS = {
     "llm": 3_170,
     "model": 5_465,
     "prompt_pool": 2_160,
-    "report": 1_560,
+    "report": 1_562,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_475, 15_015, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_485, 15_015, 258
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

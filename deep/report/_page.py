@@ -143,13 +143,8 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {
-        "coded": _coded,
-        "counted": _counted,
-        "printable": printable,
-        "percent": in_percent,
-        "chance": chance,
-    }
+    environment.filters |= {"coded": _coded, "counted": _counted, "chance": chance}
+    environment.filters |= {"printable": printable, "percent": in_percent}
     environment.tests["table"] = lambda part: isinstance(part, DataTable)
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     return environment
