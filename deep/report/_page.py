@@ -156,9 +156,10 @@ def _coded(text: str) -> str:
 
 
 def _counted(text: str) -> str:
-    """Return a sentence as markup, its counts of claims large."""
+    """Return sentences as markup, the counts of claims large and what they mean small."""
     counts = r"(?<![\w.,])(\d[\d,]*)(?= of [\d,]+ claims| surely consistent| undecided)"
-    return re.sub(counts, r"<strong>\1</strong>", _coded(text))
+    large = re.sub(counts, r"<strong>\1</strong>", _coded(text))
+    return re.sub(r"(?<=\. )((?:Surely|Nothing is sure): .*)", r"<span>\1</span>", large)
 
 
 def between(bounds: Iterable[float] | None) -> str:

@@ -64,7 +64,7 @@ def summary(run: Run) -> Iterator[str]:
         yield from verdict_lines([run])
     yield from _wrapped("(~ of simulated votes; > printed in the paper, not computed here; no mark: measured)", 0)
     if run["prior_test"] is None:
-        yield from _wrapped("(training: without labels here, measured on held-out parts of the training data)", 0)
+        yield from _wrapped("(training: no label here, so measured on held-out parts of the training data)", 0)
     yield _cells("", "bal. acc.", "95 % interval", "ECE", "floor", "log loss", "from")
     for key, label in CHAINS.items():
         if run[key] is not None:
