@@ -226,8 +226,8 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 820,
-    "_util": 1_966,
+    "(root)": 836,
+    "_util": 1_955,
     "asking": 2_610,
     "calibration": 830,
     "commands": 760,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_485, 15_015, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_485, 15_015, 256
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 
