@@ -13,12 +13,15 @@ line of a :class:`DeepError`, or of an ``OSError`` (a full disk, a closed output
 else is a bug and keeps its traceback.
 """
 
+import logging
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
 __all__ = [
+    "LOG",
     "DeepError",
     "DeepWarning",
     "ExitStatus",
@@ -26,6 +29,7 @@ __all__ = [
     "MissingDependencyError",
     "StoppedError",
     "needs_extra",
+    "note",
     "printable",
     "warn",
 ]
@@ -71,6 +75,27 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+LOG = logging.getLogger("deep")
+"""The library's notes, by default lines on standard error: ``LOG.setLevel("ERROR")`` silences them."""
+
+
+class _Lines(logging.Handler):
+    """Write the bare line to what is standard error at that moment: a notebook or a test may replace it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"{self.format(record)}\n")
+
+
+if not LOG.handlers:
+    LOG.addHandler(_Lines())
+    LOG.propagate = False  # or handlers of the root would write each line a second time
+
+
+def note(line: str) -> None:
+    """Tell the user one line, as a record of the logger ``deep``."""
+    LOG.warning("%s", printable(line))
 
 
 class DeepError(Exception):

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
-from deep._util.notes import note
+from deep.exceptions import note
 
 SECONDS_OUTSIDE = 1.5
 """How long answers may be in the -wal alone."""

@@ -9,7 +9,6 @@ from types import NoneType
 
 from deep._util.checks import check_kind, several
 from deep._util.frames import Frame
-from deep._util.notes import note
 from deep.asking._functions import AnyFunction
 from deep.asking._options import AskOptions, ProgressCallback, Sampling, notebook_progress
 from deep.asking._plan import Plan, planned_voters
@@ -17,7 +16,7 @@ from deep.asking._registry import find_judges
 from deep.asking._run import run_plan
 from deep.asking._write import Row, judged_rows
 from deep.datasets import Examples, as_examples
-from deep.exceptions import InputError, StoppedError
+from deep.exceptions import InputError, StoppedError, note
 from deep.judges import Judge
 from deep.prompt_pool import Chunking, FewShot
 from deep.records import Example, VoteMatrix

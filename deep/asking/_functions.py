@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from uuid import uuid4
 
 from deep._util import sqlite_log
-from deep._util.notes import note
-from deep.exceptions import InputError
+from deep.exceptions import InputError, note
 from deep.judges import LLMReply, OfflineJudge, VoteQuestion, parse_voter, voter_name
 from deep.llm import RAISED, CallError, LedgerError, Reply, Request, json_text
 from deep.records import ABSTAIN, Example, Judgment

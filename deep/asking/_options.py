@@ -10,9 +10,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deep._util.notes import note
 from deep._util.options import option
-from deep.exceptions import InputError
+from deep.exceptions import InputError, note
 from deep.records import Judgment
 
 if TYPE_CHECKING:

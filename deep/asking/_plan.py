@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from deep._util.names import check_name, family_of
-from deep._util.notes import note
 from deep.asking._functions import FunctionCaller, FunctionJudge
 from deep.asking._options import NO_SOURCE, NOT_ASKED, OPENAI_URL, AskOptions, model_of
 from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram, as_requests
 from deep.datasets import Examples, read_examples, read_labels, read_texts, table_columns
-from deep.exceptions import InputError
+from deep.exceptions import InputError, note
 from deep.judges import Judge, OfflineJudge, Program, Question, run_program
 from deep.llm import Provider, Request
 from deep.prompt_pool import FewShot, PromptJudge

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util.entry_points import load_part
 from deep._util.names import short_names
-from deep._util.notes import note
 from deep.asking._functions import earlier_file, enter_earlier, wait_in_loop
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback, pace_text, quirk_lines
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, Replay, chunks, is_repair, may_repair, read_answer, repair_requests
-from deep.exceptions import InputError, printable
+from deep.exceptions import InputError, note, printable
 from deep.records import ABSTAIN, Judgment
 
 if TYPE_CHECKING:

@@ -30,7 +30,6 @@ from ._arguments import shots_for as shots_for
 from ._arguments import texts_to_score as texts_to_score
 from ._arguments import told_of_texts as told_of_texts
 from ._arguments import workers_of as workers_of
-from ._completion import completion as completion
 from ._options import CALL_TOPICS as CALL_TOPICS
 from ._options import MODEL as MODEL
 from ._options import PROMPT_TOPICS as PROMPT_TOPICS
@@ -72,6 +71,7 @@ from ._parser import HelpFormatter as HelpFormatter
 from ._parser import Subcommand as Subcommand
 from ._parser import Values as Values
 from ._parser import add_config as add_config
+from ._parser import completion as completion
 from ._parser import did_you_mean as did_you_mean
 from ._parser import help_of as help_of
 from ._parser import note_run as note_run

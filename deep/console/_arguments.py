@@ -16,12 +16,11 @@ from deep import asking, datasets, evaluate, llm, model, prompt_pool
 from deep._util.checks import Floats
 from deep._util.files import LARGEST_TEXT, check_out, read_bytes
 from deep._util.names import check_name
-from deep._util.notes import note
 from deep._util.options import options_of, topic_values
 from deep.console import _options
 from deep.console._output import SCHEMA, Results, live_progress, percent, print_result
 from deep.datasets import benchmarks
-from deep.exceptions import InputError, StoppedError
+from deep.exceptions import InputError, StoppedError, note
 from deep.records import Example, VoteMatrix
 
 if TYPE_CHECKING:

@@ -445,7 +445,7 @@ class AdaptOptions:
     Parameters
     ----------
     out : Path
-        The model of the dataset, .json.
+        The model of the dataset, a .json file.
     moments : Path, optional
         Counts of `deep data moments`, instead of votes.
     """

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from deep._util.notes import note
-from deep.exceptions import InputError
+from deep.exceptions import InputError, note
 from deep.judges import Choice
 from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, EndpointError, RetryPolicy, is_dead, span
 from deep.llm._messages import Body, Reply, received_reply

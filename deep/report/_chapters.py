@@ -461,7 +461,7 @@ def _tables(card: evaluate.PanelCard) -> Parts:
     ]
     tables = [
         DataTable("People among themselves", agreement),
-        DataTable("Each judge, the best first (accuracy: balanced; adds: to the log loss)", evaluate.judge_rows(card)),
+        DataTable("Each judge, best first (accuracy: balanced; adds: log loss without it)", evaluate.judge_rows(card)),
         *evaluate.card_tables(card),
         DataTable("Kappa of each judge with each person", by_person, folded=True),
         DataTable("Disagreements of each judge with people, the worst first", worst, folded=True),

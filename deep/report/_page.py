@@ -143,13 +143,8 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {
-        "coded": _coded,
-        "counted": _counted,
-        "printable": printable,
-        "percent": in_percent,
-        "chance": chance,
-    }
+    environment.filters |= {"coded": _coded, "counted": _counted, "chance": chance}
+    environment.filters |= {"printable": printable, "percent": in_percent}
     environment.tests["table"] = lambda part: isinstance(part, DataTable)
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     return environment
@@ -161,9 +156,10 @@ def _coded(text: str) -> str:
 
 
 def _counted(text: str) -> str:
-    """Return a sentence as markup, its counts of claims large."""
+    """Return sentences as markup, the counts of claims large and what they mean small."""
     counts = r"(?<![\w.,])(\d[\d,]*)(?= of [\d,]+ claims| surely consistent| undecided)"
-    return re.sub(counts, r"<b>\1</b>", _coded(text))
+    large = re.sub(counts, r"<strong>\1</strong>", _coded(text))
+    return re.sub(r"(?<=\. )((?:Surely|Nothing is sure): .*)", r"<span>\1</span>", large)
 
 
 def between(bounds: Iterable[float] | None) -> str:

@@ -2,8 +2,8 @@
 
 import logging
 
-from deep._util.notes import LOG, note
 from deep.cli import main
+from deep.exceptions import LOG, note
 
 
 def test_a_note_is_a_record_of_the_logger_deep(capsys):

@@ -260,7 +260,7 @@ def test_the_terminal_shows_the_work(tmp_path, loo, capsys):
     """Ensemblers by size, calibrators, judges, encoders and tests, within 100 columns; `--brief` leaves them out."""
     given = write(tmp_path, "stack-with-scores")
     asked = [*files(given), "--ensembler", "LDA", "BernoulliNB", "--sizes", "2,3", "--calibrator", "platt", "beta"]
-    titles = ["Ensemblers by number", "Calibrators of the best", "Judges alone", "Encoders: ", "Recommended less each"]
+    titles = ["Ensemblers by number", "Calibrators of the best", "Judges alone", "Encoders: ", "Recommended minus each"]
     for test, ending in (("b", "rivals"), ("all", "means of 5 datasets")):
         loo("--test", test, *asked)
         whole = capsys.readouterr().out

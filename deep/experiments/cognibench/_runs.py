@@ -179,8 +179,7 @@ def _curve_verdict(points: Sequence[JsonObject], fits: Mapping[str, tuple[float,
     best, (_, slope) = max(points, key=lambda row: row["overall"] or 0.0), fits.get("overall", (0.0, float("nan")))
     suspect = f"F1 is highest with {best['training chats']:,} chats, {100 * (best['overall'] or 0.0):.1f} %."
     trust = f"Ten times the chats change F1 by {100 * slope:+.1f} points, by a line through {len(points)} sizes."
-    step = "tune on as many chats as still help"
-    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, step, picture=NAME)
+    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, "add chats while F1 rises", picture=NAME)
 
 
 def _point(given: str, method: str | None) -> JsonObject:

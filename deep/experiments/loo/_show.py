@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from deep import evaluate
-from deep._util.names import listed, table
+from deep._util.names import listed, short_names, table
 from deep.console import SIMULATED
 from deep.evaluate import CONTEXT, Row, Run, in_percent, mean_interval, shown
 
@@ -64,7 +64,7 @@ def summary(run: Run) -> Iterator[str]:
         yield from verdict_lines([run])
     yield from _wrapped("(~ of simulated votes; > printed in the paper, not computed here; no mark: measured)", 0)
     if run["prior_test"] is None:
-        yield from _wrapped("(training: without labels here, measured on held-out parts of the training data)", 0)
+        yield from _wrapped("(training: no label here, so measured on held-out parts of the training data)", 0)
     yield _cells("", "bal. acc.", "95 % interval", "ECE", "floor", "log loss", "from")
     for key, label in CHAINS.items():
         if run[key] is not None:
@@ -163,7 +163,7 @@ def _prior(prior: Row) -> str:
 
 
 def _voters(row: Row) -> str:
-    names = ", ".join(row["prompts"][:4]) + (", ..." if len(row["prompts"]) > 4 else "")
+    names = ", ".join([*short_names(row["prompts"]).values()][:4]) + (", ..." if len(row["prompts"]) > 4 else "")
     scorers = f" and {len(row['scorers'])} encoders ({', '.join(row['scorers'])})" if row.get("scorers") else ""
     return f"{row['n_prompts']} voters ({names}){scorers}"
 
@@ -392,10 +392,10 @@ def _judges(runs: Sequence[Run]) -> Iterator[str]:
             if row["kind"] == "prompt" or row["kind"] in RIVALS:
                 key = (row["kind"], row["name"] if row["kind"] == "prompt" or len(runs) == 1 else "")
                 by_name.setdefault(key, []).append(row)
-    rows = []
+    rows, short = [], short_names(name for kind, name in by_name if kind == "prompt")
     for (kind, name), found in by_name.items():
-        label = name if kind == "prompt" else RIVALS[kind]
-        more = f": {name}" if kind in ("best_prompt", CONTEXT) and name else ""
+        label = short[name] if kind == "prompt" else RIVALS[kind]
+        more = f": {short.get(name, name)}" if kind in ("best_prompt", CONTEXT) and name else ""
         rates = [in_percent(mean_of(found, metric)) for metric in ("balanced_accuracy", "precision", "recall")]
         errors = _scores(found)[1:] if kind == CONTEXT else BLANK[1:]
         rows.append([label + more, *rates, *errors])

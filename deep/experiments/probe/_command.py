@@ -161,9 +161,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     parser.add_subcommands(
         console.Subcommand("build", "build the benchmark from articles", of_build, _build, BUILD),
         console.Subcommand("eval", "measure models on it, step by step", of_eval, _eval, EVAL),
-        console.Subcommand(
-            "export-sft", "write chats to train a model on", console.adder(_Chats, "json"), _export, EXPORT
-        ),
+        console.Subcommand("export-sft", "write chats for training", console.adder(_Chats, "json"), _export, EXPORT),
     )
 
 
