@@ -9,10 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import Floats, Mask, Positions, Votes, Weights, check_consistent_length, check_kind
+from deep._util.checks import (
+    Answers,
+    Floats,
+    Mask,
+    Positions,
+    Weights,
+    check_consistent_length,
+    check_kind,
+    is_votes,
+)
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.features import distinct_patterns
+from deep.features import distinct_rows
 from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, laplace, newton_logistic, student_quantile
 from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
 
@@ -311,10 +320,10 @@ class JudgeColumns:
     size: float
 
     @classmethod
-    def of(cls, votes: Votes) -> Self:
-        """Scale votes of 1 and 0; no vote lies half way between them."""
-        patterns, row = distinct_patterns(votes)
-        signed = (patterns == 1).astype(np.float64) - (patterns == 0)
+    def of(cls, answers: Answers) -> Self:
+        """Scale votes of 1 and 0, or evidence; no vote lies half way between them."""
+        patterns, row = distinct_rows(answers)
+        signed: Floats = 1.0 * (patterns == 1) - (patterns == 0) if is_votes(patterns) else np.nan_to_num(patterns)
         share = np.bincount(row, minlength=len(patterns)) / len(row)
         means = share @ signed
         # So the log-odds of an item have one spread before labels, however many judges there are.

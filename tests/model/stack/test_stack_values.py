@@ -13,6 +13,7 @@ from deep.model.adaptation import LearnedPrior, LeftOutRows, Misfit, PriorEstima
 from deep.model.linear import LabeledRows, Rows
 from deep.model.score import Scores
 from deep.model.stack import MEMBERS, Stack
+from tests.model.fitted import identity
 
 NAMES = np.array(["north", "east", "south", "west", "up"])
 
@@ -173,8 +174,11 @@ MEMBER_SETS = {"one": ["majority"], "three": ["ridge-votes", "logistic-scores", 
 def fitted(request):
     """Return members, training rows, the stack fitted on them, and the plain reading of it."""
     members, rows = MEMBER_SETS[request.param], world(1)
-    scores = rows[4] if "best-score" in members else None
-    stack = Stack(members).fit(rows[0], rows[1], groups=rows[2], sample_weight=rows[3], scores=scores)
+    if "best-score" in members:
+        stack = Stack(members).fit(rows[4], rows[1], groups=rows[2], sample_weight=rows[3], answer_map=identity(3))
+    else:
+        rows = (*rows[:4], rows[4][:, :0])
+        stack = Stack(members).fit(rows[0], rows[1], groups=rows[2], sample_weight=rows[3])
     return members, rows, stack, PlainStack(members, rows)
 
 
@@ -223,19 +227,21 @@ def test_scores_of_a_new_dataset(fitted):
     """The mixture of aligned members, and the prior at their contexts; rows may weigh."""
     members, rows, stack, plain = fitted
     target = world(9, n_datasets=1, n=30)
-    scores = target[4] if "best-score" in members else None
+    if "best-score" not in members:
+        target = (*target[:4], target[4][:, :0])
+    answers = target[4] if "best-score" in members else target[0]
     for w in (np.ones(30), target[3]):
         new = [*target[:3], w, target[4]]
         log_odds, offset = plain.summed(members, rows, new)
-        found = stack.score(target[0], sample_weight=w, scores=scores)
+        found = stack.score(answers, sample_weight=w)
         assert found.log_odds == pytest.approx(plain.slope * (log_odds + offset), abs=1e-3)
         expected = plain.prior.predict(profile_of(plain.slope * log_odds, w), plain.slope * offset)
         assert found.prior.estimate == pytest.approx(expected.estimate, abs=1e-4)
         assert found.prior.intercept == pytest.approx(expected.intercept, abs=1e-3)
         assert found.prior.warning == expected.warning
         assert found.misfit is stack.misfit_
-    assert stack.score(target[0], scores=scores).log_odds == pytest.approx(
-        stack.score(target[0], scores=scores, sample_weight=np.ones(30)).log_odds, abs=1e-12
+    assert stack.score(answers).log_odds == pytest.approx(
+        stack.score(answers, sample_weight=np.ones(30)).log_odds, abs=1e-12
     )
 
 
@@ -401,14 +407,6 @@ def test_three_datasets_are_enough():
 
 
 def test_what_cannot_be_scored():
-    """Scores are given where the fit was given them, and then only."""
-    votes, y, groups, _, scores = world(1, n_datasets=3, n=10)
+    """A stack that was not fitted."""
     with pytest.raises(NotFittedError, match="not fitted"):
-        Stack().score(votes)
-    soft = Stack(["logistic-scores"]).fit(votes, y, groups=groups, scores=scores)
-    with pytest.raises(InputError, match=r"^`scores` must have 3 columns, as in `fit`\. Got 0\.$"):
-        soft.score(votes)
-    hard = Stack(["majority"]).fit(votes, y, groups=groups)
-    with pytest.raises(InputError, match=r"^`scores` must have 0 columns, as in `fit`\. Got 3\.$"):
-        hard.score(votes, scores=scores)
-    assert len(soft.score(votes, scores=scores).log_odds) == len(votes)
+        Stack().score(world(1, n_datasets=3, n=10)[0])
