@@ -12,6 +12,7 @@ chosen on draws 100 to 115; draws 0 to 19 check it.
 import argparse
 import json
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -155,12 +156,12 @@ def main() -> None:
     for part in args.part:
         for name, losses in PARTS[part](args.data, range(args.first, args.first + args.draws)):
             found[name] = losses
-            print(f"{name} ({len(losses['deep'])} draws)", flush=True)
+            sys.stdout.write(f"{name} ({len(losses['deep'])} draws)\n")
             for way, values in losses.items():
                 apart = np.subtract(losses["deep"], values)
                 error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
                 beside = "" if way == "deep" else f"   deep less it {apart.mean():+.4f} ± {error:.4f}"
-                print(f"  {way:<14}{np.mean(values):8.4f}{beside}", flush=True)
+                sys.stdout.write(f"  {way:<14}{np.mean(values):8.4f}{beside}\n")
     if args.out:
         args.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

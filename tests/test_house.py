@@ -226,25 +226,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 815,
-    "_util": 1_955,
+    "(root)": 910,
+    "_util": 2_175,
     "asking": 2_610,
     "calibration": 830,
     "commands": 760,
-    "console": 1_215,
-    "datasets": 2_500,
+    "console": 1_220,
+    "datasets": 2_590,
     "ensembles": 840,
-    "evaluate": 2_660,
-    "experiments/loo": 1_755,
-    "features": 1_160,
+    "evaluate": 2_665,
+    "experiments/loo": 1_760,
+    "features": 1_165,
     "llm": 3_170,
-    "model": 5_465,
+    "model": 5_590,
     "prompt_pool": 2_160,
     "report": 1_560,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_400, 15_015, 256
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_895, 15_015, 258
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

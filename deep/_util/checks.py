@@ -16,7 +16,7 @@ Array = npt.NDArray[np.generic]
 Votes = npt.NDArray[np.int8]
 Labels = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
-Answers = Votes | Floats
+AnyVotes = Votes | Floats
 """Votes, or of judges some of whom give grades or scores places on their scales, or evidence; NaN for none."""
 Weights = npt.ArrayLike | None
 """How often each row counts; None: once."""
@@ -82,7 +82,7 @@ def check_fitted(estimator: object, attribute: str) -> None:
         raise NotFittedError(f"This {type(estimator).__name__} is not fitted yet. Call `fit` first.")
 
 
-def is_votes(answers: Answers) -> TypeGuard[Votes]:
+def is_votes(answers: AnyVotes) -> TypeGuard[Votes]:
     """Return whether answers are votes."""
     return answers.dtype == np.int8
 
@@ -188,7 +188,7 @@ def check_probabilities(y_prob: npt.ArrayLike, *, name: str = "y_prob") -> Float
     return raw
 
 
-def check_some_votes(votes: Answers) -> None:
+def check_some_votes(votes: AnyVotes) -> None:
     """Raise where no row to learn from has a vote."""
     if (votes < 0).all():
         raise InputError("`votes` must hold a vote of 0 or 1 in the rows to learn from. Got only empty cells.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deep._util.checks import Answers, Floats, Votes, is_votes, shown
+from deep._util.checks import AnyVotes, Floats, Votes, is_votes, shown
 from deep.exceptions import InputError
 
 MOST_LEVELS = 16
@@ -39,6 +39,8 @@ class Scale:
         Whether 0 and 1 are the only answers: votes.
     declared : bool, default=True
         False where it was recognised by the values of a table.
+    is_open : bool, default=False
+        Whether its ends are the least and the largest score that were seen: one beyond is held there.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Scale:
     words: tuple[str, ...] = ()
     binary: bool = False
     declared: bool = True
+    is_open: bool = False
 
     @classmethod
     def parse(cls, text: "str | Scale", where: str = "") -> "Scale":
@@ -70,12 +73,12 @@ class Scale:
         if 1 < len(words) == len(set(words)) <= MOST_LEVELS and all(words):
             return cls(0.0, len(words) - 1.0, words)
         try:
-            low, high = map(float, ends.groups()) if (ends := RANGE.fullmatch(given)) else (0.0, 0.0)
+            low, high = map(float, ends.groups()) if (ends := RANGE.fullmatch(given.lstrip("~"))) else (0.0, 0.0)
         except ValueError:
             low = high = 0.0
         if low == high or not np.isfinite([low, high]).all():
             raise InputError(f"`scale` must be one of {FORMS}. Got {shown(text)}{where}.")
-        return cls(low, high)
+        return cls(low, high, is_open=given.startswith("~"))
 
     def __str__(self) -> str:
         """Return the text that `parse` reads."""
@@ -83,7 +86,8 @@ class Scale:
             return "<".join(self.words)
         if (self.low, self.high) == (0, 1):
             return "binary" if self.binary else "unit"
-        return f"{self.low:g}{'-' if min(self.low, self.high) >= 0 else '..'}{self.high:g}"
+        low, high = (repr(end).removesuffix(".0") for end in (float(self.low), float(self.high)))
+        return f"{'~' * self.is_open}{low}{'-' if min(self.low, self.high) >= 0 else '..'}{high}"
 
     @property
     def n_levels(self) -> int | None:
@@ -102,6 +106,7 @@ class Scale:
         with np.errstate(invalid="ignore", over="ignore"):
             found = (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low)
             inside = (found >= -ROUNDING) & (found <= 1 + ROUNDING) & (not self.binary or (found == 0) | (found == 1))
+            inside |= self.is_open & np.isfinite(found)
         return np.asarray(np.where(inside, np.clip(found, 0.0, 1.0), np.nan))
 
     def number(self, place: float) -> float:
@@ -118,7 +123,7 @@ class Scale:
 BINARY = Scale(0.0, 1.0, binary=True)
 
 
-def votes_of(places: Answers) -> Votes:
+def votes_of(places: AnyVotes) -> Votes:
     """Return answers as votes: 1 from the middle of the scale on, 0 below it, -1 where there is none; votes as such."""
     if is_votes(places):
         return places
@@ -202,7 +207,8 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
         elif own[0] >= 0 and 10 < own[-1] <= 100:
             found[name] = Scale(0.0, 100.0, declared=False)
         elif any_unit:
-            found[name] = Scale(own[0], own[-1] if own[-1] > own[0] else own[0] + 1, declared=False)
+            high = own[-1] if own[-1] > own[0] else own[0] + 1
+            found[name] = Scale(float(own[0]), float(high), declared=False, is_open=True)
         else:
             outside = own[(own < 0) | (own > 1)]
             raise UnknownScaleError(name, outside[0], "which is on no usual scale")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._util.checks import Answers, Texts, check_kind, shown
+from deep._util.checks import AnyVotes, Texts, check_kind, shown
 from deep._util.columns import (
     Column,
     TablePlace,
@@ -298,7 +298,7 @@ class BatchColumns:
 
     batch: "pa.RecordBatch | pa.Table"
 
-    def answers(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> Answers:
+    def answers(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> AnyVotes:
         """Return columns of votes as 1, 0, or -1 where a cell is empty, shape (n_rows, n_names); None: all empty.
 
         With scales of the columns, answers are places on them.

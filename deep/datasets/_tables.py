@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 import numpy as np
 
-from deep._util.checks import Answers, Floats, Labels, Mask, Texts, shown
+from deep._util.checks import AnyVotes, Floats, Labels, Mask, Texts, shown
 from deep._util.columns import answer_cells, label_cells, score_cells, text_cells, texts, vote_cells
 from deep._util.frames import DATASET, ROLES, SCALES, UNNAMED, Frame, Source, frame_table, rows_under
 from deep._util.join import (
@@ -417,7 +417,7 @@ class VoteRows:
     datasets: "pa.ChunkedArray"
     example_ids: "pa.ChunkedArray"
     labels: Labels
-    answers: Answers
+    answers: AnyVotes
 
 
 def iter_votes(
@@ -469,7 +469,7 @@ def iter_votes(
         table = join_scores(votes, table)
         votes = votes.with_answers(table.scores, table.score_names, {name: scales[name] for name in score_names})
     at = [votes.voter_names.index(name) for name in voters]
-    answers: Answers = votes.votes[:, at]
+    answers: AnyVotes = votes.votes[:, at]
     if scales:
         answers = np.column_stack([votes.answers_on(scales[name], j) for name, j in zip(voters, at, strict=True)])
     for start in range(0, len(answers), size):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import (
-    Answers,
+    AnyVotes,
     Positions,
     Votes,
     check_consistent_length,
@@ -151,7 +151,7 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Positions]:
     return votes[first], inverse
 
 
-def distinct_rows(answers: Answers) -> tuple[Answers, Positions]:
+def distinct_rows(answers: AnyVotes) -> tuple[AnyVotes, Positions]:
     """Return the distinct rows of votes or of answers, and the position of each row among them.
 
     Rows of judges that give grades repeat, and are merged exactly; where the answers of a row could be of more than

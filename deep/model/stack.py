@@ -90,10 +90,8 @@ ON_VOTES = ("best-judge", "forest-votes", "majority", "ridge-votes")
 ON_ANSWERS = ("best-score", "forest-scores", "logistic-scores", "logistic-top-scores", "majority", "ridge-votes")
 """Members of one in which some give grades or scores."""
 
-SIMPLE = ("best-judge", "majority", "ridge-votes")
+SIMPLE = ("best-judge", "best-score", "majority", "ridge-votes")
 """Members in which little is chosen."""
-
-SIMPLE_WITH_SCORES = ("best-score",)
 
 
 def members_for(n_judges: int) -> tuple[str, ...]:
@@ -111,8 +109,7 @@ def members_for(n_judges: int) -> tuple[str, ...]:
 
 def simple_members(names: Sequence[str]) -> tuple[str, ...]:
     """Return the members towards which weights are drawn: all where none of them is simple."""
-    known = SIMPLE_WITH_SCORES if "best-score" in names else SIMPLE
-    return tuple(name for name in names if name in known) or tuple(names)
+    return tuple(name for name in names if name in SIMPLE) or tuple(names)
 
 
 FormKey = tuple[str, bool]

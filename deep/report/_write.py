@@ -111,7 +111,7 @@ def _material(
     matrix = matrix if labels is None else as_labels(labels, matrix, votes)
     tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()
     if scores is not None:
-        matrix = matrix.with_answers(scores, model.score_names, model.scales)
+        matrix = votes_of(model, model.beside(matrix, scores))
     scored = score_by(model, matrix, prior)
     return ReportMaterial("Report", model=model, scored=scored, tables=tables)
 

@@ -272,15 +272,15 @@ def shared_fits(
     """
     names = votes.dataset_names
     alone = len(tests) < 2 or options.unit != "dataset" or len(names) <= model.MIN_DATASETS
-    if alone or (votes.labels < 0).any():
+    # Answers of grades and scores are mapped by the rows that a fit has, so each has its own members.
+    if alone or scores is not None or (votes.labels < 0).any():
         return None
     # Two splits show every dataset that is trained on.
     if any(set(hold_out(votes, test).train.dataset_names) != set(names) - {test} for test in tests[:2]):
         return None
     if len(numbered(model.training_groups(votes))[0]) < len(names):
         return None
-    every = votes if scores is None else votes.with_answers(scores.scores, scores.score_names)
-    return _fitted(every, votes.datasets, options, members, tests)
+    return _fitted(votes, votes.datasets, options, members, tests)
 
 
 def _fitted(

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Answers, Floats, Positions, Texts, check_consistent_length, shown
+from deep._util.checks import AnyVotes, Floats, Positions, Texts, check_consistent_length, shown
 from deep._util.columns import Column, name_cells, score_cells, vote_cells
 from deep._util.files import JsonObject, read_bytes
 from deep._util.names import check_name
@@ -148,7 +148,7 @@ def _checksum(model: Model) -> str:
 
 def moments_of_votes(
     model: Model,
-    votes: Answers,
+    votes: AnyVotes,
     *,
     datasets: Sequence[str] | Texts,
     counts: npt.ArrayLike | None = None,
@@ -176,7 +176,7 @@ def moments_of_votes(
 
 def _counted(
     model: Model,
-    votes: Answers,
+    votes: AnyVotes,
     datasets: tuple[Sequence[str], Positions],
     counts: npt.ArrayLike | None = None,
 ) -> Moments:

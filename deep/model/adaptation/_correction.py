@@ -9,16 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import (
-    Answers,
-    Floats,
-    Mask,
-    Positions,
-    Weights,
-    check_consistent_length,
-    check_kind,
-    is_votes,
-)
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, Weights, check_kind, is_votes
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import distinct_rows
@@ -62,7 +53,7 @@ class Clusters:
             codes = np.arange(n)
         else:
             names = np.asarray(documents).astype(str)
-            check_consistent_length(names, n if kept is None else len(kept), "documents")
+            checks.check_consistent_length(names, n if kept is None else len(kept), "documents")
             codes = np.unique(names if kept is None else names[kept], return_inverse=True)[1]
         return cls(codes, np.ones(n) if weights is None else weights, documents is not None)
 
@@ -120,7 +111,7 @@ def labeled_mask(labels: npt.ArrayLike, n: int) -> Mask:
         A value is another, or their number is not n.
     """
     raw = np.asarray(labels)
-    check_consistent_length(raw, n, "labels")
+    checks.check_consistent_length(raw, n, "labels")
     wrong = ~np.isin(raw, (-1, 0, 1))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -320,7 +311,7 @@ class JudgeColumns:
     size: float
 
     @classmethod
-    def of(cls, answers: Answers) -> Self:
+    def of(cls, answers: AnyVotes) -> Self:
         """Scale votes of 1 and 0, or evidence; no vote lies half way between them."""
         patterns, row = distinct_rows(answers)
         signed: Floats = 1.0 * (patterns == 1) - (patterns == 0) if is_votes(patterns) else np.nan_to_num(patterns)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Answers, Floats, Positions, as_numbers, check_votes, is_votes
+from deep._util.checks import AnyVotes, Floats, Positions, as_numbers, is_votes
 from deep._util.frames import frame_of_table
 from deep._util.names import html_table, listed
 from deep._util.odds import P_MIN
@@ -34,14 +34,16 @@ from deep.model.file._table import (
     ChainScorer,
     Voter,
     VotesLike,
-    check_places,
+    check_answers,
+    check_width,
     dataset_codes,
     pattern_codes,
     pattern_grid,
+    row_in_order,
     rows_by_dataset,
     select_columns,
-    votes_in_order,
     votes_of_voters,
+    with_scores,
 )
 from deep.model.linear import AnswerMap, Rows
 from deep.model.score import (
@@ -70,8 +72,7 @@ class Model:
     Parameters
     ----------
     voters : tuple of Voter
-    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}
-        How it was fitted; docs/which-fit.md tells when.
+    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}, see docs/which-fit.md
     blend : Blend
         From rows to log-odds at equal class weights.
     prior_rule : PriorRule
@@ -95,7 +96,7 @@ class Model:
     context_weight : float, default=0.0
         How far the threshold of the rule 'balanced' moves from even odds to the mean P of a dataset.
     answer_map : AnswerMap, optional
-        From the answers of judges to evidence, where some give grades or scores; None where all vote.
+        From answers to evidence, where some judges give grades or scores.
 
     Examples
     --------
@@ -137,10 +138,9 @@ class Model:
         """Return lines on the model for people."""
         n, prior = len(self.cells.groups), self.prior
         whose = "any dataset" if self.target is None else f"the dataset {self.target}"
-        known = f"{n} dataset{'' if n == 1 else 's'}"
         share = f"{prior.estimate:.2f} (90 % interval {prior.low:.2f} to {prior.high:.2f})"
         return [
-            f"Model ({self.method}) of {len(self.voters)} judges, fitted on {known}, for {whose}",
+            f"Model ({self.method}) of {len(self.voters)} judges, fitted on {n} dataset{'s' * (n != 1)}, for {whose}",
             f"judges: {listed(self.voter_names, rest='more')}",
             f"share of consistent items expected: {share}",
             self.rule.sentence(self.threshold()),
@@ -158,7 +158,7 @@ class Model:
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        """Return the names of the voters that give grades or scores; none where all vote."""
+        """Return the names of the voters that do not vote."""
         return tuple(name for name, scale in self.scales.items() if not scale.binary)
 
     @property
@@ -230,15 +230,14 @@ class Model:
         Parameters
         ----------
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
-            A matrix or frame is matched by column name; a plain array has the model's voters in their order, with
-            places on their scales, from 0 to 1, where some give grades or scores. Each dataset of a matrix is scored
-            by itself; rows of an array are one dataset.
+            A matrix or frame is matched by name, and each dataset scored alone; a plain array is one dataset, and has
+            the model's voters in their order, with places on their scales, 0 to 1, where some grade.
         scores : array-like of shape (n_examples, n_scorers), optional
-            Of the judges `score_names` in each one's own unit, where they do not stand in `votes`.
+            Of the judges `score_names` in their own units, where they do not stand in `votes`.
         prior : float in (0, 1), optional
             Share of label 1 among the rows; default: estimated.
         streamed : bool, default=False
-            Score each row by itself, as one of a dataset like the mean of those that were trained on.
+            Score each row by itself, as one of a dataset like the training mean.
         allow_mismatch : bool, default=False
             Score votes of another prompt version or model, where the id is the same.
         allow_missing : bool, default=False
@@ -272,8 +271,8 @@ class Model:
 
         Parameters
         ----------
-        votes : VoteMatrix, data frame, array-like, or paths
-            As in `score`, as the others are.
+        votes, prior, matching
+            As in `score`.
         library : {'pandas', 'polars'}, default='pandas'
             Whose frame.
 
@@ -325,21 +324,22 @@ class Model:
         **matching: bool,
     ) -> Scores:
         """Return all that is said of the rows of one dataset; parameters as in `score`."""
-        evidence, where = self.evidence(self._checked(self.select(self._beside(votes, scores), **matching)))
+        evidence, where = self.evidence(self.select(self.beside(votes, scores), **matching))
         if streamed or not len(where):
             return self.scores_at(self.contexts, prior, evidence.of_rows(where))
         batch = contexts_of_means(evidence.sums(where) / len(where))
         found = self.scores_at(batch if self.target is None else self.contexts, prior, evidence.of_rows(where))
         return replace(found, batch_share=self.share_of(batch, len(where)) if prior is None else None)
 
-    def evidence(self, answers: Answers) -> tuple[Evidence, Positions]:
+    def evidence(self, answers: AnyVotes) -> tuple[Evidence, Positions]:
         """Return the evidence on distinct rows of answers, and which of these each row is; parameters as in `rows`.
 
         Where all hangs on the pattern of votes and rows are many, the distinct rows are all patterns.
         """
+        check_width(self.voters, answers)
         if self.looks_up(len(answers)):
             return self.every_pattern, pattern_codes(answers).astype(np.intp)
-        patterns, where = distinct_rows(self._checked(answers))
+        patterns, where = distinct_rows(check_answers(self.voters, self.scales, answers))
         return self.of_patterns(patterns), where
 
     def looks_up(self, n_rows: int) -> bool:
@@ -351,7 +351,7 @@ class Model:
         """The evidence on every pattern of votes: the one table that is kept."""
         return self.of_patterns(pattern_grid(len(self.voters)))
 
-    def of_patterns(self, patterns: Answers) -> Evidence:
+    def of_patterns(self, patterns: AnyVotes) -> Evidence:
         """Return the evidence on rows of answers, none of which is checked."""
         if is_votes(patterns):
             rows = Rows(patterns, np.empty((len(patterns), 0)), np.ones(len(patterns)))
@@ -479,7 +479,7 @@ class Model:
                 "Adapt the model that it was made of, or fit again with all labels."
             )
         Belief.check_rule(self.prior_rule, labels, documents)
-        answers = self.select(self._beside(votes, scores))
+        answers = self.select(self.beside(votes, scores))
         evidence, where = self.evidence(answers)
         contexts = self._contexts(evidence, where)
         found = self.scores_at(contexts, evidence=evidence.of_rows(where))
@@ -525,24 +525,15 @@ class Model:
         Parameters
         ----------
         votes : sequence of numbers in the order of `voters`, or mapping of voter name to vote
-            A voter that a mapping does not name has no vote. Grades and scores are given as the judge gives them, NaN
-            for none.
+            A voter that a mapping does not name has no vote. Grades and scores are as the judge gives them.
         """
-        given = votes_in_order(self.voter_names, votes) if isinstance(votes, Mapping) else list(votes)
-        self._check_width([given])
-        if not self.scales:
-            return contributions(self.p_streamed, self.voter_names, check_votes([given], name="votes")[0])
-        cells = [
-            np.nan if vote == ABSTAIN and self.scales[name].low >= 0 else vote
-            for name, vote in zip(self.voter_names, given, strict=True)
-        ]
-        row = VoteMatrix([cells], ["row"], self.voter_names, ["data"], [ABSTAIN], scales=[*self.scales.values()])
-        return contributions(self.p_streamed, self.voter_names, self.select(row)[0], [*self.scales.values()])
+        row = row_in_order(self.voters, self.scales, votes)
+        return contributions(self.p_streamed, self.voter_names, row, [*self.scales.values()])
 
-    def p_streamed(self, answers: Answers) -> Floats:
+    def p_streamed(self, answers: AnyVotes) -> Floats:
         """Return P(consistent) of rows of answers, as :meth:`select` gives them, each scored by itself."""
-        evidence, where = self.evidence(answers)
-        return self.scores_at(self.contexts, evidence=evidence.of_rows(where)).p_consistent
+        evidence, at = self.evidence(answers)
+        return self.scores_at(self.contexts, evidence=evidence.of_rows(at)).p_consistent
 
     def document(self) -> dict[str, object]:
         """Return the content of the model's file; its floats come back bit for bit."""
@@ -563,33 +554,18 @@ class Model:
         """
         write_document(self.document(), path)
 
-    def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> Answers:
-        """Return the columns of the model's voters, in their order; parameters as in `score`.
-
-        They are votes, or where some voters give grades or scores places on their scales.
-        """
+    def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> AnyVotes:
+        """Return the columns of voters, in their order: votes, or places on their scales; parameters as in `score`."""
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
         return select_columns(self.voters, votes, self.scales, **matching)
 
-    def rows(self, answers: Answers) -> Rows:
+    def rows(self, answers: AnyVotes) -> Rows:
         """Return rows of answers in the order of `voters`, as :meth:`select` gives them, checked."""
-        return Rows.from_arrays(self._checked(answers), self.answer_map, name="votes")
+        return Rows.from_arrays(check_answers(self.voters, self.scales, answers), self.answer_map, name="votes")
 
-    def _checked(self, answers: Answers) -> Answers:
-        self._check_width(answers)
-        return check_votes(answers, name="votes") if self.answer_map is None else check_places(answers)
-
-    def _beside(self, votes: VotesLike, scores: npt.ArrayLike | None) -> VotesLike:
+    def beside(self, votes: VotesLike, scores: npt.ArrayLike | None) -> VotesLike:
         """Return votes in which the scores of `score_names` stand that are given beside them."""
-        if scores is None:
-            return votes
-        if not self.scales:
-            raise InputError("`scores` must not be given with a model of votes. Got some.")
-        given = votes_of_voters(self.voters, votes)
-        if not isinstance(given, VoteMatrix):
-            matrix, n = check_votes(given, name="votes"), len(np.asarray(given))
-            given = VoteMatrix(matrix, range(n), self.voter_names, ["data"] * n, [ABSTAIN] * n)
-        return given.with_answers(scores, self.score_names, {name: self.scales[name] for name in self.score_names})
+        return votes if scores is None else with_scores(self.voters, self.scales, votes, scores)
 
     def _columns(
         self,
@@ -602,9 +578,9 @@ class Model:
         **matching: bool,
     ) -> dict[str, npt.NDArray[Any]]:
         """Return columns of the scores of all rows, each dataset scored by itself."""
-        votes = votes_of_voters(self.voters, self._beside(votes, scores), self.scales)
+        votes = votes_of_voters(self.voters, self.beside(votes, scores), self.scales)
         answers = self.select(votes, **matching)
-        evidence, where = self.evidence(self._checked(answers))
+        evidence, where = self.evidence(answers)
         rows: Sequence[Positions | slice] = [slice(None)]
         if isinstance(votes, VoteMatrix) and not streamed:
             known, dataset_of = dataset_codes(votes.datasets)
@@ -622,10 +598,3 @@ class Model:
                 f"`prior` must not be given: the model was corrected by labels of its target. Got {given!r}."
             )
         return PriorEstimate.known(check_prior(given), profile, offset)
-
-    def _check_width(self, patterns: npt.ArrayLike) -> None:
-        shape = np.shape(patterns)
-        if len(shape) != 2 or shape[1] != len(self.voters):
-            raise InputError(
-                f"`votes` must have {len(self.voters)} columns: {', '.join(self.voter_names)}. Got {shape}."
-            )

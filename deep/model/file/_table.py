@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Answers, Floats, Positions, Votes, as_numbers, check_votes, is_votes, shown
+from deep._util.checks import AnyVotes, Floats, Positions, Votes, as_numbers, check_votes, is_votes, shown
 from deep._util.columns import long_names
 from deep._util.frames import Frame, frame_table, without_codes
 from deep._util.names import check_name, listed
@@ -330,6 +330,45 @@ def votes_in_order(names: Sequence[str], votes: Mapping[str, float]) -> list[flo
     return [votes.get(name, ABSTAIN) for name in names]
 
 
+def check_width(voters: Sequence[Voter], answers: npt.ArrayLike) -> None:
+    """Raise unless rows have a column a voter."""
+    shape = np.shape(answers)
+    if len(shape) != 2 or shape[1] != len(voters):
+        names = ", ".join(voter.name for voter in voters)
+        raise InputError(f"`votes` must have {len(voters)} columns: {names}. Got {shape}.")
+
+
+def check_answers(voters: Sequence[Voter], scales: Scales, answers: npt.ArrayLike) -> AnyVotes:
+    """Return rows of votes, or with scales of places on them, of these voters."""
+    check_width(voters, answers)
+    return check_places(answers) if scales else check_votes(answers, name="votes")
+
+
+def row_in_order(
+    voters: Sequence[Voter], scales: Scales, votes: Sequence[float] | Mapping[str, float]
+) -> npt.NDArray[Any]:
+    """Return the answers of one row, given as the judges give them, as :func:`select_columns` would."""
+    names = [voter.name for voter in voters]
+    given = votes_in_order(names, votes) if isinstance(votes, Mapping) else list(votes)
+    check_width(voters, [given])
+    if not scales:
+        return np.asarray(check_votes([given], name="votes")[0])
+    cells = [np.nan if v == ABSTAIN and scales[n].low >= 0 else v for n, v in zip(names, given, strict=True)]
+    row = VoteMatrix([cells], ["row"], names, ["data"], [ABSTAIN], scales=[*scales.values()])
+    return np.asarray(select_columns(voters, row, scales)[0])
+
+
+def with_scores(voters: Sequence[Voter], scales: Scales, votes: VotesLike, scores: npt.ArrayLike) -> VoteMatrix:
+    """Return votes in which the scores of the judges stand that do not vote, a column each."""
+    if not scales:
+        raise InputError("`scores` must not be given with a model of votes. Got some.")
+    given, names = votes_of_voters(voters, votes), [name for name, scale in scales.items() if not scale.binary]
+    if not isinstance(given, VoteMatrix):
+        matrix, n = check_votes(given, name="votes"), len(np.asarray(given))
+        given = VoteMatrix(matrix, range(n), [one.name for one in voters], ["data"] * n, [ABSTAIN] * n)
+    return given.with_answers(scores, names, {name: scales[name] for name in names})
+
+
 class HasVoters(Protocol):
     """A model, of which the voters alone are looked at."""
 
@@ -362,7 +401,7 @@ def select_columns(
     *,
     allow_mismatch: bool = False,
     allow_missing: bool = False,
-) -> Answers:
+) -> AnyVotes:
     """Return the columns of voters, in their order: votes, or where some give grades or scores places on their scales.
 
     Parameters are as in :func:`match_columns`; a matrix of other scales is read again by those of the voters.
@@ -396,7 +435,7 @@ def check_places(answers: npt.ArrayLike) -> Floats:
     return found
 
 
-def in_order(votes: Answers, columns: Sequence[int | None]) -> Answers:
+def in_order(votes: AnyVotes, columns: Sequence[int | None]) -> AnyVotes:
     """Return these columns of votes, of no votes where one is None."""
     if list(columns) == list(range(votes.shape[1])):
         return votes
@@ -411,7 +450,7 @@ TRAINING_ROWS = "training_rows"
 """Key of the fingerprints of the training rows by dataset, in the provenance of a model; older files have none."""
 
 
-def row_fingerprints(votes: VoteMatrix, matrix: Answers) -> dict[str, str]:
+def row_fingerprints(votes: VoteMatrix, matrix: AnyVotes) -> dict[str, str]:
     """Return by dataset a fingerprint of its items and their votes, whatever their order.
 
     Parameters

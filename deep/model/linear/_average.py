@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import Answers, Floats, Labels, Positions, Votes, Weights, is_votes
+from deep._util.checks import AnyVotes, Floats, Labels, Positions, Votes, Weights, is_votes
 from deep._util.columns import Hashes, mixed
 from deep._util.odds import expit, fit_logistic
 from deep._util.scales import votes_of
@@ -52,7 +52,7 @@ class Linear:
         intercept, ones, zeros = (np.mean(part, axis=0) for part in parts)
         return cls(float(intercept), ones, zeros)
 
-    def log_odds(self, answers: Answers) -> Floats:
+    def log_odds(self, answers: AnyVotes) -> Floats:
         """Return the log-odds of each row of votes or of evidence, shape (n_examples,).
 
         Evidence is a vote of 1 in part and a vote of 0 for the rest: 0.5 is three quarters of a 1.
@@ -105,7 +105,7 @@ class Rows:
         return Rows(votes, evidence, checks.check_sample_weight(sample_weight, len(votes)))
 
     @property
-    def features(self) -> Answers:
+    def features(self) -> AnyVotes:
         """Return the evidence, or the votes where all judges vote."""
         return self.evidence if self.evidence.shape[1] else self.votes
 
@@ -260,8 +260,8 @@ def sample_note(n: int) -> str:
     'The stack was fitted on a sample of about 400,000 of the'
     """
     return (
-        f"The stack was fitted on a sample of about {MOST_ROWS:,} of the {n:,} rows, drawn from each dataset and class: "
-        "that costs about 3e-5 of log loss at 23 scorers."
+        f"The stack was fitted on a sample of about {MOST_ROWS:,} of the {n:,} rows, drawn from each dataset and "
+        "class: that costs about 3e-5 of log loss at 23 scorers."
     )
 
 

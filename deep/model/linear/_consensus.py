@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from deep._util.checks import Answers, Floats, Mask, Positions, is_votes, weigh
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, is_votes, weigh
 from deep._util.odds import expit, logit
 from deep.features import distinct_patterns, distinct_rows
 from deep.model.linear._average import Linear
@@ -80,7 +80,7 @@ class Panel:
     shares: Floats
 
     @classmethod
-    def of(cls, patterns: Answers, weights: Floats) -> "Panel":
+    def of(cls, patterns: AnyVotes, weights: Floats) -> "Panel":
         """Return the panel in which every judge counts in full; an answer in between is a vote of both."""
         if is_votes(patterns):
             ones, zeros = ((patterns == vote).astype(np.float64) for vote in (1, 0))
@@ -137,7 +137,7 @@ class Judges:
     judge: Positions
 
     @classmethod
-    def of(cls, votes: Answers, weights: Floats) -> "Judges":
+    def of(cls, votes: AnyVotes, weights: Floats) -> "Judges":
         """Find the judges in rows that have votes, or shares of votes, -1 for none."""
         patterns, row = distinct_rows(votes)
         total = weigh(row, weights)
@@ -146,7 +146,7 @@ class Judges:
         varies = np.any(patterns != patterns[0], axis=0)
         has_both = (patterns == 1).any() and (patterns == 0).any()
         voters = np.flatnonzero(varies if has_both and varies.any() else (patterns >= 0).any(axis=0))
-        columns: Answers = patterns[:, voters].T.copy()
+        columns: AnyVotes = patterns[:, voters].T.copy()
         if is_votes(columns):
             found = distinct_patterns(columns)[1]
         else:
@@ -166,7 +166,7 @@ class Judges:
         return Linear(linear.intercept, ones, zeros)
 
 
-def _fingerprints(patterns: Answers, weights: Floats) -> Floats:
+def _fingerprints(patterns: AnyVotes, weights: Floats) -> Floats:
     """Return keys of each column that do not depend on the order of rows and columns, shape (n_keys, n_columns).
 
     Color refinement (Weisfeiler and Leman): rows are told apart by the columns that they have votes of, columns by

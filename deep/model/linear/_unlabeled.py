@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
 from deep._util import checks
-from deep._util.checks import Answers, Floats, Mask, Positions, RandomState, Weights
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, RandomState, Weights
 from deep._util.odds import expit, logit
 from deep.model.adaptation import PriorEstimate
 from deep.model.linear._average import Linear
@@ -156,7 +156,7 @@ def fit_unlabeled(
     >>> [round(share, 2) for share in (found.prior.low, found.prior.estimate, found.prior.high)]
     [0.21, 0.5, 0.78]
     """
-    matrix: Answers
+    matrix: AnyVotes
     if are_shares:
         matrix = np.nan_to_num(checks.as_numbers(votes, "votes"), nan=-1.0)
     else:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import Answers, Texts, Votes
+from deep._util.checks import AnyVotes, Texts, Votes
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
@@ -191,7 +191,7 @@ FEW = "Too few labeled rows or documents of a class: P comes from agreement, cor
 def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
     answer_map = linear.AnswerMap.fit(votes, labeled=False)
-    shares: Answers = votes.votes
+    shares: AnyVotes = votes.votes
     if answer_map is not None and votes.answers is not None:
         shares = (answer_map(votes.answers) + 1) / 2
     fitted = linear.fit_unlabeled(

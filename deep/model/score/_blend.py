@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Answers, Floats, Mask, Positions, is_votes, weigh
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, is_votes, weigh
 from deep._util.odds import logit
 from deep._util.scales import Scale
 from deep.features import distinct_patterns, distinct_rows
@@ -18,7 +18,7 @@ from deep.model.linear import Linear, Rows
 from deep.model.score._scorers import Scorer, VoteSum
 from deep.records import ABSTAIN
 
-Predict = Callable[[Any], Floats]
+PredictRows = Callable[[Any], Floats]
 """From rows of answers, as a model selects them, to P."""
 
 
@@ -175,7 +175,7 @@ class Contribution:
 
 
 def contributions(
-    predict: Predict, names: tuple[str, ...], votes: Answers, scales: Sequence[Scale] = ()
+    predict: PredictRows, names: tuple[str, ...], votes: AnyVotes, scales: Sequence[Scale] = ()
 ) -> list[Contribution]:
     """Return the contribution of each vote of one row.
 
@@ -210,15 +210,15 @@ def contributions(
     ]
 
 
-def _is_cast(votes: Answers) -> Mask:
+def _is_cast(votes: AnyVotes) -> Mask:
     return votes != ABSTAIN if is_votes(votes) else ~np.isnan(votes)
 
 
-def _no_vote(votes: Answers) -> float:
+def _no_vote(votes: AnyVotes) -> float:
     return ABSTAIN if is_votes(votes) else np.nan
 
 
-def _shapley(predict: Predict, votes: Answers, cast: Positions) -> dict[int, float]:
+def _shapley(predict: PredictRows, votes: AnyVotes, cast: Positions) -> dict[int, float]:
     n = len(cast)
     sets = np.arange(2**n)
     inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)
@@ -235,7 +235,9 @@ def _shapley(predict: Predict, votes: Answers, cast: Positions) -> dict[int, flo
     return found
 
 
-def strongest_votes(predict: Predict, ids: Sequence[str], votes: Answers, scales: Sequence[Scale] = ()) -> list[str]:
+def strongest_votes(
+    predict: PredictRows, ids: Sequence[str], votes: AnyVotes, scales: Sequence[Scale] = ()
+) -> list[str]:
     """Return for each row the two votes that move P most, with the log-odds that each adds; `scales` as above."""
     distinct, where = distinct_rows(votes)
     gains, is_cast = _without_each(predict, distinct), _is_cast(distinct)
@@ -247,7 +249,7 @@ def strongest_votes(predict: Predict, ids: Sequence[str], votes: Answers, scales
     return [said[at] for at in where]
 
 
-def _without_each(predict: Predict, votes: Answers) -> Floats:
+def _without_each(predict: PredictRows, votes: AnyVotes) -> Floats:
     """Return the log-odds of P minus those of P with each vote taken back, 0 where there is none; shape of `votes`."""
     whole = logit(predict(votes))
     gains = np.zeros(votes.shape)

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression as Ridge
 
 from deep.ensembles import RandomForest
 from deep.model.linear import LabeledRows, Rows, fit_best_judge, fit_majority, fit_ridge
-from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES, SIMPLE, members_for, simple_members
+from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES, members_for, simple_members
 
 
 def panel(seed, n_datasets=3, n=40, n_voters=3, n_scorers=0):
@@ -50,9 +50,9 @@ def test_which_members_can_be_fitted():
 
 
 def test_which_members_are_simple():
-    """Of votes three; of answers the best judge alone; all where none of them is there."""
-    assert simple_members(members_for(0)) == SIMPLE
-    assert simple_members(members_for(1)) == ("best-score",)
+    """Three, of votes and of answers; all where none of them is there."""
+    assert simple_members(members_for(0)) == ("best-judge", "majority", "ridge-votes")
+    assert simple_members(members_for(1)) == ("best-score", "majority", "ridge-votes")
     assert simple_members(("forest-votes",)) == ("forest-votes",)
     assert simple_members(("forest-votes", "majority")) == ("majority",)
 

@@ -66,7 +66,7 @@ def test_rows_that_repeat_are_merged_and_nothing_is_lost():
     for label in (0, 1):
         total, kept = rows.labels == label, few.labels == label
         want = np.nansum(rows.evidence[total], axis=0)
-        np.testing.assert_allclose(np.nansum(few.scores[kept] * few.weights[kept, None], axis=0), want, rtol=1e-9)
+        np.testing.assert_allclose(np.nansum(few.evidence[kept] * few.weights[kept, None], axis=0), want, rtol=1e-9)
     assert len(few.votes) < 3_000
 
 
@@ -76,7 +76,7 @@ def test_a_sum_over_the_sample_is_unbiased():
     for seed in range(40):
         rows = panel(2_000, decimals=2, seed=seed)
         few = sample_rows(rows, 400)
-        apart.append(np.average(few.scores[:, 0], weights=few.weights) - rows.evidence[:, 0].mean())
+        apart.append(np.average(few.evidence[:, 0], weights=few.weights) - rows.evidence[:, 0].mean())
     assert abs(np.mean(apart)) < 4 * np.std(apart) / np.sqrt(40)
     assert np.std(apart) < 0.02
 

@@ -123,8 +123,7 @@ class PlainStack:
         noise = np.sqrt(np.mean([row.var(ddof=1) for row in apart]) / n)
         self.temperature = max(temperature, 2 * noise)
         raw = np.exp(-(by_dataset.mean(axis=1) - by_dataset.mean(axis=1).min()) / self.temperature)
-        scored = any(member == "best-score" for member, _ in self.forms)
-        simple = [member == "best-score" if scored else member in SIMPLE for member, _ in self.forms]
+        simple = [member in SIMPLE for member, _ in self.forms]
         shares = [
             (n**3 * r / raw.sum() + 4**3 * is_simple / sum(simple)) / (n**3 + 4**3)
             for r, is_simple in zip(raw, simple, strict=True)
@@ -166,7 +165,7 @@ def shared_slope(seen):
     return float(np.clip(minimize(loss, start, method="BFGS", options={"gtol": 1e-7}).x[0], 0.05, 4))
 
 
-SIMPLE = ("best-judge", "majority", "ridge-votes")
+SIMPLE = ("best-judge", "best-score", "majority", "ridge-votes")
 MEMBER_SETS = {"one": ["majority"], "three": ["ridge-votes", "logistic-scores", "best-score"]}
 
 
@@ -175,6 +174,7 @@ def fitted(request):
     """Return members, training rows, the stack fitted on them, and the plain reading of it."""
     members, rows = MEMBER_SETS[request.param], world(1)
     if "best-score" in members:
+        rows = ((rows[4] >= 0.5).astype(np.int8), *rows[1:])
         stack = Stack(members).fit(rows[4], rows[1], groups=rows[2], sample_weight=rows[3], answer_map=identity(3))
     else:
         rows = (*rows[:4], rows[4][:, :0])
@@ -266,7 +266,7 @@ def handed(monkeypatch):
     calls, fit = [], MEMBERS["majority"]
 
     def member(train, seed):
-        rows = np.column_stack([train.groups, train.labels, train.votes, train.scores, train.weights])
+        rows = np.column_stack([train.groups, train.labels, train.votes, train.evidence, train.weights])
         calls.append((rows.tolist(), seed))
         return fit(train, seed)
 
@@ -281,6 +281,7 @@ def test_members_are_handed_rows_in_one_order(handed, with_scores):
     w = np.r_[w, 0.0, 2.0]
     votes, y, groups = np.vstack([votes, votes[:2]]), np.r_[y, y[:2]], np.r_[groups, groups[:2]]
     scores = np.vstack([scores.round(), scores[:2].round()])[:, : 2 * with_scores]
+    votes = (scores >= 0.5).astype(np.int8) if with_scores else votes
     codes = np.unique(groups, return_inverse=True)[1]
     sums = {}
     for position, row in enumerate(np.column_stack([codes, y, votes, scores]).tolist()):
@@ -290,8 +291,9 @@ def test_members_are_handed_rows_in_one_order(handed, with_scores):
     expected = sorted([*key[:-1], weight] for key, weight in sums.items())
     rng = np.random.default_rng(0)
     for order in (np.arange(len(y)), rng.permutation(len(y)), rng.permutation(len(y))):
-        soft = {"scores": scores[order]} if with_scores else {}
-        Stack(["majority"]).fit(votes[order], y[order], groups=groups[order], sample_weight=w[order], **soft)
+        given = {"answer_map": identity(2)} if with_scores else {}
+        answers = scores if with_scores else votes
+        Stack(["majority"]).fit(answers[order], y[order], groups=groups[order], sample_weight=w[order], **given)
         rows = handed[0][0]
         assert [row[:-1] for row in rows] == [row[:-1] for row in expected]
         if not with_scores:
@@ -352,7 +354,6 @@ def test_without_members_all_that_can_be_fitted_are():
     votes, y, groups, _, _ = world(8, n_datasets=3, n=12, n_voters=2)
     stack = Stack().fit(votes, y, groups=groups)
     assert stack.members_ == ("best-judge", "forest-votes", "majority", "ridge-votes")
-    assert stack.n_scorers_ == 0
 
 
 def small(**changes):
