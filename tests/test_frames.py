@@ -194,7 +194,7 @@ NO_VOTE = r"`votes` must be 0, 1 or empty\. Got {} at row 1 \(from 0\), column '
         (frame_of(1, 0, item_id=["a", None]), r"`item_id` must not be empty\. Got '' at row 1"),
         (frame_of(1, 0, item_id=[1.5, 2]), r"`item_id` must be text or whole numbers\. Got type double in the frame"),
         (frame_of(), r"at least one row"),
-        (frame_of(1)[["item_id"]], r"`frame` must have at least one vote column beside"),
+        (frame_of(1)[["item_id"]], r"`frame` must have at least one voter column beside"),
         (frame_of(1)[["strict"]], r"`frame` must have a column item_id\. Got 'strict'"),
         (frame_of(1).rename(columns={"strict": 0.5}), r"text above every column\. Got 0\.5\."),
         (pd.concat([frame_of(1), frame_of(1)["strict"]], axis=1), r"unique column names\. Got 'strict' twice"),
