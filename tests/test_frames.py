@@ -178,7 +178,9 @@ NO_VOTE = r"`votes` must be 0, 1 or empty\. Got {} at row 1 \(from 0\), column '
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (frame_of(1, -1), r"Got -1 in 'strict', which is on no usual scale.*--scale strict="),
+        (frame_of(1, 2), NO_VOTE.format(2)),
+        (frame_of(1, -1), NO_VOTE.format(-1)),
+        (frame_of(1, 0.5), NO_VOTE.format(r"0\.5")),
         (frame_of("1", "maybe"), NO_VOTE.format("'maybe'")),
         (frame_of([1], [0]), r"Got \[1\] at row 0"),
         (frame_of(1, "0"), r"one kind of cell in a column\. Got '0' at row 1 \(from 0\), column 'strict', below 1\."),
@@ -192,7 +194,7 @@ NO_VOTE = r"`votes` must be 0, 1 or empty\. Got {} at row 1 \(from 0\), column '
         (frame_of(1, 0, item_id=["a", None]), r"`item_id` must not be empty\. Got '' at row 1"),
         (frame_of(1, 0, item_id=[1.5, 2]), r"`item_id` must be text or whole numbers\. Got type double in the frame"),
         (frame_of(), r"at least one row"),
-        (frame_of(1)[["item_id"]], r"`frame` must have at least one voter column beside"),
+        (frame_of(1)[["item_id"]], r"`frame` must have at least one vote column beside"),
         (frame_of(1)[["strict"]], r"`frame` must have a column item_id\. Got 'strict'"),
         (frame_of(1).rename(columns={"strict": 0.5}), r"text above every column\. Got 0\.5\."),
         (pd.concat([frame_of(1), frame_of(1)["strict"]], axis=1), r"unique column names\. Got 'strict' twice"),
@@ -205,7 +207,7 @@ NO_VOTE = r"`votes` must be 0, 1 or empty\. Got {} at row 1 \(from 0\), column '
         ),
         (pd.DataFrame(LONG | {"voter": ["x", None]}), r"`voter` must not be empty\. Got '' at row 1"),
         (pd.DataFrame(LONG | {"label": [1, 0]}), r"`label` must be the same in all rows of an item\. Got 1 at row 0"),
-        (pd.DataFrame(LONG | {"vote": [1, -7]}), r"Got -7 in '.*', which is on no usual scale.*--scale"),
+        (pd.DataFrame(LONG | {"vote": [1, 7]}), r"Got 7 at row 1 \(from 0\), column 'vote'"),
         ([[1, 0]], r"`frame` must be a data frame .* Got list"),
         (np.array([[1, 0]]), r"`dataset` and `voter_names` must be given for an array"),
     ],
@@ -254,12 +256,3 @@ def test_models_and_ensemblers_take_columns_of_any_frame_by_name():
     chosen = [frame.drop(columns="note") if isinstance(frame, pd.DataFrame) else frame.drop("note") for frame in frames]
     by_name = [LogisticRegression().fit(frame, votes.labels[:50]).predict_proba(frame) for frame in chosen]
     np.testing.assert_array_equal(*by_name)
-
-
-def test_a_number_that_is_no_vote_is_a_grade_or_a_share():
-    """On a scale that the values of the frame tell."""
-    for cell, scale, place in ((2, "1-2", 1.0), (0.5, "unit", 0.5)):
-        frame = pd.DataFrame({"item_id": ["a", "b"], "strict": [1, cell]})
-        found = VoteMatrix.from_frame(frame, dataset="news")
-        assert [str(one) for one in found.scales] == [scale]
-        assert found.answers[1, 0] == place

@@ -227,7 +227,7 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 910,
-    "_util": 2_175,
+    "_util": 2_220,
     "asking": 2_610,
     "calibration": 830,
     "commands": 760,
@@ -238,13 +238,13 @@ CEILINGS = {
     "experiments/loo": 1_760,
     "features": 1_165,
     "llm": 3_170,
-    "model": 5_590,
+    "model": 5_600,
     "prompt_pool": 2_160,
     "report": 1_560,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_895, 15_015, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_950, 15_015, 258
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

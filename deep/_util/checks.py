@@ -83,8 +83,8 @@ def check_fitted(estimator: object, attribute: str) -> None:
 
 
 def is_votes(answers: AnyVotes) -> TypeGuard[Votes]:
-    """Return whether answers are votes."""
-    return answers.dtype == np.int8
+    """Return whether answers are votes: whole numbers, of whatever width; places and evidence are floats."""
+    return answers.dtype.kind in "biu"
 
 
 def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | None = None) -> Votes:

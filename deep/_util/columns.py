@@ -154,8 +154,8 @@ class GradeError(InputError):
     """A column that was to hold votes holds a number that is none."""
 
 
-def vote_cells(column: Column) -> Votes:
-    """Return a voter's column as 1, 0, or -1 where a cell is empty.
+def vote_cells(column: Column, rows: Mask | None = None) -> Votes:
+    """Return a voter's column as 1, 0, or -1 where a cell is empty; with `rows` those alone are checked.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def vote_cells(column: Column) -> Votes:
     InputError
         A cell is neither.
     """
-    return _ternary(column, "votes", NO_VOTES, GradeError)
+    return _ternary(column, "votes", NO_VOTES, GradeError, rows)
 
 
 def answer_cells(column: Column, scales: Mapping[str, Scale]) -> Floats:
@@ -245,10 +245,13 @@ def score_cells(column: Column) -> Floats:
     return values
 
 
-def _ternary(column: Column, role: str, remedy: str, of_grades: type[InputError] = InputError) -> Votes:
+def _ternary(
+    column: Column, role: str, remedy: str, of_grades: type[InputError] = InputError, rows: Mask | None = None
+) -> Votes:
     """Return a column of 1, 0 and empty cells; raise `of_grades` where the first other cell is a number."""
     plain = _plain(column.values)
     votes, wrong = _votes_of_text(plain) if _is_text(plain) else _votes_of_numbers(plain)
+    wrong = wrong if rows is None else wrong & rows
     if wrong.any():
         first = str(_cell(plain, int(np.flatnonzero(wrong)[0])))
         error = _error(column, wrong, f"`{role}` must be 0, 1 or empty.", remedy)

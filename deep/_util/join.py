@@ -164,6 +164,7 @@ class LongSource(FrameSource):
         except GradeError:
             votes = np.full(votes.shape, np.nan)
             votes[rows, codes] = answer_cells(columns["vote"], {})
+            self._cells = columns["vote"], np.array(voters, dtype=object)[codes]
         self.costs = _mean_costs(columns["cost"], codes, voters) if "cost" in columns else {}
 
         wide = {"dataset": part.dataset[first], "item_id": items[first]}
@@ -179,6 +180,11 @@ class LongSource(FrameSource):
             named["label"] = votes_array(labels)
         array = partial(pa.array, from_pandas=True) if votes.dtype == np.float64 else votes_array
         return pa.table(named | {name: array(votes[:, code]) for code, name in enumerate(voters)})
+
+    def check_votes(self, names: Collection[str]) -> None:
+        """Raise where an answer of judges that vote is no vote."""
+        column, voters = self._cells
+        vote_cells(column, np.isin(voters, [*names]))
 
     def _check_voters(self, voters: Sequence[str], n_items: int) -> None:
         taken = next((name for name in voters if name in ROLES), None)
@@ -489,7 +495,10 @@ def read_joined(
 
 
 def read_answers(
-    sources: Sequence[Source], ignored: Collection[str], scales: Mapping[str, str | Scale] | None = None
+    sources: Sequence[Source],
+    ignored: Collection[str],
+    scales: Mapping[str, str | Scale] | None = None,
+    what: str = "voter",
 ) -> dict[str, Any]:
     """Return the arguments of a :class:`deep.VoteMatrix` of tables of judges; where all vote, they are read as votes.
 
@@ -498,10 +507,10 @@ def read_answers(
     scales = SCALES.get() if scales is None else scales
     if not scales:
         with suppress(GradeError):
-            return read_joined(sources, ignored, vote_cells, np.int8(NO_VOTE), "voter").vote_columns()
+            return read_joined(sources, ignored, vote_cells, np.int8(NO_VOTE), what).vote_columns()
     voters = [name for name in all_columns(sources) if name not in {*ROLES, *ignored}]
     declared = scales_of(scales, voters)
-    joined = read_joined(sources, ignored, partial(answer_cells, scales=declared), np.float64(np.nan), "voter")
+    joined = read_joined(sources, ignored, partial(answer_cells, scales=declared), np.float64(np.nan), what)
     rest = {name: column for name, column in zip(joined.names, joined.values.T, strict=True) if name not in declared}
     try:
         known = declared | recognise(rest)
@@ -510,9 +519,26 @@ def read_answers(
         place = f"item {shown(joined.example_ids[row])} of dataset {shown(joined.datasets[row])}"
         paths = ", ".join(str(source.path) for source in sources if error.column in source.columns)
         raise InputError(f"{error} It is {place}, in {paths}.") from None
+    # Of judges that vote beside those that do not, cells are votes as ever: no "01" or "nan" among them.
+    for source in sources:
+        _check_votes(source, {name: rest[name] for name in rest if known[name].binary and name in source.columns})
     for name, column in rest.items():
         column[:] = known[name].places(column)
     return joined.vote_columns() | answer_columns(joined.values, tuple(known[name] for name in joined.names))
+
+
+def _check_votes(source: Source, numbers: Mapping[str, Floats]) -> None:
+    """Raise where a cell of columns of votes is none; `numbers` are their answers."""
+    for name, answers in numbers.items():
+        try:
+            if isinstance(source, LongSource):
+                source.check_votes([name])
+            else:
+                vote_cells(source.read([name])[name])
+        except GradeError as error:
+            has_grades = not np.isin(answers[~np.isnan(answers)], (0, 1)).all()
+            remedy = f" Of a judge that gives grades or shares, say the scale: `--scale {name}=1-5` (`scales`)."
+            raise InputError(f"{error}{remedy * has_grades}") from None
 
 
 def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:
@@ -538,4 +564,4 @@ def read_frame(
         source = LongSource(source, names)
     else:
         check_no_known([name for name in source.columns if name not in ROLES], ROLES, "frame", "drop it")
-    return read_answers([source], (), scales)
+    return read_answers([source], (), scales, "vote")

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deep._util.checks import AnyVotes, Floats, Votes, is_votes, shown
 from deep.exceptions import InputError
@@ -16,6 +17,11 @@ MOST_LEVELS = 16
 
 CUT = 0.5
 """The place from which on an answer counts as a vote of 1: the middle of its scale."""
+
+MIN_GRADES, MIN_SHARE_OF_GRADES = 3, 0.1
+"""Answers other than 0 and 1, and their share of a column's, below which they are mistakes in a column of votes.
+
+A stray 2 among votes must be told, not make a scale: a column of so few says as little on its scale as on its judge."""
 
 ROUNDING = 1e-9
 """How far beyond its ends rounding may put a place."""
@@ -174,9 +180,9 @@ class UnknownScaleError(InputError):
 def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[str, Scale]:
     """Return the scale of each column of numbers, by the values of all of them.
 
-    Votes are 0 and 1; shares lie between; grades are whole numbers or halves, and judges of one table that give grades
-    share the range of all of them. With `any_unit` all are scores: none is a vote, and other numbers range from the
-    least to the largest that is there.
+    Votes are 0 and 1, with or without a few mistakes; shares lie between; grades are whole numbers or halves, and
+    judges of one table that give grades share the range of all of them. With `any_unit` all are scores: none is a vote,
+    and other numbers range from the least to the largest that is there.
 
     Raises
     ------
@@ -185,20 +191,31 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
 
     Examples
     --------
-    >>> found = recognise({"a": np.array([1, 2.5, 4]), "b": np.array([3.0, 5]), "c": np.array([0.2, 1, np.nan])})
+    >>> found = recognise({"a": np.array([5, 2.5, 4]), "b": np.array([3.0, 1]), "c": np.array([0.2, 0.4, 0.7, np.nan])})
     >>> {name: str(scale) for name, scale in found.items()}
     {'a': '1-5', 'b': '1-5', 'c': 'unit'}
+    >>> str(recognise({"a": np.array([1.0, 0, 0, 1, 1, 2])})["a"])
+    'binary'
     """
-    values = {name: np.unique(column[~np.isnan(column)]) for name, column in columns.items()}
-    graded = [own for own in values.values() if len(own) and own[-1] > 1 and _are_grades(own)]
+    values, counts = {}, {}
+    for name, column in columns.items():
+        values[name], counts[name] = np.unique(column[~np.isnan(column)], return_counts=True)
+    spoilt = {name for name, own in values.items() if not any_unit and _are_spoilt_votes(own, counts[name])}
+    graded = [own for name, own in values.items() if name not in spoilt and own[-1:] > 1 and _are_grades(own)]
     lowest, highest = min((own[0] for own in graded), default=0.0), max((own[-1] for own in graded), default=0.0)
     grades = Scale(min(np.floor(lowest), 1.0), np.ceil(highest), declared=False)
+    # A grader of 1 to 5 that mostly says 1 has no 0 among its answers; votes have.
+    spoilt -= {
+        name
+        for name, own in values.items()
+        if name in spoilt and graded and grades.low <= own[0] != 0 and own[-1] <= grades.high and _are_grades(own)
+    }
     found = {}
     for name, own in values.items():
         if len(own) == 1 and graded and not any_unit and grades.low <= own[0] <= 1:
             why = "alone, beside judges that give grades: a vote, or the lowest grade?"
             raise UnknownScaleError(name, own[0], why)
-        if not any_unit and np.isin(own, (0, 1)).all():
+        if name in spoilt or (not any_unit and np.isin(own, (0, 1)).all()):
             found[name] = replace(BINARY, declared=False)
         elif not len(own) or (own[0] >= 0 and own[-1] <= 1):
             found[name] = Scale(0.0, 1.0, declared=False)
@@ -213,6 +230,14 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
             outside = own[(own < 0) | (own > 1)]
             raise UnknownScaleError(name, outside[0], "which is on no usual scale")
     return found
+
+
+def _are_spoilt_votes(own: Floats, counts: npt.NDArray[np.intp]) -> bool:
+    """Say whether distinct values, ascending, are those of votes with a mistake, or too few to tell any scale."""
+    off = (own != 0) & (own != 1)
+    n, has_votes = int(counts[off].sum()), not off.all()
+    is_rare = n < MIN_GRADES or (has_votes and n < MIN_SHARE_OF_GRADES * counts.sum())
+    return bool(off.any() and (is_rare or len(own) == 1 or (has_votes and own[0] < 0)))
 
 
 def _are_grades(own: Floats) -> bool:

@@ -292,13 +292,13 @@ class BatchColumns:
     --------
     >>> import pyarrow as pa
     >>> batch = pa.record_batch({"a": pa.array([1, None, 0], pa.int8()), "s": [0.5, 0.25, None]})
-    >>> BatchColumns(batch).answers(["a"]).tolist()
+    >>> BatchColumns(batch).votes(["a"]).tolist()
     [[1], [-1], [0]]
     """
 
     batch: "pa.RecordBatch | pa.Table"
 
-    def answers(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> AnyVotes:
+    def votes(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> AnyVotes:
         """Return columns of votes as 1, 0, or -1 where a cell is empty, shape (n_rows, n_names); None: all empty.
 
         With scales of the columns, answers are places on them.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 import numpy as np
 
-from deep._util.checks import AnyVotes, Floats, Labels, Mask, Texts, shown
+from deep._util.checks import AnyVotes, Floats, Labels, Mask, Texts, Votes, shown
 from deep._util.columns import answer_cells, label_cells, score_cells, text_cells, texts, vote_cells
 from deep._util.frames import DATASET, ROLES, SCALES, UNNAMED, Frame, Source, frame_table, rows_under
 from deep._util.join import (
@@ -31,7 +31,7 @@ from deep._util.join import (
     twice,
 )
 from deep._util.names import plain_form, resolve_dataset
-from deep._util.scales import Scale, scales_of
+from deep._util.scales import Scale, scales_of, votes_of
 from deep.datasets._judgments import read_beside
 from deep.datasets._source import ParquetSource, open_table
 from deep.exceptions import InputError, warn
@@ -418,6 +418,11 @@ class VoteRows:
     example_ids: "pa.ChunkedArray"
     labels: Labels
     answers: AnyVotes
+
+    @property
+    def votes(self) -> Votes:
+        """Return the votes, shape (n_examples, n_voters): of a grade or score 1 from the middle of its scale on."""
+        return votes_of(self.answers)
 
 
 def iter_votes(

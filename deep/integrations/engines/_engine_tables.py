@@ -103,7 +103,7 @@ class BatchScorer:
 
         columns = BatchColumns(batch)
         scales = file.scales_of_columns(self.model.voters, batch.schema.names, self.model.scales)
-        votes = columns.answers(self._voters(batch.schema.names), scales)
+        votes = columns.votes(self._voters(batch.schema.names), scales)
         if not len(votes):
             return [pa.array([], field.type) for field in schema_of(SCORE_COLUMNS)]
         if self._table is None:

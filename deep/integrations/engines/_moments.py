@@ -219,7 +219,7 @@ def moments_of_batch(
     """
     columns = BatchColumns(batch)
     scales = file.scales_of_columns(model.voters, batch.schema.names, model.scales)
-    votes = columns.answers(matched_names(model, batch.schema.names, **matching), scales)
+    votes = columns.votes(matched_names(model, batch.schema.names, **matching), scales)
     whole = dataset is not None and ([dataset], np.zeros(len(votes), dtype=np.intp))
     return _counted(model, votes, whole or file.dataset_codes(columns.names("dataset")))
 
