@@ -378,12 +378,10 @@ class VoteMatrix:
 
     def judges(self, columns: Sequence[int] | npt.NDArray[np.intp]) -> Self:
         """Return some judges, by their positions."""
-        return self.with_columns(
-            votes=self.votes[:, columns],
-            voter_names=tuple(self.voter_names[column] for column in columns),
-            scales=None if self.scales is None else tuple(self.scales[column] for column in columns),
-            answers=None if self.answers is None else self.answers[:, columns],
-        )
+        names, own = tuple(self.voter_names[column] for column in columns), {"votes": self.votes[:, columns]}
+        if self.scales is not None and self.answers is not None:
+            own = answer_columns(self.answers[:, columns], tuple(self.scales[column] for column in columns))
+        return self.with_columns(voter_names=names, **own)
 
     def with_columns(self, **columns: Any) -> Self:
         """Return the matrix with some columns changed, each of its own type; none is checked again."""
@@ -556,7 +554,7 @@ def _read_numbers(votes: npt.ArrayLike, scales: list[Scale], voters: tuple[str, 
             f"`votes` must lie on their scales or be NaN. Got {numbers[row, column]:g} at row {row}, column {column} "
             f"({voters[column]!r}), whose scale is {scales[column]}."
         )
-    return {"scales": None, **answer_columns(places, tuple(scales))}
+    return answer_columns(places, tuple(scales))
 
 
 def _check_partial_labels(labels: npt.ArrayLike, n: int) -> Labels:

@@ -234,7 +234,7 @@ CEILINGS = {
     "console": 1_220,
     "datasets": 2_590,
     "ensembles": 840,
-    "evaluate": 2_665,
+    "evaluate": 2_745,
     "experiments/loo": 1_760,
     "features": 1_165,
     "llm": 3_170,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_950, 15_015, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_030, 15_015, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -55,7 +55,7 @@ def test_what_lies_outside_a_scale_is_no_answer():
 
 def column(*pairs):
     """Return values, each so many times."""
-    return np.repeat(*np.array(pairs, dtype=float).T[:1], [n for _, n in pairs])
+    return np.repeat([value for value, _ in pairs], [n for _, n in pairs]).astype(float)
 
 
 GRADER = column((1, 5), (2, 5), (3, 5), (5, 5))
@@ -95,6 +95,8 @@ def test_the_scale_of_a_column(values, scale):
         (column((3, 50)), "1-5"),
         (column((0, 45), (1, 45), (5, 1)), "binary"),
         (column((1, 90), (7, 1)), "binary"),
+        (column((1, 5), (7, 5), (10, 5)), "1-10"),
+        (column(), "binary"),
         (column((0, 45), (1, 45)), "binary"),
     ],
 )
@@ -249,3 +251,53 @@ def test_scoring_reads_by_the_scale_of_the_model(tmp_path):
         np.testing.assert_allclose(model.score(given, streamed=True), worst, rtol=0, atol=1e-12)
     with pytest.raises(InputError, match=r"`votes` must hold answers of 'g0' on its scale 1-5\. Got a vote of 0"):
         model.score(VoteMatrix([[0] * 3] * 4, range(4), list(grades), ["new"] * 4, [-1] * 4))
+
+
+N = 120
+Y = np.arange(N) % 2
+
+
+def hostile(name):
+    """Return a column that may stand beside two graders."""
+    rng = np.random.default_rng(1)
+    return {
+        "empty": np.full(N, np.nan),
+        "constant": np.full(N, 3.0),
+        "one level or none": np.where(Y == 1, 4, np.nan),
+        "a gap": np.where(rng.random(N) < 0.7, np.where(Y == 1, 10, 1), 3),
+        "hardly any spread": rng.random(N) * 1e-300,
+        "infinite": np.where(np.arange(N) == 5, np.inf, 3),
+        "huge": rng.random(N) * 1e308,
+        "any unit": rng.normal(0, 1000, N),
+        "in words": np.where(Y == 1, "good", "bad"),
+        "turned round": 5 - 3 * Y + rng.integers(-1, 1, N),
+    }[name]
+
+
+@pytest.mark.parametrize("labels", [None, np.where(np.arange(N) < 60, Y, -1)], ids=["no label", "60 labels"])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        *((name, None) for name in ("empty", "constant", "one level or none", "a gap", "hardly any spread")),
+        ("infinite", r"must lie between -1e15 and 1e15\. Got inf at row 5 .*`--ignore`"),
+        ("huge", r"must lie between -1e15 and 1e15\. Got \d.* at row 0 .*`--ignore`"),
+        ("any unit", r"Got -\d+.* in 'x', which is on no usual scale\. Say its scale with `--scale x=LOW\.\.HIGH`"),
+        ("in words", r"Got 'bad' at row 0 .*`--scale x=bad<good`"),
+        ("turned round", r"`scale` of 'x' must be said: its high answers go with .*`--scale x=5-1`"),
+    ],
+)
+def test_hostile_columns_are_fitted_or_told_in_one_line(name, message, labels, tmp_path):
+    """P is finite, and that of the file; only the one judge at fault is named."""
+    rng = np.random.default_rng(0)
+    graders = {f"g{j}": np.clip(np.round(2 + 2 * Y + rng.normal(0, 1, N)), 1, 5) for j in range(2)}
+    frame = pd.DataFrame({"dataset": "mine", "item_id": range(N), **graders, "x": hostile(name)})
+    if message is not None:
+        with pytest.raises(InputError, match=message):
+            deep.fit(frame, labels=labels)
+        return
+    model = deep.fit(frame, labels=labels)
+    p = model.score(frame)
+    assert np.isfinite(p).all()
+    assert np.mean(p[Y == 1][:, None] > p[Y == 0]) > 0.85
+    model.save(tmp_path / "m.json")
+    np.testing.assert_array_equal(deep.load(tmp_path / "m.json").score(frame), p)

@@ -23,6 +23,9 @@ MIN_GRADES, MIN_SHARE_OF_GRADES = 3, 0.1
 
 A stray 2 among votes must be told, not make a scale: a column of so few says as little on its scale as on its judge."""
 
+USUAL_TOP = 5
+"""The best grade of most scales; those of others end at 7 or 10."""
+
 ROUNDING = 1e-9
 """How far beyond its ends rounding may put a place."""
 
@@ -139,8 +142,8 @@ def votes_of(places: AnyVotes) -> Votes:
 
 def answer_columns(answers: Floats, scales: tuple[Scale, ...]) -> dict[str, Any]:
     """Return the columns of a vote matrix that hold answers, given as places on scales; votes where all are."""
-    columns = {"votes": votes_of(answers)}
-    return columns if all(one.binary for one in scales) else {**columns, "answers": answers, "scales": scales}
+    vote = all(one.binary for one in scales)
+    return {"votes": votes_of(answers), "answers": None if vote else answers, "scales": None if vote else scales}
 
 
 def numbers_of_votes(votes: Votes) -> Floats:
@@ -172,7 +175,7 @@ class UnknownScaleError(InputError):
     def __init__(self, column: str, value: float, why: str) -> None:
         self.column, self.value = column, value
         super().__init__(
-            f"`votes` must be votes, grades or shares. Got {value:g} in {shown(column)}, {why}. Say its scale with "
+            f"`votes` must be votes, grades or shares. Got {value:g} in {shown(column)}, {why} Say its scale with "
             f"`--scale {column}=LOW..HIGH` (`scales`), or leave it out with `--ignore {column}` (`ignore`)."
         )
 
@@ -181,8 +184,8 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
     """Return the scale of each column of numbers, by the values of all of them.
 
     Votes are 0 and 1, with or without a few mistakes; shares lie between; grades are whole numbers or halves, and
-    judges of one table that give grades share the range of all of them. With `any_unit` all are scores: none is a vote,
-    and other numbers range from the least to the largest that is there.
+    judges of one table that give grades to 5 share the range of all of them, as do those to 10. With `any_unit` all are
+    scores: none is a vote, and other numbers range from the least to the largest that is there.
 
     Raises
     ------
@@ -201,34 +204,36 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
     for name, column in columns.items():
         values[name], counts[name] = np.unique(column[~np.isnan(column)], return_counts=True)
     spoilt = {name for name, own in values.items() if not any_unit and _are_spoilt_votes(own, counts[name])}
-    graded = [own for name, own in values.items() if name not in spoilt and own[-1:] > 1 and _are_grades(own)]
-    lowest, highest = min((own[0] for own in graded), default=0.0), max((own[-1] for own in graded), default=0.0)
-    grades = Scale(min(np.floor(lowest), 1.0), np.ceil(highest), declared=False)
-    # A grader of 1 to 5 that mostly says 1 has no 0 among its answers; votes have.
-    spoilt -= {
-        name
-        for name, own in values.items()
-        if name in spoilt and graded and grades.low <= own[0] != 0 and own[-1] <= grades.high and _are_grades(own)
-    }
+    graded = [own for name, own in values.items() if name not in spoilt and len(own) and _are_grades(own)]
+    # Of graders to 5 and to 10 in one table, each share their range: the best grade of one is no poor one of the other.
+    by_top = [[own for own in graded if (own[-1] <= USUAL_TOP) == low] for low in (True, False)]
+    ranges = [
+        Scale(min(np.floor(min(own[0] for own in each)), 1.0), np.ceil(max(own[-1] for own in each)), declared=False)
+        for each in by_top
+        if each
+    ]
     found = {}
     for name, own in values.items():
-        if len(own) == 1 and graded and not any_unit and grades.low <= own[0] <= 1:
+        shared = next((one for one in ranges if len(own) and one.low <= own[0] and own[-1] <= one.high), None)
+        if len(own) == 1 and shared is not None and not any_unit and own[0] <= 1:
             why = "alone, beside judges that give grades: a vote, or the lowest grade?"
             raise UnknownScaleError(name, own[0], why)
-        if name in spoilt or (not any_unit and np.isin(own, (0, 1)).all()):
+        if name in spoilt and shared is not None and own[0] > 0 and _are_grades(own):
+            found[name] = shared  # a grader of 1 to 5 that mostly says 1 has no 0 among its answers; votes have
+        elif name in spoilt or (not any_unit and np.isin(own, (0, 1)).all()):
             found[name] = replace(BINARY, declared=False)
         elif not len(own) or (own[0] >= 0 and own[-1] <= 1):
             found[name] = Scale(0.0, 1.0, declared=False)
-        elif _are_grades(own):
-            found[name] = grades
+        elif shared is not None and _are_grades(own):
+            found[name] = shared
         elif own[0] >= 0 and 10 < own[-1] <= 100:
             found[name] = Scale(0.0, 100.0, declared=False)
         elif any_unit:
             high = own[-1] if own[-1] > own[0] else own[0] + 1
             found[name] = Scale(float(own[0]), float(high), declared=False, is_open=True)
         else:
-            outside = own[(own < 0) | (own > 1)]
-            raise UnknownScaleError(name, outside[0], "which is on no usual scale")
+            outside = own[0] if own[0] < 0 else own[-1]
+            raise UnknownScaleError(name, outside, "which is on no usual scale.")
     return found
 
 
@@ -242,7 +247,7 @@ def _are_spoilt_votes(own: Floats, counts: npt.NDArray[np.intp]) -> bool:
 
 def _are_grades(own: Floats) -> bool:
     """Say whether distinct values, ascending, are grades from 0 or 1 to at most 10: whole numbers or halves."""
-    return bool(own[0] >= 0 and own[-1] <= 10 and (own * 2 == np.round(own * 2)).all())
+    return bool(own[0] >= 0 and 1 < own[-1] <= 10 and (own * 2 == np.round(own * 2)).all())
 
 
 def scale_sentence(names: Iterable[str], scales: Sequence[Scale]) -> str:

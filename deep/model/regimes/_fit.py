@@ -231,24 +231,30 @@ MIN_ROWS_TO_DOUBT, MIN_OTHERS = 30, 2
 
 def _check_directions(votes: VoteMatrix) -> None:
     """Raise where a scale, recognised by its values alone, is turned round: by labels, else by the other judges."""
+    by_labels = bool((votes.labels >= 0).any())
+    found: dict[int, tuple[float, float]] = {}
     for j, scale in enumerate(votes.scales or ()):
         if scale.declared or scale.binary or votes.answers is None:
             continue
         answers, rest = votes.answers[:, j], np.delete(votes.answers, j, axis=1)
-        by_labels = (votes.labels >= 0).any()
         known = ~np.isnan(answers) & ((votes.labels >= 0) if by_labels else ~np.isnan(rest).all(axis=1))
         if known.sum() < MIN_ROWS_TO_DOUBT or (not by_labels and rest.shape[1] < MIN_OTHERS):
             continue
         answers = answers[known]
         beside = votes.labels[known] if by_labels else np.nanmean(rest[known], axis=1)
-        r = float(np.corrcoef(answers, beside)[0, 1]) if np.ptp(answers) > 0 and np.ptp(beside) > 0 else 0.0
-        if r * np.sqrt(len(answers)) < TURNED:
-            what = "label 0" if by_labels else "low answers of the others"
-            name, low, high = votes.voter_names[j], f"{scale.low:g}", f"{scale.high:g}"
-            raise InputError(
-                f"`scale` of {name!r} must be said: its high answers go with {what} (correlation {r:.2f}). If {high} "
-                f"is its worst answer, say `--scale {name}={high}-{low}`; if its best, `--scale {name}={low}-{high}`."
-            )
+        varies = min(np.ptp(answers), np.ptp(beside)) > linear.LEAST_SCALE
+        r = float(np.corrcoef(answers, beside)[0, 1]) if varies else 0.0
+        found[j] = r * np.sqrt(len(answers)), r
+    # One judge that is turned round pulls down those beside it: the one of the lowest correlation is asked about.
+    worst = min(found, key=lambda j: found[j], default=None)
+    if worst is not None and votes.scales is not None and found[worst][0] < TURNED:
+        what, scale = "label 0" if by_labels else "low answers of the others", votes.scales[worst]
+        name, low, high = votes.voter_names[worst], f"{scale.low:g}", f"{scale.high:g}"
+        raise InputError(
+            f"`scale` of {name!r} must be said: its high answers go with {what} (correlation {found[worst][1]:.2f}). "
+            f"If {high} is its worst answer, say `--scale {name}={high}-{low}`; if its best, "
+            f"`--scale {name}={low}-{high}`."
+        )
 
 
 def _fit_on_target_alone(
