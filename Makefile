@@ -24,7 +24,7 @@ IN_PARALLEL := -n $(shell expr $(JOBS) + 1) --dist worksteal
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: loo loo-full test test-slow test-all check docs engines integrations local bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
+.PHONY: loo loo-full test test-slow test-all check docs engines integrations local real bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -69,6 +69,13 @@ engines: $(VENV)-engines/installed
 # A real LLM of 135 million parameters on this machine (93 MB, Apache-2.0), whose replies copy, repeat and break off.
 local: $(VENV)-local/installed
 	$(VENV)-local/bin/python -m pytest -q -m slow tests/llm/test_local_llm.py
+
+# Votes of a real LLM at any OpenAI-compatible server, on public texts in DEEP_DATA_HOME: build/real/MODEL/pack.
+# ASK="--pool deep-9" for a model that follows steps; SAMPLE pairs of each of ten datasets.
+ASK ?= --prompt yes-no fect-basic-direct-json
+SAMPLE ?= 100
+real: $(VENV)/installed
+	$(BIN)/python benchmarks/real.py --url '$(URL)' --model '$(MODEL)' --sample $(SAMPLE) $(ASK)
 
 # The wheel and the source distribution, installed and used; PYTHONS="python3.12 python3.13" tries others.
 dist-check:

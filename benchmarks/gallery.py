@@ -151,14 +151,14 @@ def _pair(page: Page) -> None:
 
 
 def _file(page: Page) -> None:
-    page.get_by_label("choose it, or drop it").set_input_files(UNLABELED)
+    page.get_by_label("or drop it on this page").set_input_files(UNLABELED)
     page.get_by_role("button", name="Download as CSV").wait_for()
     page.locator("#file-watch li").last.wait_for()
 
 
 def _error(page: Page) -> None:
     wrong = {"name": "wrong.csv", "mimeType": "text/csv", "buffer": b"text;summary\nIt rained.;It was dry.\n"}
-    page.get_by_label("choose it, or drop it").set_input_files(wrong)
+    page.get_by_label("or drop it on this page").set_input_files(wrong)
     page.locator("#file-error:not(:empty)").wait_for()
 
 

@@ -108,7 +108,7 @@ def take_check(browser: Browser, folder: Path, out: Path) -> None:
         page.locator("#result > ul li").last.wait_for()
         page.evaluate("window.scrollTo(0, 0)")
         take(page, out / "check.png")
-        page.get_by_label("choose it, or drop it").set_input_files(EXAMPLES / "unlabeled.csv")
+        page.get_by_label("or drop it on this page").set_input_files(EXAMPLES / "unlabeled.csv")
         page.get_by_role("button", name="Download as CSV").wait_for()
         page.locator("#file-watch li").last.wait_for()
         page.locator("#file-title").evaluate("title => title.scrollIntoView()")

@@ -31,18 +31,18 @@ GROUPS = {
     },
     "fit and score": {
         "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet) or as a scorer of one Python file"),
-        "fit": ("deep.commands.fit", "learn from votes and whatever labels there are, and write the model file"),
-        "score": ("deep.commands.score", "P(consistent) by a model, of votes or of text; explain: what each vote adds"),
+        "fit": ("deep.commands.fit", "learn from votes and any labels, and write the model file"),
+        "score": ("deep.commands.score", "P(consistent) of votes or text by a model; explain: the effect of each vote"),
     },
     "look": {
-        "panel": ("deep.commands.panel", "the card of each judge; sequential: calls that asking one by one saves"),
+        "panel": ("deep.commands.panel", "the card of each judge; pairs: answers in both orders, and systems ranked"),
         "report": ("deep.commands.report", "one HTML file: figures, judges and items of a run, a model or votes"),
     },
     "a new dataset": {
-        "adapt": ("deep.commands.adapt", "correct a model for one dataset, by its votes and labels if any"),
+        "adapt": ("deep.commands.adapt", "correct a model for one dataset by its votes, and labels if any"),
         "check": (
             "deep.commands.check",
-            "can a model be trusted here? by a few labels, or by votes alone; name what moved",
+            "test whether a model holds here: by a few labels, or by drift of the votes",
         ),
         "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
         "select": ("deep.commands.select", "decide only where the accuracy reaches your target"),
@@ -50,7 +50,7 @@ GROUPS = {
     "the main job": {
         "loo": (
             "deep.experiments.loo",
-            "hold one dataset out: P(consistent) of its items, beside every baseline",
+            "hold one dataset out and compare P(consistent) with every baseline",
         ),
     },
 }
@@ -67,7 +67,7 @@ RENAMED = {
     "explain": "score explain",
     "label-next": "label list",
     "moments": "data moments",
-    "sequential": "panel sequential",
+    "panel sequential": "score",
     "transfer": "loo --test all --few",
 }
 """Names of yesterday, and those in their place."""
@@ -98,6 +98,7 @@ def help_text() -> str:
             *lines,
             "deep COMMAND --help shows its options and examples, for instance:",
             "  deep loo --test aggrefact",
+            "deep --completion SHELL completes them in bash, fish or zsh.",
             "",
         ]
     )
@@ -133,7 +134,7 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
     except ImportError as error:
         if not entry_points.is_missing_part(error):
             raise
-        lack = f"error: `COMMAND` must be one whose parts are installed. Got: {error}. {entry_points.INSTALL}"
+        lack = f"error: `COMMAND` must have all its parts installed. Got: {error}. {entry_points.INSTALL}"
         return _failed(lack, ExitStatus.ERROR)
     except MemoryError:
         return _failed("error: memory must be enough for the input. Got too little. Split it.", ExitStatus.ERROR)
@@ -167,14 +168,18 @@ def _main(words: list[str], command: str | None) -> int:
 
         sys.stdout.write(f"deep {__version__}\n")
         return ExitStatus.DONE
+    if command == "--completion":
+        parsers = {name: command_parser(name) for name in sorted([*COMMANDS, *_other_commands().usable])}
+        sys.stdout.write(console.completion("".join(words), parsers))
+        return ExitStatus.DONE
     for old in (command, " ".join([command, *words[:1]])):
         if old in RENAMED:
-            raise InputError(f"`COMMAND` must be a name of today. Got {old!r}. Say `deep {RENAMED[old]}` instead.")
+            raise InputError(f"`COMMAND` must be a current name. Got {old!r}. Say `deep {RENAMED[old]}` instead.")
     parts = entry_points.find_entry_points(entry_points.SUBCOMMAND).usable
     if words and f"{command}.{words[0]}" in parts:
         _load(parts[f"{command}.{words[0]}"])
     asked = command_parser(command).asked(words)
-    with console.recorded(asked):
+    with console.spoken(asked), console.recorded(asked):
         dataset, scales = (getattr(asked.args, name, None) for name in ("dataset", "scale"))
         if dataset is None and not scales:
             return _command(command).run(asked.args)

@@ -79,7 +79,7 @@ class Opened:
     def close(self) -> None:
         """Close the page, which has complained of nothing."""
         self.page.close()
-        assert self.complaints == []
+        assert self.complaints == [], self.complaints
 
 
 def violations(page: Any) -> list[tuple[str, str]]:

@@ -95,7 +95,7 @@ def test_the_everyday_way_needs_no_extra(votes, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     remedy = "Run: pip install 'deep-judges[boosting]'."
-    note = f"Left out, for their libraries are not installed: CatBoost, LGBM, XGB. {remedy}"
+    note = f"Left out because their libraries are not installed: CatBoost, LGBM, XGB. {remedy}"
     assert note in done.stdout
     assert note in (tmp_path / "chain.json").read_text(encoding="utf-8")
 
@@ -105,7 +105,7 @@ def test_the_main_job_says_which_ensemblers_it_leaves_out(votes, tmp_path):
     quick = ["--sizes", "3", "--calibrator", "platt", "--n-boot", "100", "--jobs", "1", "--out", "run"]
     done = bare(["loo", "--test", "museum", "--votes", votes, *quick], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "Left out, for their libraries are not installed: CatBoost, LGBM, XGB." in done.stdout
+    assert "Left out because their libraries are not installed: CatBoost, LGBM, XGB." in done.stdout
     text = (tmp_path / "run" / "results.json").read_text(encoding="utf-8")
     assert '"LDA"' in text
     assert '"XGB"' not in text

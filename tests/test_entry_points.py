@@ -279,13 +279,13 @@ def broken(tmp_path, monkeypatch):
         ("gone", "Got 'gone' of broken-toys 1.0: ModuleNotFoundError: No module named 'no_such_module'."),
         ("odd", "Got 'odd' of broken-toys 1.0: TypeError: JSONDecodeError"),
         ("bare", "Got 'bare' of broken-toys 1.0: OrderedDict, which lacks the methods of deep.judges.Judge"),
-        ("twin", "Got 'twin' of broken-toys 1.0 and other-toys 1.0: a name is one entry point's."),
-        ("lexical", "Got 'lexical' of broken-toys 1.0: the name is deep's own."),
+        ("twin", "Got 'twin' of broken-toys 1.0 and other-toys 1.0: two entry points have this name."),
+        ("lexical", "Got 'lexical' of broken-toys 1.0: deep has this name already."),
     ],
 )
 def test_a_judge_that_cannot_be_used_is_one_line(name, message, tmp_path, capsys):
     """It names the package and the reason, and nothing is judged."""
-    with pytest.raises(InputError, match=r"entry points that can be used|must be one of") as error:
+    with pytest.raises(InputError, match=r"must hold usable entry points|must be one of") as error:
         load_judge(name)
     assert message in str(error.value)
     assert main(["votes", str(CLAIMS), "--judge", name, "--out", str(tmp_path / "v.parquet")]) == 2
@@ -326,11 +326,11 @@ def test_broken_packages_break_no_other_command(capsys):
     said = capsys.readouterr().out
     assert all(f"  {name} " in said for name in COMMANDS)
     for line in (
-        "gone        cannot be used: `deep.commands` must be entry points that can be used.",
-        "'fit' of broken-toys 1.0: the name is deep's own",
-        "'stepwise' of broken-toys 1.0: the name is deep's own",
-        "'lexical-numbers' of broken-toys 1.0: the name is deep's own",
-        "'twin' of broken-toys 1.0 and other-toys 1.0: a name is one entry point's",
+        "gone        cannot be used: `deep.commands` must hold usable entry points.",
+        "'fit' of broken-toys 1.0: deep has this name already",
+        "'stepwise' of broken-toys 1.0: deep has this name already",
+        "'lexical-numbers' of broken-toys 1.0: deep has this name already",
+        "'twin' of broken-toys 1.0 and other-toys 1.0: two entry points have this name",
     ):
         assert line in said
     assert main(["data", "list"]) == 0

@@ -82,7 +82,7 @@ def test_no_room_is_one_line_and_leaves_nothing(tmp_path, whole, number):
         if whole is whole_folder:
             new = new / "results.json"
         new.write_text("old")
-    said = rf"`out` must be where .* Got '.*x': {os.strerror(number)}\. .*room"
+    said = rf"`out` must be writable. Got '.*x': {os.strerror(number)}\. .*room"
     with pytest.raises(InputError, match=said), whole(out):
         raise OSError(number, os.strerror(number))
     assert (out if out.is_file() else out / "results.json").read_text() == "old"
@@ -106,7 +106,7 @@ def test_what_others_put_in_the_place_of_a_run_stays(tmp_path, earlier):
         with whole_folder(out) as folder:
             (folder / "results.json").write_text("old")
     with (
-        pytest.raises(InputError, match=r"others replaced or changed meanwhile.*the run is in '.*x\.new'"),
+        pytest.raises(InputError, match=r"another program changed meanwhile.*The new files are in '.*x\.new'"),
         whole_folder(out) as folder,
     ):
         (folder / "results.json").write_text("new")
@@ -194,7 +194,7 @@ def test_files_of_one_run_are_kept_beside_together(tmp_path, changed):
         (tmp_path / name).write_text("before")
     with (
         pytest.raises(
-            InputError, match=rf"Got '.*{changed}', which.*the run is in '.*a\.new1\.csv' and the files beside"
+            InputError, match=rf"Got '.*{changed}', which.*The new files are in '.*a\.new1\.csv' and the files beside"
         ),
         whole_files({name: tmp_path / name for name in NAMES}, [tmp_path / "a.old.csv"]) as partial,
     ):
@@ -277,7 +277,7 @@ def test_only_regular_files_are_read(tmp_path, monkeypatch, name, kind):
     else:
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(name)
-    with pytest.raises(InputError, match=r"`\w+` must be a regular file, no pipe, socket or device. Got '.*'\. Copy"):
+    with pytest.raises(InputError, match=r"`\w+` must be a regular file, not a pipe, socket or device. Got '.*'"):
         READERS[name](name)
 
 
@@ -314,8 +314,8 @@ def test_a_gzip_file_is_not_read_beyond_its_bound(tmp_path, monkeypatch, read, p
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert str(caught.value) == (
-        f"`{param}` must name gzip files that hold at most {most:,} bytes. Got more in {str(path)!r}. Look at it, and "
-        "decompress it or write it as Parquet."
+        f"`{param}` must name gzip files that hold at most {most:,} bytes. Got more in {str(path)!r}. "
+        "Check the file, then decompress it or write it as Parquet."
     )
     assert peak < 3 * most
 
@@ -332,7 +332,7 @@ def test_a_file_that_others_write_in_mid_run_stays(tmp_path, change):
     out.write_text("theirs!")
     with (
         pytest.raises(
-            InputError, match=r"`out` must stay as it is during a run.*v\.csv.*the run is in '.*v\.new\.csv'"
+            InputError, match=r"`out` must not change during a run.*v\.csv.*The new files are in '.*v\.new\.csv'"
         ),
         whole_file(out) as new,
     ):
@@ -357,7 +357,7 @@ def test_what_others_add_to_an_earlier_run_in_mid_run_stays(tmp_path):
             (folder / "results.json").write_text("old")
         check_replaceable(out)
         (out / change).write_text("theirs")
-        with pytest.raises(InputError, match=r"the run is in '.*x\.new"), whole_folder(out) as folder:
+        with pytest.raises(InputError, match=r"The new files are in '.*x\.new"), whole_folder(out) as folder:
             (folder / "results.json").write_text("new")
         assert (out / change).read_text() == "theirs"
         shutil.rmtree(out)
@@ -382,10 +382,10 @@ def test_no_file_takes_the_place_of_a_pipe_or_a_device(tmp_path, name):
     """Also where a link leads to it: as root, a link to /dev/null would have made a file of that."""
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "link.csv").symlink_to(tmp_path / "pipe.csv")
-    message = rf"`out` must be a file, no pipe, socket or device\. Got '.*{name}'\. Name another\."
+    message = rf"`out` must be a file, not a pipe, socket or device\. Got '.*{name}'\. Name another\."
     with pytest.raises(InputError, match=message):
         check_out(tmp_path / name, [".csv"])
-    with pytest.raises(InputError, match="no pipe"), whole_file(tmp_path / name) as new:
+    with pytest.raises(InputError, match="not a pipe"), whole_file(tmp_path / name) as new:
         new.write_text("x")
     assert (tmp_path / "pipe.csv").is_fifo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "pipe.csv"]
@@ -398,7 +398,7 @@ def test_a_place_in_a_folder_that_is_gone_is_one_line(tmp_path, monkeypatch, who
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     with (
-        pytest.raises(InputError, match=r"`out` must be where files can be written. Got 'x'.*No such file"),
+        pytest.raises(InputError, match=r"`out` must be writable. Got 'x'.*No such file"),
         whole(Path("x")),
     ):
         pass

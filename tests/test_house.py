@@ -226,25 +226,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 910,
-    "_util": 2_220,
-    "asking": 2_610,
-    "calibration": 830,
-    "commands": 760,
-    "console": 1_220,
-    "datasets": 2_590,
+    "(root)": 911,
+    "_util": 2_228,
+    "asking": 2_599,
+    "calibration": 825,
+    "commands": 754,
+    "console": 1_278,
+    "datasets": 2_536,
     "ensembles": 840,
-    "evaluate": 2_745,
-    "experiments/loo": 1_760,
-    "features": 1_165,
-    "llm": 3_170,
-    "model": 5_600,
-    "prompt_pool": 2_160,
-    "report": 1_560,
+    "evaluate": 2_747,
+    "experiments/loo": 1_758,
+    "features": 1_164,
+    "llm": 3_168,
+    "model": 5_597,
+    "prompt_pool": 2_159,
+    "report": 1_568,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_030, 15_015, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_123, 14_912, 261
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -373,16 +373,15 @@ def test_three_states_make_up_all_items(capsys, here):
     columns = {"p_consistent": p, "p_low": p, "p_high": p, "decision": decided, "sure": sure, "n_votes": voted}
     counts.add(names, names, columns)
     assert suspect_words(counts) == (
-        "1 of 5 claims is surely inconsistent, 1 surely consistent, 2 undecided (1 of them leaning inconsistent), 1 "
-        "without a vote. Surely: the whole 90 % interval of P gives the decision a chance of 2 in 3."
+        "1 of 5 claims is on the inconsistent side of the threshold, about 0 of them wrongly; 1 on the consistent "
+        "side, about 1 wrongly; 2 undecided (1 of them leaning inconsistent), 1 without a vote. On a side: its "
+        "whole 90 % interval of P gives that decision 2 in 3. Wrong ones: expected by P."
     )
     assert not any(line.startswith("The highest P") for line in counts.lines())
     none = DecisionCounts(most=2)
     none.add(names, names, columns | {"sure": ~voted})
-    assert suspect_words(none).endswith(
-        "gives a decision a chance of 2 in 3. Label about 30 of these claims to narrow the intervals."
-    )
-    assert suspect_words(none, labeled=True).endswith("gives a decision a chance of 2 in 3.")
+    assert suspect_words(none).endswith("below 2 in 3. Label about 30 of these claims to narrow the intervals.")
+    assert suspect_words(none, labeled=True).endswith("includes chances below 2 in 3.")
     shown = [line.split()[0] for line in none.lines()]
     assert shown == ["The", "10.0", "30.0", "The", "70.0", "50.0"]  # the item of the highest P has no vote
     none.add(names, names, columns | {"p_consistent": p + 0.05, "sure": ~voted})

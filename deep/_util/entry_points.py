@@ -63,11 +63,11 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
     for name, entries in sorted(claims.items()):
         packages = " and ".join(sorted({package_of(entry) for entry in entries}))
         if name in own or name in reserved:
-            refused[name] = f"{printable(name)!r} of {packages}: the name is deep's own"
+            refused[name] = f"{printable(name)!r} of {packages}: deep has this name already"
         elif not NAME.fullmatch(name):
             refused[name] = f"{printable(name)!r} of {packages}: a name is lower-case letters, digits and ._:-"
         elif len(entries) > 1:
-            refused[name] = f"{name!r} of {packages}: a name is one entry point's"
+            refused[name] = f"{name!r} of {packages}: two entry points have this name"
         else:
             usable[name] = entries[0]
     return FoundEntryPoints(usable, refused)
@@ -130,10 +130,9 @@ def load_part(name: str, group: str = PART) -> Any:
 
 def unusable(entry: EntryPoint, why: str) -> InputError:
     """Return the error that an entry point is of no use."""
-    remedy = INSTALL if is_own(entry) else "Mend that package or uninstall it."
+    remedy = INSTALL if is_own(entry) else "Repair or uninstall that package."
     return InputError(
-        f"`{entry.group}` must be entry points that can be used. Got {entry.name!r} of {package_of(entry)}: {why}. "
-        f"{remedy}"
+        f"`{entry.group}` must hold usable entry points. Got {entry.name!r} of {package_of(entry)}: {why}. {remedy}"
     )
 
 
@@ -150,7 +149,7 @@ def load_class(name: str, group: str, base: type, reserved: Collection[str]) -> 
     entry = find_entry_points(group, reserved).usable[name]
     loaded: Any = load_entry_point(entry)
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
-        raise unusable(entry, f"{loaded!r}, which is no class on {base.__name__}")
+        raise unusable(entry, f"{loaded!r}, which is not a subclass of {base.__name__}")
     return loaded
 
 

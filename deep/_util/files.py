@@ -56,7 +56,7 @@ def check_regular(path: Path, name: str, largest: float = float("inf")) -> None:
         raise InputError(f"`{name}` must be a file. Got the folder {str(path)!r}.")
     if not stat.S_ISREG(status.st_mode):
         raise InputError(
-            f"`{name}` must be a regular file, no pipe, socket or device. Got {str(path)!r}. Copy it to a file."
+            f"`{name}` must be a regular file, not a pipe, socket or device. Got {str(path)!r}. Copy it to a file."
         )
     if status.st_size > largest:
         raise InputError(f"`{name}` must have at most {largest:,} bytes. Got {status.st_size:,} in {str(path)!r}.")
@@ -73,7 +73,7 @@ def parse_toml(raw: bytes) -> JsonObject:
     try:
         return tomllib.loads(raw.decode("utf-8-sig"))
     except RecursionError:
-        raise tomllib.TOMLDecodeError("too many brackets in each other") from None
+        raise tomllib.TOMLDecodeError("too many nested brackets") from None
 
 
 def read_toml(path: str | Path, name: str) -> JsonObject:
@@ -127,7 +127,7 @@ class GzipReader(gzip.GzipFile):
         if self.tell() > self._most:
             raise InputError(
                 f"`{self._param}` must name gzip files that hold at most {self._most:,} bytes. Got more in "
-                f"{self._shown}. Look at it, and decompress it or write it as Parquet."
+                f"{self._shown}. Check the file, then decompress it or write it as Parquet."
             )
         return read
 
@@ -140,7 +140,7 @@ def check_out(out: Path, endings: Sequence[str], name: str = "out") -> Path:
     if out.is_dir():
         raise InputError(f"`{name}` must be a file. Got the folder {str(out)!r}.")
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
-        raise InputError(f"`{name}` must lie in a folder that can be written to. Got {str(out)!r}.")
+        raise InputError(f"`{name}` must lie in a writable folder. Got {str(out)!r}.")
     remember(out)
     return out
 
@@ -148,7 +148,7 @@ def check_out(out: Path, endings: Sequence[str], name: str = "out") -> Path:
 def _check_no_device(out: Path, name: str = "out") -> None:
     """Raise where a pipe, a socket or a device stands, which a file would take the place of."""
     if out.exists() and not (out.is_file() or out.is_dir()):
-        raise InputError(f"`{name}` must be a file, no pipe, socket or device. Got {str(out)!r}. Name another.")
+        raise InputError(f"`{name}` must be a file, not a pipe, socket or device. Got {str(out)!r}. Name another.")
 
 
 @contextmanager
@@ -280,7 +280,7 @@ def _move(fresh: Mapping[Path, Path]) -> None:
         except OSError as error:
             kept = f"The new files are in {str(new.parent)!r}." if new.parent.name == WHOLE else "Nothing was written."
             raise InputError(
-                f"`out` must be where files can be written. Got {str(place)!r}: {error.strerror}. {kept} Name another "
+                f"`out` must be writable. Got {str(place)!r}: {error.strerror}. {kept} Name another "
                 "place, or run it again."
             ) from error
 
@@ -306,8 +306,8 @@ def _real(out: Path) -> Path:
 def _unwritable(out: Path, error: OSError) -> InputError:
     reason = error.strerror or str(error).partition("\n")[0]
     return InputError(
-        f"`out` must be where files can be written. Got {str(out)!r}: {reason}. Nothing was written there; make "
-        "room, or name another place."
+        f"`out` must be writable. Got {str(out)!r}: {reason}. Nothing was written there. Make room, or name another "
+        "place."
     )
 
 
@@ -334,7 +334,7 @@ def check_replaceable(folder: Path) -> None:
         raise InputError(f"`out` must be a folder. Got the file {str(folder)!r}.")
     anchor = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not (anchor.is_dir() and os.access(anchor, os.W_OK)):
-        raise InputError(f"`out` must be in a folder that can be written to. Got {str(folder)!r}.")
+        raise InputError(f"`out` must be in a writable folder. Got {str(folder)!r}.")
     remember(folder)
 
 
@@ -389,8 +389,8 @@ def _keep_beside(fresh: Mapping[Path, Path], changed: Path) -> None:
     _move(kept)
     others = " and the files beside it" if len(kept) > 1 else ""
     raise InputError(
-        f"`out` must stay as it is during a run. Got {str(changed)!r}, which others replaced or changed meanwhile. "
-        f"Nothing was replaced; the run is in {str(next(iter(kept.values())))!r}{others}."
+        f"`out` must not change during a run. Got {str(changed)!r}, which another program changed meanwhile. "
+        f"Nothing was replaced. The new files are in {str(next(iter(kept.values())))!r}{others}."
     )
 
 

@@ -207,7 +207,7 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
     elif not name.strip():
         fault = "nothing"
     elif len(name) > LONGEST:
-        fault = f"{len(name):,} characters, where {LONGEST:,} is the most"
+        fault = f"{len(name):,} characters, and at most {LONGEST:,} are allowed"
     else:
         return name
     raise InputError(f"`{param}` must be printable text on one line. Got {fault}{where}. Rename it.")
@@ -256,7 +256,7 @@ def check_no_known(names: Iterable[str], known: Collection[str], param: str, lea
     for name in names:
         if (meant := meant_column(name, known)) is not None:
             raise InputError(
-                f"`{param}` must name its columns as deep does. Got {name!r}{place}, which may be the column "
+                f"`{param}` must use deep's column names. Got {name!r}{place}, which may be the column "
                 f"{meant!r}. Rename it, or {leave_out.format(name=name)}."
             )
 
@@ -268,8 +268,8 @@ def check_twins(names: Iterable[str], param: str) -> None:
         before = seen.setdefault(plain_form(name), name)
         if before != name:
             raise InputError(
-                f"`{param}` must differ in what can be seen. Got {before!a} and {name!a}. "
-                "Write the same name in one way, and others in two."
+                f"`{param}` must have names that look different. Got {before!a} and {name!a}. "
+                "Spell equal names alike, and rename the others."
             )
 
 

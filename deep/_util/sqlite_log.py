@@ -9,7 +9,6 @@ file of an earlier version of deep has the number 0.
 import os
 import secrets
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -17,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
-from deep.exceptions import printable
+from deep._util.notes import note
 
 SECONDS_OUTSIDE = 1.5
 """How long answers may be in the -wal alone."""
@@ -94,8 +93,8 @@ def set_aside_foreign_log(path: str) -> None:
         aside = next(name for n in count(1) if not (name := log.with_name(f"{log.name}.aside-{n}")).exists())
         log.rename(aside)
         tell(
-            f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To have its "
-            "last seconds, give it the name of the file that it belongs to, with -wal."
+            f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To "
+            "recover its last seconds, rename it to the name of its database plus -wal."
         )
     elif state is not None and state % 2 and not log.exists():
         names = [str(other) for other in log.parent.glob("*-wal*") if state in set(_states_in(other))]
@@ -103,10 +102,8 @@ def set_aside_foreign_log(path: str) -> None:
         tell(f"A run was open on {path} when it was copied or killed. The last seconds may be in {where}.")
 
 
-@cache
-def tell(line: str) -> None:
-    """Write a line to standard error, once however often the file is opened."""
-    sys.stderr.write(f"{printable(line)}\n")
+tell = cache(note)
+"""Tell a line once, however often the file is opened."""
 
 
 def _state(path: str) -> int | None:

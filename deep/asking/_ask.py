@@ -1,6 +1,5 @@
 """Votes on examples, in Python: the same engine, ledger and limits as `deep votes`."""
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,6 +9,7 @@ from types import NoneType
 
 from deep._util.checks import check_kind, several
 from deep._util.frames import Frame
+from deep._util.notes import note
 from deep.asking._functions import AnyFunction
 from deep.asking._options import AskOptions, ProgressCallback, Sampling, notebook_progress
 from deep.asking._plan import Plan, planned_voters
@@ -17,7 +17,7 @@ from deep.asking._registry import find_judges
 from deep.asking._run import run_plan
 from deep.asking._write import Row, judged_rows
 from deep.datasets import Examples, as_examples
-from deep.exceptions import InputError, StoppedError, printable
+from deep.exceptions import InputError, StoppedError
 from deep.judges import Judge
 from deep.prompt_pool import Chunking, FewShot
 from deep.records import Example, VoteMatrix
@@ -138,7 +138,7 @@ def _asked(plan: Plan, options: AskOptions | None, progress: ProgressCallback | 
     outcome = run_plan(plan, options, progress)
     for voter, counts in outcome.tally.by_voter.items():
         if counts["failed"]:
-            sys.stderr.write(f"{printable(voter)}: {counts['failed']:,} of {counts['done']:,} failed, no vote there\n")
+            note(f"{voter}: {counts['failed']:,} of {counts['done']:,} failed, no vote there")
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
     return _matrix(plan, list(judged_rows(plan, options, outcome.tally, progress)))

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -22,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from uuid import uuid4
 
 from deep._util import sqlite_log
-from deep.exceptions import InputError, printable
+from deep._util.notes import note
+from deep.exceptions import InputError
 from deep.judges import LLMReply, OfflineJudge, VoteQuestion, parse_voter, voter_name
 from deep.llm import RAISED, CallError, LedgerError, Reply, Request, json_text
 from deep.records import ABSTAIN, Example, Judgment
@@ -382,7 +382,8 @@ class FunctionCaller:
         kind = type(error).__name__
         if kind not in self._told:
             self._told.add(kind)
-            sys.stderr.write(f"{printable(f'{self.judge.voter()} failed on {item_of(example)}: {said_of(error)}')}\n")
+            said = f"{self.judge.voter()} failed on {example.example_id!r} of {example.dataset!r}: {said_of(error)}"
+            note(said)
 
 
 def earlier_file(ledger: str) -> Path | None:
@@ -445,10 +446,6 @@ def _is_judgment(text: str) -> bool:
     except (AttributeError, TypeError, ValueError):
         return False
     return True
-
-
-def item_of(example: Example) -> str:
-    return f"{example.example_id!r} of {example.dataset!r}"
 
 
 def said_of(error: BaseException) -> str:

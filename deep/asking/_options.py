@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from deep._util.notes import note
 from deep._util.options import option
 from deep.exceptions import InputError
 from deep.records import Judgment
@@ -140,7 +141,7 @@ class AskOptions:
         Never repeat a request whose answer may have been lost.
     repair : bool, optional
         Whether a reply to a prompt that is unparsable is followed by a repair turn; never in a batch or with
-        `at_most_once`. Default: where it was bought by a run that repairs, so that an older ledger is read as it is.
+        `at_most_once`. Default: only repairs bought by a run that repairs, which leaves older ledgers unchanged.
         True: also where another run bought it.
     max_failure_rate : float, default=0.05
         Noted in the vote files: the share of a voter's requests that may be without a usable answer.
@@ -282,7 +283,7 @@ class AskOptions:
                 raise InputError(f"`{row.key}` must hold the API key for {row.name}/.... Got nothing. Set it.")
             others[endpoint] = Client(row.address, key, timeout=self.timeout, max_connections=room, named=True)
             if not row.tried:
-                sys.stderr.write(f"{row.name} at {endpoint}: as documented ({row.source}); deep has never tried it.\n")
+                note(f"{row.name} at {endpoint}: as documented ({row.source}); deep has never tried it.")
         if default or not others:
             client = Client(self.base_url, self.api_key(), timeout=self.timeout, max_connections=room)
         else:
@@ -291,8 +292,7 @@ class AskOptions:
         asked = [*others, *([self.public_url] if default or not others else [])]
         free = [url for url in asked if is_loopback(url)]
         if free and self.budget is not None and self.prices is None:
-            told = f"--budget does not hold back {free[0]}: a server on this machine costs nothing without --prices.\n"
-            sys.stderr.write(told)
+            note(f"--budget does not hold back {free[0]}: a server on this machine costs nothing without --prices.")
         return client
 
     @property
@@ -327,9 +327,9 @@ class AskOptions:
 
 def _say_surprise(llm: str, cost: float, worst: float) -> None:
     """Say that an answer cost more than was thought possible; the tokens of hidden reasoning may be billed so."""
-    sys.stderr.write(
+    note(
         f"An answer of {llm} cost ${cost:.4f}, and ${worst:.4f} is the most that its limits allow. "
-        "Every request to it is estimated to cost that much more from now on.\n"
+        "Every request to it is estimated to cost that much more from now on."
     )
 
 

@@ -1,7 +1,6 @@
 """A plan: all judges, each with the LLM that it asks, on all examples; and the judgments that have come of it."""
 
 import re
-import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from deep._util.names import check_name, family_of
+from deep._util.notes import note
 from deep.asking._functions import FunctionCaller, FunctionJudge
 from deep.asking._options import NO_SOURCE, NOT_ASKED, OPENAI_URL, AskOptions, model_of
 from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram, as_requests
@@ -363,7 +363,7 @@ def unbroken(
 def broken(identity: ProgramId, reason: Reason, error: Exception, *, tell: bool) -> Judgment:
     """Return no vote of a judge that broke, and name it on standard error with `tell`."""
     if tell:
-        sys.stderr.write(f"{identity.voter} broke on {identity.item!r} of {identity.dataset!r}: {error!r}\n")
+        note(f"{identity.voter} broke on {identity.item!r} of {identity.dataset!r}: {error!r}")
     return Judgment(vote=-1, reason=reason)
 
 

@@ -314,7 +314,8 @@ class Finder:
         if column.name != voter.name and not self.allow_mismatch:
             what = "model" if Voter(column.name).version == voter.version else "version"
             raise InputError(
-                f"`model` must name judges as they are here. Got {voter.name!r}, and here it is {column.name!r}, of "
+                f"`model` must name judges in the versions installed here. Got {voter.name!r}, and here it is "
+                f"{column.name!r}, of "
                 f"another {what}. Judge and fit anew, or override with --allow-mismatch."
             )
         return column

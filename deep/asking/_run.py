@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util.entry_points import load_part
 from deep._util.names import short_names
+from deep._util.notes import note
 from deep.asking._functions import earlier_file, enter_earlier, wait_in_loop
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback, pace_text, quirk_lines
 from deep.asking._plan import Plan
@@ -116,10 +116,6 @@ FIRST_SILENCE = 20.0
 
 PACE_FROM, WORTH_SAYING = 5, 120.0
 """The answers after which the pace is told, where the seconds to go are more than a few."""
-
-
-def _tell(line: str) -> None:
-    sys.stderr.write(f"{printable(line)}\n")
 
 
 @dataclass(slots=True)
@@ -329,7 +325,7 @@ class _Run:
     items: int = 0
     stop: Callable[[], object] | None = field(default=None, init=False)
     """Ends the run cleanly, from any thread; None before anything is asked."""
-    _watch: LossWatch = field(default_factory=lambda: LossWatch(_tell), init=False)
+    _watch: LossWatch = field(default_factory=lambda: LossWatch(note), init=False)
 
     def to_end(self) -> RunOutcome:
         """Ask until nothing is open or the run is stopped, in the loop of functions: their clients live on there."""
@@ -348,7 +344,7 @@ class _Run:
             runner = await self._runner(engine.caller)
             doubts = ledger.unknown, ledger.in_doubt_twice
             for line in (*ledger.entered, *doubt_lines(*doubts, asked_again=not options.at_most_once)):
-                sys.stderr.write(f"{line}\n")
+                note(line)
             self.stop = partial(asyncio.get_running_loop().call_soon_threadsafe, runner.stop, "interrupted")
             async with self._reported(engine.caller.gate):
                 await self._to_end(engine, runner)
@@ -462,7 +458,7 @@ class _Run:
             if self.progress is not None:
                 self.progress(self.state)
             if tally.seconds > QUICK_SECONDS and (line := next(lines)) is not None:
-                _tell(line)
+                note(line)
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _notes(self, gate: "llm.ModelGate") -> Iterator[str | None]:

@@ -186,14 +186,13 @@ def _add_missing_repairs(estimate: Estimate, plan: Plan, options: AskOptions, hi
 
 def _most_calls(plan: Plan) -> int | None:
     """Return the most calls that the staged judges can make; None where one of them cannot say."""
-    total = 0
-    judges = [column.judge for column in plan.staged]
+    judges, total = [column.judge for column in plan.staged], 0
     for example in plan.complete:
-        bounds = [judge.most_calls(example) if isinstance(judge, LLMJudge) else None for judge in judges]
-        known = [bound for bound in bounds if bound is not None]
-        if len(known) < len(bounds):
-            return None
-        total += sum(known)
+        for judge in judges:
+            most = judge.most_calls(example) if isinstance(judge, LLMJudge) else None
+            if most is None:
+                return None
+            total += most
     return total
 
 
@@ -376,7 +375,10 @@ def summary(
         "answered": tally.answered,
         "failed": tally.failed,
         "attempts": tally.attempts,
-        "failures": {kind: _commonest(messages) for kind, messages in sorted(tally.failures.items())},
+        "failures": {
+            kind: {"requests": messages.total(), "message": messages.most_common(1)[0][0]}
+            for kind, messages in sorted(tally.failures.items())
+        },
         "in_doubt": tally.in_doubt,
         "unknown": outcome.unknown,
         "in_doubt_twice": outcome.in_doubt_twice,
@@ -410,11 +412,6 @@ def _constant_judges(tally: Tally) -> list[str]:
         votes[voter] += counts["votes"]
         items[voter] += counts.total()
     return constant_words({name: (tally.ones[v], votes[v], items[v]) for v, name in short_names(items).items()})
-
-
-def _commonest(messages: Counter[str]) -> dict[str, object]:
-    """Return the number of failures of a class, and the message that most of them had."""
-    return {"requests": messages.total(), "message": messages.most_common(1)[0][0]}
 
 
 def summary_text(values: dict[str, Any]) -> str:

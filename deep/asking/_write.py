@@ -354,16 +354,8 @@ def write_votes(
         claim_first=plan.claim_first,
         free=[column.name for column in plan.offline],
     )
-    outputs.write(_told(judged_rows(plan, options, tally, progress, stopped), on_judged))
+    outputs.write(judged_rows(plan, options, tally, progress, stopped, on_judged))
     return out
-
-
-def _told(rows: Iterator[Row], on_judged: OnJudged | None) -> Iterator[Row]:
-    """Yield rows, each once it has been told of."""
-    for row in rows:
-        if on_judged is not None:
-            on_judged(row.example, row.judgments)
-        yield row
 
 
 def write_judged(
@@ -397,6 +389,7 @@ def judged_rows(
     tally: "Tally",
     progress: ProgressCallback | None = None,
     stopped: str | None = None,
+    on_judged: OnJudged | None = None,
 ) -> Iterator[Row]:
     """Yield every example of a plan with its judgments; counts those that no answer in the ledger is alone."""
     counted = {column.name for column in (plan.columns if stopped == FROM_LEDGER else (*plan.staged, *plan.offline))}
@@ -421,6 +414,8 @@ def judged_rows(
                 state.judged += 1
                 if progress is not None and plan.offline:
                     progress(state)
+                if on_judged is not None:
+                    on_judged(example, judgments)
                 yield Row(example, judgments)
     asked = {column.name for column in plan.columns} - {column.name for column in plan.offline}
     if stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asked):
@@ -453,10 +448,6 @@ class Reread:
         """Return the changes as values of JSON."""
         listed = [{"voter": voter, "change": change, "items": items} for (voter, change), items in self.changes.items()]
         return {"items": self.n_items, "changed": sum(map(len, self.changes.values())), "changes": listed}
-
-    def told(self) -> tuple[dict[str, object], Iterator[str]]:
-        """Return the changes for a program and for a person."""
-        return self.results(), self.lines()
 
     def lines(self) -> Iterator[str]:
         """Yield a line of how many votes changed, and one a voter and change."""

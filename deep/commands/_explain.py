@@ -28,9 +28,9 @@ class _Explain:
     Parameters
     ----------
     item : str, optional
-        The item_id of a row of them.
+        The item_id of one row.
     dataset : str, optional
-        Its dataset, where two have an item of that id.
+        Its dataset, if two datasets have this item_id.
     vote : tuple of str
         A vote: 1, 0 or none; NAME in full, or its id.
     """
@@ -73,8 +73,8 @@ def _given_votes(fitted: "model.Model", words: Sequence[str]) -> dict[str, int]:
         voters = [v.name for v in fitted.voters if v.name == name] or [v.name for v in fitted.voters if v.id == name]
         if len(voters) != 1 or value not in VOTES:
             raise InputError(
-                f"`vote` must be a voter of the model, {', '.join(sorted(fitted.voter_names))}, with =0, =1 or =none "
-                f"behind it. Got {word!r}."
+                f"`vote` must be a voter of the model, {', '.join(sorted(fitted.voter_names))}, followed by =0, =1 "
+                f"or =none. Got {word!r}."
             )
         if voters[0] in given:
             raise InputError(f"`vote` must name each voter once. Got {voters[0]!r} twice.")
@@ -92,4 +92,4 @@ def _lines(found: Results) -> Iterator[str]:
         parts = ["" if value is None else f"{value:+.3f}" for value in (row["shapley"], row["without"])]
         yield f"  {row['voter']:<{width}}  {words[row['vote']]:>4}  {parts[0]:>8}  {parts[1]:>8}"
     yield "in log-odds; shapley: averaged over all orders of the votes, summing to the difference from no votes;"
-    yield "removed: the loss if this vote alone is taken back"
+    yield "removed: the change if only this vote is taken away"

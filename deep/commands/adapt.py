@@ -76,18 +76,18 @@ def _lines(found: console.Results) -> Iterator[str]:
     warning = f" ({prior['warning']})" if prior["warning"] else ""
     yield f"{found['dataset']}: {found['n']} items, {share} consistent ({low} to {high}){warning}"
     yield (
-        f"mean P: {console.percent(mean['streamed'])} as texts one by one, {console.percent(mean['adapted'])} adapted; "
-        f"P moves by {evaluate.in_percent(found['p_change'])} points on average"
+        f"mean P: {console.percent(mean['streamed'])} before, {console.percent(mean['adapted'])} adapted; P changes "
+        f"by {evaluate.in_percent(found['p_change'])} points on average"
     )
     correction = found["correction"]
     if correction is None:
-        yield "no labels: the context and the prior of the dataset are kept, and P is corrected by nothing else"
+        yield "no labels: only the context and the prior of this dataset correct P"
     else:
         yield from _corrected(correction, found["labels"])
         before, after = evaluate.in_percent(width["before"]), evaluate.in_percent(width["after"])
         yield f"mean width of the 90 % interval: {before} points, {after} with labels"
     if found["table"]:
-        yield f"every pattern of votes has its P now: `deep export {found['out']}` writes them as a table"
+        yield f"`deep export {found['out']}` writes P of every vote pattern as a table"
     yield found["rule"]
     yield f"model: {found['out']}"
 
@@ -95,12 +95,12 @@ def _lines(found: console.Results) -> Iterator[str]:
 def _corrected(correction: console.Results, labels: console.Results) -> Iterator[str]:
     yield (
         f"{labels['n']} labels, {labels['consistent']} of them consistent, worth {correction['n_effective']:.0f} "
-        f"independent ones: log-odds are shifted by {correction['intercept']:+.2f} and multiplied by "
+        f"independent ones: log-odds are then shifted by {correction['intercept']:+.2f} and multiplied by "
         f"{correction['slope']:.2f}"
     )
     before, after = (
         f"{console.percent(labels[f'ece_{when}'])} {when} (noise floor {console.percent(labels[f'ece_floor_{when}'])})"
         for when in ("before", "after")
     )
-    flattered = "the latter is flattered: the correction was learned from these labels"
+    flattered = "the second is optimistic: the correction was learned from these labels"
     yield f"ECE on these labels: {before}, {after}; {flattered}"

@@ -40,7 +40,7 @@ class _Check:
     alpha : float, default=0.05
         Chance of a false alarm.
     gate : Path, optional
-        For a CI: write junit.xml, summary.md and the history with its chart to this folder, from run to run.
+        For CI: write junit.xml, summary.md and a history with its chart to this folder.
     reference : tuple of str
         Earlier votes of the same stream, to compare with.
     """
@@ -62,8 +62,9 @@ def run(args: argparse.Namespace) -> int:
     """Test labels, or compare votes, and report."""
     if args.max_failure_rate is not None:
         raise InputError(
-            "`max_failure_rate` must be given to `deep fit`, which leaves voters out by it. Got "
-            f"{args.max_failure_rate} here. Leave it out: a voter's share of failures is compared with that at the fit."
+            "`max_failure_rate` must be given to `deep fit`, which leaves voters out by this limit. Got "
+            f"{args.max_failure_rate} here. Leave it out: this command compares each voter's failures with those at "
+            "the fit."
         )
     fitted = model.load(args.model)
     if args.gate is not None:
@@ -82,7 +83,7 @@ def _by_labels(fitted: model.Model, args: argparse.Namespace) -> int:
 def _by_votes(fitted: model.Model, args: argparse.Namespace) -> int:
     """Compare the votes with those of the training datasets."""
     if args.scores:
-        raise InputError("`scores` must be given with `labels`. Got them without: only votes are compared then.")
+        raise InputError("`scores` must be given with `labels`. Without labels only the votes are compared.")
     votes = evaluate.votes_for(fitted, args.votes)
     reference = evaluate.votes_for(fitted, args.reference) if args.reference else None
     failures = datasets.read_reasons(args.votes, votes)

@@ -2,7 +2,7 @@
 
 For instance:
 
-  deep data list                             every benchmark: here or not, and under which licence
+  deep data list                             every benchmark, with its licence and whether it is here
   deep data info fect                        its card: n, class balance, lengths, documents, checksums
   deep data info claims.csv                  the card of a file
   deep data check claims.csv --votes votes.csv
@@ -50,7 +50,7 @@ def add_arguments(parser: console.CommandParser) -> None:
         console.Subcommand("fetch", "download a benchmark", FETCH, _fetch),
         console.Subcommand("path", "print the folders of benchmarks, or the folder of one", PATH, _path),
         console.Subcommand("check", "report the faults in files of examples or votes", check, _check),
-        console.Subcommand("leakage", "report documents that are in several places", TABLES, _leakage),
+        console.Subcommand("leakage", "report documents that occur in several datasets", TABLES, _leakage),
         shared=console.adder("json"),
     )
 
@@ -99,7 +99,7 @@ def _check(args: argparse.Namespace) -> int:
     votes, strict = _read_votes(args), args.strict
     found = [datasets.check_of(console.examples_from(args, name), name, strict=strict) for name in args.names]
     incomplete = sum(values["incomplete"] for values, _ in found)
-    wrong = f"{incomplete:,} rows have nothing to judge" if incomplete else "nothing is wrong"
+    wrong = f"{incomplete:,} rows have no source or no claim" if incomplete else "nothing is wrong"
     lines = [*(line for _, line in found), *map(repr, votes), wrong]
     console.print_result(console.SCHEMA | {"checked": [values for values, _ in found]}, lines, as_json=args.json)
     return ExitStatus.DONE

@@ -33,11 +33,11 @@ class _Estimate:
     Parameters
     ----------
     of : str, default='system'
-        Of the system that wrote the items, on others like them (default), or of these items.
+        Share of the system that wrote the items (default), or of these items only.
     level : float, default=model.LEVEL
-        Of the intervals (default 0.9).
+        Level of the intervals (default 0.9).
     tell : float, optional
-        With --compare: how many labels would tell a difference of D (default 0.1).
+        With --compare: how many labels detect a difference of D (default 0.1).
     """
 
     of: str = option("system", choices=model.SHARES_OF)

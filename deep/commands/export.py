@@ -11,14 +11,13 @@ For instance:
 """
 
 import argparse
-import sys
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from deep._util.entry_points import load_part
 from deep._util.files import check_out
 from deep._util.options import option
-from deep.console import MODEL, adder, load_model
+from deep.console import MODEL, SCHEMA, adder, load_model, print_result
 from deep.exceptions import ExitStatus, InputError
 
 TABLES = ("csv", "parquet", "sql")
@@ -49,7 +48,7 @@ class _Export:
     table: str | None = option(None, "NAME")
 
 
-add_arguments = adder(MODEL, _Export, "decide")
+add_arguments = adder(MODEL, _Export, "decide", "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,5 +62,6 @@ def run(args: argparse.Namespace) -> int:
     fitted = load_model(args.model, args.decide)
     name = "deep_model" if args.table is None else args.table
     n = load_part("tables")(fitted, out, args.to, name=name)
-    sys.stdout.write(f"{n} patterns of {len(fitted.voters)} voters: {out}\n")
+    found = SCHEMA | {"patterns": n, "voters": len(fitted.voters), "out": str(out)}
+    print_result(found, [f"{n} patterns of {len(fitted.voters)} voters: {out}"], as_json=args.json)
     return ExitStatus.DONE

@@ -1,13 +1,13 @@
-"""The card of each judge of a panel: against people, against itself, against the others; and what the panel is worth.
+"""Measure each judge against people, itself and the other judges, and measure the whole panel.
 
 For instance:
 
   deep panel votes.parquet --labels mine.csv
-      how far people agree, and each judge with them: confusion, kappa beside the base rate, rates with intervals
+      how much people agree with each other and with each judge: confusion, kappa, rates with intervals
   deep panel labeled.parquet
-      labels beside the votes; which judges to keep, to drop and to sample twice, and whether the best one would do
+      labels beside the votes; which judges to keep, drop or sample twice, and whether the best one is enough
   deep panel votes.csv --labels grades.csv --people ann bob --consistent-from 4
-      the columns ann and bob hold grades; 4 and more mean consistent
+      the columns ann and bob hold people's grades; 4 or more means consistent
 """
 
 import argparse

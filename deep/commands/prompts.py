@@ -1,6 +1,6 @@
 """Look at prompts before paying for their answers.
 
-A prompt is a TOML file. `deep votes --pool` takes pools of them: those of deep, or a folder of yours.
+A prompt is a TOML file. `deep votes --pool` takes one of deep's pools, or your own folder.
 How to write one: docs/prompt-files.md.
 
 For instance:
@@ -12,7 +12,7 @@ For instance:
   deep prompts render mine/strict.toml --source article.txt --claim - --json
   deep prompts check mine/                   status 1 if a prompt of the folder cannot be used
   deep prompts check mine/strict.toml --replies replies.jsonl
-      what the prompt reads in a file of replies, what it does not, and where two verdicts contradict
+      which replies in a file deep can read for this prompt, and which contradict themselves
 """
 
 import argparse
@@ -50,7 +50,7 @@ class _Texts:
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
-    pool = argument("pool", None, "only the prompts of this pool or folder", flags=["--pool"])
+    pool = argument("pool", None, "list only this pool or folder", flags=["--pool"])
     render = console.adder(PROMPT, _Texts, console.FewShotOptions)
     replies = "JSON lines: a reply each, or an object with `reply`"
     check = console.adder(
@@ -61,7 +61,7 @@ def add_arguments(parser: console.CommandParser) -> None:
         console.Subcommand("list", "list prompts and pools", console.adder(pool), _list),
         console.Subcommand("show", "print one prompt", console.adder(PROMPT), _show),
         console.Subcommand("render", "print the messages for one source and claim", render, _render),
-        console.Subcommand("check", "report the faults in a folder of prompts", check, _check),
+        console.Subcommand("check", "report errors in a folder of prompts", check, _check),
         shared=console.adder("json"),
     )
 

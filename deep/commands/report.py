@@ -33,7 +33,7 @@ class _Report:
     sources : tuple of str
         The folder of a run, or a model file, and tables of votes.
     examples : str, optional
-        A benchmark or a file of examples, in place of what the votes remember.
+        A benchmark or a file with the texts; default: the examples that were judged.
     no_text : bool, default=False
         Leave out sources, claims, rationales and evidence.
     out : Path, optional

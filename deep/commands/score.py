@@ -1,17 +1,17 @@
-"""Give a calibrated P(consistent) by a model that `deep fit` wrote: of votes, or of text that its judges read first.
+"""Compute a calibrated P(consistent) from votes or text, with a model that `deep fit` wrote.
 
 For instance:
 
   deep score model.json --votes votes.parquet --out scores.parquet
-      P(consistent) and its interval for every row of votes, each dataset at its estimated prior, as .csv or .parquet
+      P(consistent) with its interval for every row of votes, as .csv or .parquet
   deep score model.json --votes votes.parquet --share 60-80% --out scores.parquet
       the same, with your prior for the share
   deep score model.json --source article.txt --claim summary.txt
-      run the judges that the model names on one pair, as of a dataset like the training mean
+      run the model's judges on one pair, at the mean share of its training datasets
   deep score model.json --input claims.csv --out scores.jsonl
       the same for a file of examples; run it again to continue
   deep score model.json --input claims.csv --out scores.csv --sequential
-      ask the judges one by one, and no more of them than it takes to know the decision of all
+      ask judges one by one, and stop when the others cannot change the decision
 """
 
 import argparse

@@ -28,7 +28,7 @@ class _Select:
     Parameters
     ----------
     accuracy : float, default=0.9
-        Wanted share of right decisions.
+        Share of right decisions to reach.
     delta : float, default=0.1
         Allowed chance that the guarantee fails.
     out : Path, optional
@@ -66,7 +66,7 @@ def _write(chosen: "evaluate.Selection", out: Path) -> None:
 def _lines(found: console.Results, args: argparse.Namespace) -> Iterator[str]:
     if found["confidence"] is None:
         evidence = "labels" if args.labels else "training datasets"
-        yield f"nothing is decided: at no confidence do the {evidence} show {level(args.accuracy)} right decisions"
+        yield f"nothing is decided: no confidence reaches {level(args.accuracy)} right decisions on the {evidence}"
         return
     yield found["rule"]
     share = percent(found["decided"], found["n"])
@@ -78,6 +78,6 @@ def _lines(found: console.Results, args: argparse.Namespace) -> Iterator[str]:
         )
     else:
         yield (
-            f"NOT guaranteed under shift: on {found['datasets_held']} of {found['datasets']} training datasets, each "
-            f"left out, this kept {level(args.accuracy)}; the lowest was {percent(found['lowest_accuracy'])}"
+            f"NOT guaranteed under shift: on {found['datasets_held']} of {found['datasets']} training datasets, "
+            f"each left out, {level(args.accuracy)} was reached; the lowest was {percent(found['lowest_accuracy'])}"
         )

@@ -1,15 +1,15 @@
-"""Turn examples into a vote matrix by asking LLMs, or by judges that need no key; run it again to continue.
+"""Ask judges about examples and write their votes. Run it again to continue.
 
 Exit status: 0 done, 1 a prompt fails too often, 2 an error, 3 the budget is reached, 130 interrupted.
 
 For instance:
 
   deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --dry-run
-      how many calls, tokens and dollars it would take; nothing is sent
+      estimate calls, tokens and dollars; nothing is sent
   deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --budget 5.00 --out votes.parquet
       ask, and stop before the bill can pass five dollars; run it again to continue
   deep votes summedits --lexical all --out votes.parquet
-      judge by words alone: no model, no key, no cost
+      lexical checks only: no model, no key, no cost
 """
 
 import argparse
@@ -32,13 +32,13 @@ ASK = console.adder(
     *(console.VotesOptions, console.JudgeOptions, console.OfflineJudges, *console.CALL_TOPICS),
     *(console.FewShotOptions, asking.Sampling, console.ExampleColumns, console.IncompleteRows, console.BatchFiles),
     *("otel", "max-failure-rate"),
-    max_failure_rate={"help": "call out voters above it: status 1"},
+    max_failure_rate={"help": "warn about voters above it: status 1"},
 )
 
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
-    failures = {"help": "call out voters that fail more often", "rare": False}
+    failures = {"help": "warn about voters that fail more often", "rare": False}
     ledger = argument("ledger", "LEDGER", "a ledger file or a postgresql+psycopg:// URL")
     of_ledger = console.adder(ledger, "max-failure-rate", max_failure_rate=failures)
     parser.add_subcommands(
@@ -75,7 +75,8 @@ def _ask(args: argparse.Namespace) -> int:
         return ExitStatus.DONE
     out = asking.check_outputs(args.out)
     if args.reread:
-        console.print_result(*asking.reread(plan, options, out).told(), as_json=args.json)
+        changes = asking.reread(plan, options, out)
+        console.print_result(changes.results(), changes.lines(), as_json=args.json)
         return ExitStatus.DONE
     with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:
         outcome = asking.run_plan(plan, options, progress, ask=not args.from_ledger)

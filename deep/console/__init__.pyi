@@ -30,6 +30,7 @@ from ._arguments import shots_for as shots_for
 from ._arguments import texts_to_score as texts_to_score
 from ._arguments import told_of_texts as told_of_texts
 from ._arguments import workers_of as workers_of
+from ._completion import completion as completion
 from ._options import CALL_TOPICS as CALL_TOPICS
 from ._options import MODEL as MODEL
 from ._options import PROMPT_TOPICS as PROMPT_TOPICS
@@ -77,6 +78,7 @@ from ._parser import note_run as note_run
 from ._parser import read_run as read_run
 from ._parser import recorded as recorded
 from ._parser import run_subcommand as run_subcommand
+from ._parser import spoken as spoken
 from ._processes import check_jobs as check_jobs
 from ._processes import in_processes as in_processes
 from ._processes import parallel_map as parallel_map

@@ -15,11 +15,12 @@ import numpy as np
 from deep import asking, datasets, evaluate, llm, model, prompt_pool
 from deep._util.files import LARGEST_TEXT, check_out, read_bytes
 from deep._util.names import check_name
+from deep._util.notes import note
 from deep._util.options import options_of, topic_values
 from deep.console import _options
 from deep.console._output import SCHEMA, Results, live_progress, percent, print_result
 from deep.datasets import benchmarks
-from deep.exceptions import InputError, StoppedError, printable
+from deep.exceptions import InputError, StoppedError
 from deep.records import Example, VoteMatrix
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
         raise InputError("`votes`, `input`, or `source` and `claim` must be given. Got none or more than one of them.")
     of_text = options_given(args, _options.OwnJudges, _options.Turns, *_options.PROMPT_TOPICS, _options.ExampleColumns)
     if of_text and args.votes:
-        raise InputError(f"`{of_text[0]}` must be given with text. Got it with votes, which have all been asked for.")
+        raise InputError(f"`{of_text[0]}` must be given with text. Got it with votes, which need no judge to be asked.")
     given = [name for name in ("error_cost", "dry_run") if getattr(args, name) not in (None, False)]
     if given and not args.sequential:
         raise InputError(f"`{given[0]}` must be given with `sequential`. Got it without.")
@@ -228,10 +229,12 @@ def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
     kept = [name for name in votes.voter_names if name not in failing]
     for each in failing.values():
         says, enough = datasets.failing_words(each, args.max_failure_rate), math.ceil(100 * each.rate) / 100
-        remedy = f"`deep votes --retry-failed` asks again; --max-failure-rate {enough:g} takes it"
+        remedy = f"`deep votes --retry-failed` asks again; --max-failure-rate {enough:g} accepts it"
         if args.strict or not kept:
-            raise InputError(f"`votes` must be of voters that seldom fail. Got one that does: {says}. {remedy}.")
-        sys.stderr.write(printable(f"warning: left out: {says}. {remedy}; --strict ends here.") + "\n")
+            raise InputError(
+                f"`votes` must come from voters that seldom fail. Got one that fails more often: {says}. {remedy}."
+            )
+        note(f"warning: left out: {says}. {remedy}; --strict ends here.")
     if not failing:
         return votes
     return votes.judges([votes.voter_names.index(name) for name in kept])

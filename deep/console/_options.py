@@ -37,20 +37,20 @@ class TableOptions:
     votes : tuple of str
         Tables of votes (CSV, Parquet); default: simulated.
     scores : tuple of str
-        Tables of soft scores, where the model was fitted on some.
+        Tables of soft scores, if the model was fitted on some.
     range : tuple of str
-        The range of a scorer, for its centre; known for the paper's scorers.
+        Lowest and highest possible score of a scorer; known for the paper's scorers.
     ignore : tuple of str
         Columns to ignore.
     dataset : str, optional
-        The dataset of tables that have no column dataset, or of moments of several.
+        Name of the dataset, if the tables have no column dataset; which one, if moments have several.
     scale : tuple of str
         Scales of judges that give grades or scores, by name or pattern: 'gpt-*=1-5', 'x=5-1' where 5 is the worst,
         'x=A-E', 'x=bad<good', 'x=-3..0', 'x=unit', 'x=binary'; default: by their values.
     max_failure_rate : float, default=0.05
-        Leave out voters that fail on more of a dataset, by the reasons beside the votes.
+        Leave out a voter that fails on a larger share of a dataset.
     strict : bool, default=False
-        End with an error where a voter would be left out.
+        Stop with an error instead of leaving a voter out.
     """
 
     votes: tuple[str, ...] = option((), "FILE")
@@ -98,8 +98,8 @@ class DecideOptions:
     Parameters
     ----------
     decide : str, optional
-        When an item is called consistent: balanced, accuracy, cost=FP:FN, precision=SHARE or recall=SHARE (the
-        last two by labels); default: the model's, else balanced.
+        When an item is called consistent: balanced, accuracy, cost=FP:FN, precision=SHARE or recall=SHARE (the last
+        two need labels); default: the model's, else balanced.
     share : str, optional
         Your prior for the share of consistent items (90 % range), as in 60-80%; rejected if labels contradict it.
     """
@@ -115,12 +115,13 @@ class LabelOptions:
     Parameters
     ----------
     labels : tuple of str
-        People's labels, in place of those beside the votes: item_id, label; item_id, annotator, label; or a column a
+        People's labels, instead of the labels beside the votes: item_id, label; item_id, annotator, label; or a
+        column a
         person.
     people : tuple of str
-        The columns of the labels that are people.
+        The columns of the labels that hold one person's labels each.
     consistent_from : float, optional
-        Grades of people from this one on mean consistent.
+        The lowest of people's grades that means consistent.
     """
 
     labels: tuple[str, ...] = option((), "FILE")
@@ -135,9 +136,9 @@ class OutputOptions:
     Parameters
     ----------
     compare : str, optional
-        Compare the systems that a column of the votes names; file: each table is a system.
+        Compare the systems named in this column of the votes; file: each table is a system.
     otel : bool, default=False
-        Send an OpenTelemetry event gen_ai.evaluation.result for each, as OTEL_EXPORTER_OTLP_ENDPOINT says.
+        Send an OpenTelemetry event gen_ai.evaluation.result for each item to OTEL_EXPORTER_OTLP_ENDPOINT.
     json : bool, default=False
         Print JSON and nothing else.
     """
@@ -189,7 +190,7 @@ class OfflineJudges:
     encoder: tuple[str, ...] = option(
         (),
         "ID|FOLDER",
-        help=f"NLI or consistency models, {MODEL_PLACES}; WAY:ID uses it as published (summac-zs, minicheck, hhem, "
+        help=f"NLI or consistency models, {MODEL_PLACES}; WAY:ID applies it as published (summac-zs, minicheck, hhem, "
         "lettucedetect)",
     )
     embedding: tuple[str, ...] = option((), "ID|FOLDER", rare=True, help=f"sentence-embedding models, {MODEL_PLACES}")
@@ -202,11 +203,11 @@ class OwnJudges:
     Parameters
     ----------
     prompt : tuple of str
-        TOML prompts besides those of deep, or folders.
+        Your own TOML prompts, or folders of them.
     encoder : tuple of str
-        Folders of models that the hub does not have.
+        Local folders of models.
     judge : tuple of str
-        Functions that are judges; a model file imports none.
+        Functions used as judges; a model file does not import them.
     """
 
     heading: ClassVar[str] = "judges of text"
@@ -225,7 +226,7 @@ class FewShotOptions:
     few_shot : str, optional
         Labeled examples, or a table of votes with labels; prompts show some, from other datasets only.
     shots : int, optional
-        How many of them, half of each label (default 4).
+        How many labeled examples, half of each label (default 4).
     """
 
     heading: ClassVar[str] = PromptOptions.heading
@@ -292,7 +293,7 @@ class IncompleteRows:
     Parameters
     ----------
     strict : bool, default=False
-        End with an error where a row has no source or no claim.
+        Stop with an error if a row has no source or no claim.
     """
 
     strict: bool = option(False, rare=True)
@@ -305,9 +306,9 @@ class BatchFiles:
     Parameters
     ----------
     batch_out : Path, optional
-        Write what is to be asked as OpenAI batch files, one LLM a file, and send nothing.
+        Write the requests as OpenAI batch files, a file per LLM, and send nothing.
     batch_in : Path, optional
-        Enter the results in the .jsonl files of a folder, in part and in any order.
+        Read results from the .jsonl files of this folder, complete or not, in any order.
     shard_requests : int, optional
         Requests a file (default 50000).
     shard_mb : float, optional
@@ -331,7 +332,7 @@ class ScoreInput:
     votes : tuple of str
         Tables of votes.
     scores : tuple of str
-        Tables of soft scores, where the model has some.
+        Tables of soft scores, if the model uses them.
     input : str, optional
         A benchmark, or a file with the columns source and claim.
     source : str, optional
@@ -339,19 +340,19 @@ class ScoreInput:
     claim : str, optional
         A text file; - for standard input.
     source_text : str, optional
-        In place of --source.
+        Text, instead of --source.
     claim_text : str, optional
-        In place of --claim.
+        Text, instead of --claim.
     question : str, optional
         The question that the claim answers, if there is one.
     question_text : str, optional
-        In place of --question.
+        Text, instead of --question.
     prior : float, optional
         Share of consistent rows; default: estimated for each dataset of --votes, the training mean for text.
     to : str, optional
         Write --out as JSON lines that Inspect's precomputed_scores reads; a row without a vote is left out.
     with_texts : bool, default=False
-        Add the columns claim, source and question; of votes those of the examples that they remember.
+        Add the columns claim, source and question; for votes, from the examples that were judged.
     """
 
     heading: ClassVar[str] = "what to score"
@@ -377,10 +378,9 @@ class Turns:
     Parameters
     ----------
     sequential : bool, default=False
-        Stop where the rest cannot change the decision.
+        Stop when the other judges cannot change the decision.
     error_cost : float, optional
-        Stop where asking costs more than the errors it spares; N for each, in dollars where all prices are
-        known, else in calls.
+        Stop when asking costs more than it saves, at N per wrong decision: dollars if all prices are known, else calls.
     dry_run : bool, default=False
         Print the savings on the training data; send nothing.
     """
@@ -407,7 +407,7 @@ class FitOptions:
     exclude : tuple of str
         Datasets to leave out.
     only : tuple of str
-        Datasets to learn from, and no other.
+        The only datasets to learn from.
     """
 
     votes: tuple[str, ...] = option((), "VOTES", flags=["votes"], nargs="*")
@@ -430,9 +430,9 @@ class VotesOptions:
     reread : bool, default=False
         Read the ledger's replies again, ask nothing, and list changed votes.
     sample : int, optional
-        Judge N examples alone, drawn by their names: a larger sample holds a smaller one.
+        Judge N examples, drawn by their ids; a larger sample includes the smaller.
     from_ledger : str, optional
-        Write the votes that this ledger holds, and ask nothing.
+        Write the votes in this ledger, and ask nothing.
     """
 
     out: Path = option(Path("votes.parquet"), "FILE")
@@ -451,7 +451,7 @@ class AdaptOptions:
     out : Path
         The model of the dataset, .json.
     moments : Path, optional
-        Counts of `deep data moments`, in place of votes.
+        Counts of `deep data moments`, instead of votes.
     """
 
     out: Path = option(MISSING, "FILE")
@@ -467,15 +467,15 @@ class CardOptions:
     files : tuple of str
         Tables of votes (CSV, Parquet); default: simulated.
     examples : str, optional
-        Texts and documents of the items, if not as the votes remember them.
+        Texts and documents of the items; default: the examples that were judged.
     prices : tuple of str
-        Dollars of one vote of judges of your own; of others the judgments beside the votes tell them.
+        Dollars per vote of your own judges; other costs are in the judgments beside the votes.
     limit : int, default=20
         Disagreements of each judge to keep.
     full : bool, default=False
         Print every figure of every judge, disagreements and doubtful labels too.
     no_worth : bool, default=False
-        Leave out what each judge adds: k judges take k (k + 1) / 2 fits.
+        Do not measure what each judge adds, which takes k (k + 1) / 2 fits for k judges.
     exclude_own : bool, default=False
         Leave out votes on texts that an LLM of the judge's family wrote (column generator).
     out : Path, optional

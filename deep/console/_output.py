@@ -116,12 +116,17 @@ BOUND = "\N{NO-BREAK SPACE}%"
 """Keeps a number and its unit on one line."""
 
 
+MOST_COLUMNS = 200  # of prose in a pipe or a file, where nothing tells the width
+
+
 def fitted(text: str) -> str:
-    """Return lines that fit the terminal, broken between words but for commands to copy; in a pipe as they are."""
-    if not sys.stdout.isatty():
-        return text
-    width, lines = get_terminal_size().columns, []
+    """Return lines that fit the terminal, broken between words but for commands to copy; in a pipe long prose alone."""
+    is_terminal, lines = sys.stdout.isatty(), list[str]()
+    width = get_terminal_size().columns if is_terminal else MOST_COLUMNS
     for line in text.split("\n"):
+        if not is_terminal and re.search(r"\S {2,}\S|\|", line):  # a row of a table
+            lines.append(line)
+            continue
         indent = len(line) - len(line.lstrip())
         hang = " " * (indent + 4 if indent else 0)
         long = len(line) > width and not line.lstrip().startswith("deep ")
@@ -298,7 +303,7 @@ def card_lines(
     if not full:
         yield from _matrix(card, get_terminal_size().columns)
         yield from _panel(card)
-        yield "Every figure with its interval, judges dropped one after the other, disagreements: --full."
+        yield "--full adds every figure with its interval, the order of dropping judges, and disagreements."
         return
     for part in evaluate.card_tables(card):
         yield ""
@@ -339,7 +344,7 @@ def _name(judge: str) -> str:
 
 
 def _people(card: "evaluate.PanelCard") -> Iterator[str]:
-    documents = "no documents are named" if card.n_documents is None else f"{card.n_documents:,} documents"
+    documents = "no document ids" if card.n_documents is None else f"{card.n_documents:,} documents"
     datasets = f"{len(card.datasets)} dataset{'s' if len(card.datasets) > 1 else ''}"
     yield f"{card.n:,} items of {datasets} ({documents}), {card.n_labeled:,} with a label"
     yield evaluate.people_words(card)
@@ -348,7 +353,7 @@ def _people(card: "evaluate.PanelCard") -> Iterator[str]:
         value = evaluate.shown(row["value"]) or "undefined"
         yield f"  {row['name']}: {value}{f' ({ends})' if ends else ''} on {row['items']:,} items"
     if card.n_replaced:
-        yield f"{card.n_replaced:,} labels beside the votes differ from those given, which are used."
+        yield f"{card.n_replaced:,} labels differ between the votes and --labels; --labels is used."
     if card.n_unmatched:
         yield f"{card.n_unmatched:,} labels are of items without votes, and are left out."
 
@@ -360,18 +365,18 @@ def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
     if constant[-1:] == [evaluate.NO_JUDGE_DISTINGUISHES]:
         return  # how alike the judges err, and which to keep, would be said of nothing
     if not math.isnan(card.agreement):
-        yield f"Two judges agree by a kappa of {card.agreement:.2f}, mean over pairs."
+        yield f"Mean kappa between two judges: {card.agreement:.2f}."
     if len(card.judges) > 1 and not math.isnan(card.effective_votes):
         yield evaluate.effective_words(len(card.judges), card.effective_votes)
-        yield f"Most alike in their errors: {_alike(card) or 'no two judges err together often enough to tell'}."
+        yield f"Most similar errors: {_alike(card) or 'too few common errors to tell'}."
     yield from map(printable, evaluate.own_family_words(card.own_family))
     yield from map(printable, evaluate.cost_words(card))
     if all(math.isnan(each.others.second_sample) for each in card.judges):
-        yield "No judge was sampled twice on labeled items (`deep votes --samples 2`): which one to sample is unknown."
+        yield "No labeled item has two samples of a judge (`deep votes --samples 2`): which one to repeat is unknown."
     elif card.sample_twice is None:
-        yield "A second sample of no judge adds effective votes."
+        yield "No judge's second sample adds effective votes."
     if card.worth is None:
-        yield f"Whether the panel earns its cost cannot be measured. {card.worth_missing}"
+        yield f"The benefit of the panel cannot be measured. {card.worth_missing}"
     else:
         yield from _worth(card, card.worth)
 
@@ -395,7 +400,7 @@ def _alike(card: "evaluate.PanelCard") -> str:
 
 def _steps(found: "evaluate.PanelReport") -> Iterator[str]:
     yield ""
-    yield "Dropped one after the other, the least useful first; log loss and balanced accuracy on datasets left out:"
+    yield "Judges dropped one by one, the least useful first; log loss and balanced accuracy on held-out datasets:"
     yield f"  {'judges':>6}  log loss  increase (90 % interval)     accuracy  dropped"
     for step in found.steps:
         increase = f"{step.loss_increase:+.4f} ({evaluate.shown(step.increase_ci, '+.4f')})"
@@ -407,7 +412,7 @@ def _worth(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> Iterato
     short = short_names(each.judge for each in card.judges)
     best = printable(short[found.best_judge])
     coverage = next(each.itself.coverage for each in card.judges if each.judge == found.best_judge)
-    taken = f"; on the {percent(coverage)} of the items that it votes on" if coverage < 1 else ""
+    taken = f"; on the {percent(coverage)} of items that it votes on" if coverage < 1 else ""
     yield (
         f"Panel minus best judge ({best}{taken}): {evaluate.in_percent(found.gain, '+')} points of balanced "
         f"accuracy (90 % interval {evaluate.in_percent(found.gain_ci, '+')}){_for_dollars(card, found)}."
@@ -417,15 +422,15 @@ def _worth(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> Iterato
     yield f"Keep {printable(', '.join(short[name] for name in found.keep))}."
     if found.one_judge:
         yield (
-            f"For decisions alone one judge, {best}, would do. As a probability the best single judge differs from the "
-            f"panel by {found.steps[-1].loss_increase:+.4f} of log loss."
+            f"For decisions alone, one judge ({best}) is enough. The best single judge's log loss differs from the "
+            f"panel's by {found.steps[-1].loss_increase:+.4f}."
         )
 
 
 def _outer(card: "evaluate.PanelCard", found: "evaluate.PanelReport", outer: "evaluate.OuterWorth") -> Iterator[str]:
     """Yield lines on the whole panel and on the judges kept, on data that had no part in the choice."""
     yield (
-        f"All {len(card.judges)}, by the model of `deep fit`, each of {outer.parts} parts held out: balanced accuracy "
+        f"All {len(card.judges)}, with `deep fit` and each of {outer.parts} parts held out: balanced accuracy "
         f"{evaluate.in_percent(outer.balanced_accuracy)}, log loss {outer.log_loss:.3f}."
     )
     prices = [each.others.cost_per_1000 for each in card.judges if each.judge in found.drop]
@@ -434,8 +439,8 @@ def _outer(card: "evaluate.PanelCard", found: "evaluate.PanelReport", outer: "ev
     change, interval = (evaluate.in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
     yield (
         f"Keep these {len(found.keep)} of {len(card.judges)}: {saved}log loss {outer.loss_increase:+.3f} (90 % "
-        f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}); "
-        "judges chosen without the part they are measured on."
+        f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}). "
+        "Judges were chosen without the part they are measured on."
     )
 
 
@@ -450,14 +455,14 @@ def _for_dollars(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> s
 def _disagreements(card: "evaluate.PanelCard", claims: Claims, notes: Sequence[str]) -> Iterator[str]:
     if card.n_labeled:
         yield ""
-        yield f"Disagreements with people, at most {WORST} of each judge, the worst first"
+        yield f"Disagreements with people, at most {WORST} per judge, the worst first"
         for each in card.judges:
             n = 0 if each.people is None else each.people.n
             wrong = f"{each.n_disagreements:,} of {n:,} votes, {percent(each.n_disagreements, n)}" if n else ""
             yield f"  {_name(each.judge)}: {wrong or 'no vote on a labeled item'}"
             for row in each.disagreements[:WORST]:
                 yield f"    voted {row['vote']}, label {row['label']}: {_item(row, claims)}"
-        yield "Labels that most judges are against: wrong labels, or items that all misread"
+        yield "Labels that most judges contradict: the label is wrong, or the judges misread the item"
         yield from (
             f"    label {row['label']}, {row['against']} of {row['votes']} judges: {_item(row, claims)}"
             for row in card.doubtful_labels[:WORST]

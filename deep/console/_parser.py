@@ -7,16 +7,19 @@ import argparse
 import json
 import os
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 from deep._util.files import MARKER, parse_toml, read_bytes, whole_file
+from deep._util.notes import LOG, note
 from deep._util.options import Option
 from deep.console._output import check_apart, fitted
-from deep.exceptions import InputError, printable
+from deep.exceptions import DeepError, InputError, printable
 
 
 class Values(argparse.Action):
@@ -93,6 +96,9 @@ def add_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", one:
     vars(action)["rare"] = one.rare
 
 
+SPEECH = {"--quiet": "write only errors to standard error", "--verbose": "also write steps, times and tracebacks there"}
+
+
 class Command(Protocol):
     """A module of ``deep.commands`` or a study of ``deep.experiments``; its docstring is its help."""
 
@@ -117,6 +123,7 @@ class Asked(NamedTuple):
     parser: argparse.ArgumentParser
     options: Mapping[str, Any]
     args: argparse.Namespace
+    level: str
 
 
 class Subcommand(NamedTuple):
@@ -157,9 +164,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, *, parts: "Sequence[Subcommand]" = (), **settings: Any) -> None:
         super().__init__(formatter_class=HelpFormatter, allow_abbrev=False, **settings)
-        self._help_all = self.add_argument(
-            "--help-all", action="help", help="show the options that are seldom needed, too"
-        )
+        self._help_all = self.add_argument("--help-all", action="help", help="also show options that are rarely needed")
+        for option, purpose in SPEECH.items():
+            vars(self.add_argument(option, action="store_true", help=purpose))["rare"] = True
         self._parts = tuple(parts)
         self._rooms: dict[str, CommandParser] = {}
         self._standard: str | None = None
@@ -216,8 +223,9 @@ class CommandParser(argparse.ArgumentParser):
         room = self._rooms[head[0]] if head else self
         room.everything = "--help-all" in rest
         args = self.parse_args([*head, *with_config(room, rest)])
+        quiet, verbose = vars(args).pop("quiet"), vars(args).pop("verbose")
         check_apart(args)
-        return Asked(room, dict(vars(args)), args)
+        return Asked(room, dict(vars(args)), args, "ERROR" if quiet else "DEBUG" if verbose else "WARNING")
 
     def format_help(self) -> str:
         """Return the help; with `everything` that of rare options, and the `details`."""
@@ -356,6 +364,23 @@ def _from_there(value: str | Path, folder: Path) -> str:
 
 
 @contextmanager
+def spoken(asked: Asked) -> Iterator[None]:
+    """Write the library's notes to standard error: none, the usual ones, or all with the time that the command took."""
+    before, start = LOG.level, time.monotonic()
+    LOG.setLevel(asked.level)
+    LOG.debug("%s, Python %s, %s", asked.parser.prog, sys.version.split()[0], sys.platform)
+    try:
+        with redirect_stderr(StringIO()) if asked.level == "ERROR" else nullcontext():
+            yield
+    except DeepError:
+        LOG.debug("", exc_info=True)
+        raise
+    finally:
+        LOG.debug("%.2f s", time.monotonic() - start)
+        LOG.setLevel(before)
+
+
+@contextmanager
 def recorded(asked: Asked) -> Iterator[None]:
     """Write a command's options once it has written its output: ``NAME.run.toml`` beside it, or in its folder."""
     out = asked.options.get("out")
@@ -430,8 +455,8 @@ def note_run(
     args.noted = {"judges": list(voters)} | ({"prices": dict(prices)} if prices else {})
     if getattr(args, "config", None):
         earlier = read_run(args.config)
-        said = [*_moved(earlier["judges"], voters), *_repriced(earlier["prices"], prices or {})]
-        sys.stderr.writelines(f"{printable(line)}\n" for line in said)
+        for line in (*_moved(earlier["judges"], voters), *_repriced(earlier["prices"], prices or {})):
+            note(line)
 
 
 def _moved(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
@@ -442,12 +467,12 @@ def _moved(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
     for judge, name in now.items():
         if then.get(judge) != name:
             before = f"{then[judge]} is {name} now" if judge in then else f"{name} is new"
-            yield f"Other than in the run of `config`: {before}. Only its missing answers are asked."
+            yield f"Changed since the run of `config`: {before}. Only its missing answers are asked."
     gone = [name for judge, name in then.items() if judge not in now]
-    yield from (f"Other than in the run of `config`: {name} is gone." for name in gone)
+    yield from (f"Changed since the run of `config`: {name} is gone." for name in gone)
 
 
 def _repriced(earlier: Mapping[str, Mapping[str, float]], prices: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     for name, now in prices.items():
         if (before := earlier.get(name, now)) != now:
-            yield f"Other than in the run of `config`: a million tokens of {name} cost {now} now, then {before}."
+            yield f"Changed since the run of `config`: a million tokens of {name} cost {now} now, then {before}."

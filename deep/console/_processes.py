@@ -70,9 +70,7 @@ def in_processes(
         for process in started:
             process.join()
         if isinstance(error, BrokenExecutor):
-            raise InputError(
-                f"`jobs` must be so few that their memory is there. Got {n_jobs!r}, and the system ended a process."
-            ) from error
+            raise InputError(f"`jobs` must fit in memory. Got {n_jobs!r}, and the system ended a process.") from error
         raise
 
 

@@ -24,6 +24,7 @@ from ._judgments import file_metadata as file_metadata
 from ._judgments import judgments_schema as judgments_schema
 from ._judgments import missing_without_reason as missing_without_reason
 from ._judgments import passages_of as passages_of
+from ._judgments import read_beside as read_beside
 from ._judgments import read_item_reasons as read_item_reasons
 from ._judgments import read_judgments as read_judgments
 from ._judgments import read_reasons as read_reasons
@@ -61,7 +62,9 @@ from ._simulate import published_source as published_source
 from ._simulate import recover_counts as recover_counts
 from ._simulate import score_ranges as score_ranges
 from ._simulate import simulate_votes as simulate_votes
+from ._source import PACKED as PACKED
 from ._source import BatchColumns as BatchColumns
+from ._source import table_in as table_in
 from ._tables import VOTE_COLUMNS as VOTE_COLUMNS
 from ._tables import Paths as Paths
 from ._tables import ScoreTable as ScoreTable

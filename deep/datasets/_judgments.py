@@ -14,7 +14,7 @@ from deep._util.columns import text_cells
 from deep._util.files import WHOLE, JsonObject
 from deep._util.join import number_items
 from deep.datasets._rows import open_parquet
-from deep.datasets._source import open_source
+from deep.datasets._source import open_source, table_in
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, Reason, VoteMatrix
 
@@ -64,7 +64,7 @@ def file_beside(votes_path: str | Path, kind: str) -> Path:
     >>> file_beside("runs/votes.parquet", "judgments").name
     'votes.judgments.parquet'
     """
-    path = Path(votes_path)
+    path = table_in(votes_path)
     stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
     return path.parent / f"{stem}.{kind}.parquet"  # also of a folder without a name, which no reader takes
 
@@ -558,10 +558,11 @@ def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
 
 def file_metadata(path: str | Path) -> JsonObject:
     """Return the metadata that deep wrote into a Parquet file; nothing where there are none, or it cannot be read."""
-    if not (str(path).lower().endswith(".parquet") and Path(path).is_file()):
+    path = table_in(path)
+    if not (str(path).lower().endswith(".parquet") and path.is_file()):
         return {}
     try:
-        with open_parquet(Path(path), "paths") as table:
+        with open_parquet(path, "paths") as table:
             stored = json.loads((table.file.schema_arrow.metadata or {}).get(b"deep", b"{}"))
     except (RecursionError, ValueError):  # an InputError is one
         return {}

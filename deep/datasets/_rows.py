@@ -294,7 +294,7 @@ def csv_records(
                 if n_columns > MOST_LISTED:
                     raise InputError(
                         f"`{param}` must have at most {MOST_LISTED:,} columns. Got more in the header of {path}. "
-                        "Write one row an item and one column a judge."
+                        "Write a row for each item and a column for each judge."
                     )
             yield line
 

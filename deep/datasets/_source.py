@@ -70,12 +70,22 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns that pandas adds to a Parquet file for an index without a name."""
 
 
+PACKED = "pack.parquet"
+"""The table of votes in the folder that `deep data pack` writes."""
+
+
+def table_in(path: str | Path) -> Path:
+    """Return the table of votes where a path is the folder of a pack, else the path."""
+    packed = Path(path) / PACKED
+    return packed if packed.is_file() else Path(path)
+
+
 def open_source(path: "str | Path | Frame") -> Source:
     """Open a CSV, JSON or Parquet file by its suffix, and read its header; or a data frame."""
     if isinstance(path, Frame):
         return FrameSource(frame_table(path))
     check_kind(path, (str, PathLike), "paths", "the path of a file, or several in a list")
-    path = Path(path)
+    path = table_in(path)
     suffix = path.name.lower()
     if not path.exists():
         raise InputError(f"`paths` must name existing files. Got {path}.")

@@ -575,8 +575,8 @@ def as_votes(votes: object, *, scales: Mapping[str, str | Scale] | None = None) 
     if is_paths(votes):
         return read_votes(votes, scales=scales)
     raise InputError(
-        "`votes` must be a VoteMatrix, a data frame of pandas, Polars or pyarrow with item_id and a column for each "
-        f"judge, or a path. Got {type(votes).__name__}."
+        "`votes` must be a VoteMatrix, a data frame (pandas, Polars, pyarrow) with item_id and a column per judge, "
+        f"or a path. Got {type(votes).__name__}."
     )
 
 

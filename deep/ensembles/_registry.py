@@ -76,7 +76,7 @@ def left_out_note() -> str | None:
     if not lacking:
         return None
     names = ", ".join(lacking)
-    return f"Left out, for their libraries are not installed: {names}. Run: pip install 'deep-judges[boosting]'."
+    return f"Left out because their libraries are not installed: {names}. Run: pip install 'deep-judges[boosting]'."
 
 
 def _lacking() -> list[str]:

@@ -510,7 +510,7 @@ def card_tables(card: "PanelCard") -> Iterator[DataTable]:
         "Against itself (consistency: share of pairs of repeated samples that agree)": lambda each: each.itself,
     }
     if len(card.judges) > 1:
-        others = "Against the others (adds: to the log loss, 90 % interval; votes are effective ones)"
+        others = "Against the others (adds: rise of the log loss without it, 90 % interval; votes: effective number)"
         tables[others] = lambda each: each.others
     for title, part in tables.items():
         rows = [{"judge": each.judge, **own.cells()} for each in card.judges if (own := part(each)) is not None]
@@ -519,7 +519,7 @@ def card_tables(card: "PanelCard") -> Iterator[DataTable]:
     if card.own_family:
         rows = [{"judge": each.judge, "family": each.family, **each.cells()} for each in card.own_family]
         yield DataTable(
-            "Judges and texts of their own family (bias: beyond how it judges the others)", rows, folded=True
+            "Judges and texts of their own family (bias: compared with how it judges other texts)", rows, folded=True
         )
     if card.by_writer is not None:
         yield card.by_writer

@@ -50,8 +50,8 @@ POWER = 0.8
 """Chance to tell a difference that is there, for which the number of labels is given."""
 
 RELATIVE = (
-    "From votes alone: a judge that favours one system's style looks like a better system. Only labels of each system "
-    "tell the two apart, and only differences mean something here, no share by itself."
+    "From votes alone: a judge that favours one system's style looks like a better system. Only labels of each "
+    "system tell the two apart. Read the differences here, not the shares."
 )
 SEEN = "The model was trained on labels of {}: their intervals are too narrow."
 
@@ -137,7 +137,7 @@ class SystemComparison(Measured):
         says = [f"share of consistent items by system, {interval}; rank with its interval:"]
         says += [
             f"  {one.system:<{width}}  {in_percent(one.estimate)} % ({in_percent([one.low, one.high])})  "
-            f"rank {one.rank} ({one.rank_low} to {one.rank_high}), the best with chance {in_percent(one.best)} %; "
+            f"rank {one.rank} ({one.rank_low} to {one.rank_high}), chance to be the best {in_percent(one.best)} %; "
             f"{one.labels} of {one.n} items labeled"
             for one in self.systems
         ]
@@ -405,12 +405,12 @@ class DriftReport(Measured):
         points = f"{100 * self.least_shift:.0f} points"
         if self.reference is None:
             return [
-                f"Beside other datasets, only a change of all judges' share of 1 by {points} is found in 8 of 10 "
-                "batches; `--reference` with earlier votes of the same stream finds less."
+                f"In 8 of 10 batches, only a change by {points} in all judges' share of 1 is detected. "
+                "`--reference` with earlier votes of the same stream detects smaller ones."
             ]
         return [
-            f"A change of all judges' share of 1 by {points} is found in 8 of 10 batches of this size. Votes do not "
-            "tell whether the judges have changed or the items."
+            f"In 8 of 10 batches of this size, a change by {points} in all judges' share of 1 is detected. Votes "
+            "cannot tell whether the judges or the items changed."
         ]
 
     def sentences(self) -> list[str]:
@@ -425,8 +425,8 @@ class DriftReport(Measured):
         says += self.least_words()
         if n >= FEWEST_DATASETS and self.reference is None:
             alarms = self.false_alarms_on_training
-            unlike = f"also calls these training datasets unlike the others: {', '.join(alarms)}; it need not mean much"
-            says.append(f"The same test {unlike if alarms else 'finds no training dataset unlike the others'}.")
+            unlike = f"also flags training datasets ({', '.join(alarms)}), so a flag may mean little"
+            says.append(f"The same test {unlike if alarms else 'flags no training dataset'}.")
         renamed = self.other_version_or_model
         return says + [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
 

@@ -95,7 +95,7 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
 UNUSUAL = 0.05
 """A share of the training rows below which votes are called unusual."""
 
-ONLY_LABELS = "The model knows votes and no texts: whether it can be trusted on texts of a new kind, only labels tell."
+ONLY_LABELS = "The model sees votes, not texts. Only labels show whether it holds for new kinds of text."
 
 
 @dataclass(frozen=True)
@@ -136,18 +136,18 @@ class Likeness:
         if self.as_few_votes < UNUSUAL:
             says.append("UNUSUAL: hardly any training row has as few votes.")
         if self.as_split < UNUSUAL:
-            says.append("UNUSUAL: on hardly any training row do judges disagree as much.")
+            says.append("UNUSUAL: judges disagree as much on hardly any training row.")
         rows, datasets = _count(self.rows, "training row"), _count(self.datasets, "dataset")
         some, have = f"{self.alike:,}" if self.alike else "None", "has" if self.alike < 2 else "have"
         says += [
             f"{some} of the {rows} ({datasets}) {have} exactly these votes.",
-            f"{self.n_votes} of {_count(self.n_voters, 'judge')} voted; so few, or fewer, do on "
+            f"{self.n_votes} of {_count(self.n_voters, 'judge')} voted; as few or fewer voted on "
             f"{100 * self.as_few_votes:.0f} % of the training rows.",
         ]
         if 0 < self.n_consistent < self.n_votes:
             says.append(
-                f"They are split {self.n_consistent} to {self.n_votes - self.n_consistent}; as split, or more, are "
-                f"{100 * self.as_split:.0f} % of the training rows."
+                f"The votes split {self.n_consistent} to {self.n_votes - self.n_consistent}; "
+                f"{100 * self.as_split:.0f} % of the training rows are split as much or more."
             )
         return [*says, ONLY_LABELS]
 

@@ -91,7 +91,7 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset", bes
     is_train, dropped, warnings = _without_shared_documents(votes, is_held, is_train)
     warnings = [*one_class, *warnings]
     if (votes.votes[is_test] < 0).all():
-        warnings.append("No voter voted in the held-out dataset: every item of it gets the same P.")
+        warnings.append("No voter voted in the held-out dataset, so every item of it gets the same P.")
     test_rows, train_rows = np.flatnonzero(is_test), np.flatnonzero(is_train)
     return HoldOut(name, votes.rows(test_rows), votes.rows(train_rows), test_rows, train_rows, dropped, warnings)
 
@@ -112,7 +112,8 @@ def _labeled(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.ND
     if not kept.any():
         check_both_classes(votes.labels[is_train], votes.datasets[is_train])
     check_some_votes(votes.votes[kept])
-    return kept, [f"Not trained on, for their labels are all 0 or all 1: {listed(left, MAX_NAMED)}."] if left else []
+    one_class = f"Not used for training because their labels are all 0 or all 1: {listed(left, MAX_NAMED)}."
+    return kept, [one_class] if left else []
 
 
 def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], list[str]]:

@@ -175,7 +175,7 @@ def panel_card(
     known, taken = votes.rows(labels >= 0), dict(usage or {})
     wrong = ((known.votes != ABSTAIN) & (known.votes != known.labels[:, None])).astype(np.int64)
     correlation = error_correlation(known.votes, known.labels, row_weights(known)) if len(known.votes) else None
-    found, missing = _worth(known, random_state, progress) if worth else (None, "It was not asked for.")
+    found, missing = _worth(known, random_state, progress) if worth else (None, "Nobody asked for it.")
     priced = _priced(votes.voter_names, prices or {})
     resampling = {"n_boot": n_boot, "random_state": random_state}
     several = by_dataset and len(votes.dataset_names) > 1
@@ -308,9 +308,9 @@ def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tup
     labels = {(str(name), int(label)) for name, label in zip(known.datasets, known.labels, strict=True)}
     both = [name for name in known.dataset_names if {(name, 0), (name, 1)} <= labels]
     if not both:
-        return None, "No dataset has labels of 1 and of 0."
+        return None, "No dataset has both labels, 1 and 0."
     if len(both) == 2:
-        return None, "It takes labels of one dataset, which is cut into folds, or of three and more. Here are two."
+        return None, "It needs labels of one dataset, which is cut into folds, or of at least three. Got two."
     rows = known.rows(np.isin(known.datasets.astype(str), both))
     try:
         training = training_set(rows, RECIPES["deep"], random_state=random_state)
@@ -410,7 +410,7 @@ def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
 def people_words(card: _cards.PanelCard) -> str:
     """Return a sentence on whose labels a panel is measured by."""
     if len(card.people) > 1:
-        return f"The label is that of most of {len(card.people)} people; {card.n_tied:,} items are tied and left out."
+        return f"The label is the majority of {len(card.people)} people; {card.n_tied:,} tied items are left out."
     if card.n_labeled:
         return "Each item has one label, so agreement between people cannot be measured."
     return "No labels: rates, errors and the worth of each judge cannot be measured."
@@ -446,4 +446,4 @@ def cost_words(card: _cards.PanelCard) -> Iterator[str]:
         a_dollar = " a dollar" if card.cost_per_1000 else ""
         yield f"Without {short[card.drop_first]} the panel has more effective votes{a_dollar}."
     if card.sample_twice is not None:
-        yield f"A second sample pays most of {short[card.sample_twice]}."
+        yield f"A second sample is worth most for {short[card.sample_twice]}."

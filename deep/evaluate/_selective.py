@@ -191,7 +191,7 @@ def sure_words(model: Model) -> str | None:
     said = f"{_training_words(k)}, {share} of items are sure"
     if not items.all():
         return f"{said}; {rate} of decisions are right."
-    return f"{said}: {of_sure} of these {n_sure:,.0f} decisions are right, and {of_others} of the others."
+    return f"{said}: {of_sure} of these {n_sure:,.0f} decisions are right, {of_others} of the others."
 
 
 def _training_words(n_datasets: int) -> str:
@@ -226,8 +226,8 @@ def order_words(model: Model) -> str | None:
         shares = tuple(np.mean([_ends(one) for one in model.left_out.values()], axis=0).tolist())
     low, zeros, high, ones = (f"{100 * share:.0f} %" for share in shares)
     return (
-        f"{on}: of the tenth of the lowest P {low} were inconsistent (of all {zeros}), of the tenth of the highest "
-        f"{high} consistent (of all {ones})."
+        f"{on}: in the lowest tenth of P {low} were inconsistent ({zeros} of all). In the highest tenth {high} were "
+        f"consistent ({ones} of all)."
     )
 
 
@@ -272,7 +272,7 @@ def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
     of_labels = REACH * np.sqrt(worst.estimate * (1 - worst.estimate) / FIRST_LABELS)
     left = reach * of_labels / np.hypot(reach, of_labels)  # two independent estimates of one share
     off, rest = f"{100 * reach:.0f} points", f"{100 * left:.0f}"
-    return f"The share may be off by ± {off}; with ten labels of random items by about ± {rest}."
+    return f"The share may be wrong by ± {off}; ten labels of random items reduce this to about ± {rest}."
 
 
 MIN_CONSTANT_VOTES = 10
@@ -307,7 +307,7 @@ def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
     >>> for line in constant_words({"yes-no": (100, 100, 100), "rule": (40, 40, 100), "strict": (1, 100, 100)}):
     ...     print(line)
     yes-no always says 1: it tells nothing about which claims are consistent.
-    strict says 0 of 99 of its 100 claims: it tells little about which are consistent.
+    strict says 0 of 99 of its 100 claims: that says little about which claims are consistent.
     """
     told = {name: each for name, each in votes.items() if each[1] >= max(MIN_CONSTANT_VOTES, COVERS * each[2])}
     lines = []
@@ -319,7 +319,7 @@ def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
         others = min(ones, n - ones)
         if 0 < others <= MAX_OTHER_VOTES * n:
             alike = f"{int(ones > n - ones)} of {n - others:,} of its {n:,} claims"
-            lines.append(f"{name} says {alike}: it tells little about which are consistent.")
+            lines.append(f"{name} says {alike}: that says little about which claims are consistent.")
     if told and all(n == items and ones in (0, n) for ones, n, items in votes.values()):
         lines.append(evaluate.NO_JUDGE_DISTINGUISHES)
     return lines
@@ -329,7 +329,7 @@ REACH = 1.645
 """Of 90 % intervals, in standard deviations."""
 
 WHY = {
-    "average": "simple aggregators averaged, because {labeled} cannot show which one is best",
+    "average": "average of simple aggregators, because {labeled} cannot show which one is best",
     "chain": "the best chain of voters, ensembler and calibrator on {labeled}, within your options",
     "own-labels": "labels of one dataset, so simple aggregators are compared on rows left out",
     "stack": "several aggregators, weighted by how well they transfer between {labeled}",
@@ -393,8 +393,8 @@ def fit_report(model: Model) -> dict[str, object]:
 
 FOUND = {
     "average": "majority and Dawid-Skene together",
-    "dawid-skene": "Dawid-Skene; majority has no say here",
-    "majority": "majority; Dawid-Skene has no say here",
+    "dawid-skene": "Dawid-Skene alone; the majority has weight 0",
+    "majority": "majority alone; Dawid-Skene has weight 0",
 }
 
 
@@ -472,14 +472,11 @@ def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
         f"  {observed} % of them are consistent, {expected} % were "
         f"expected; log loss {found['loss']:.3f}, expected {found['expected_loss']:.3f}"
     )
-    yield (
-        f"  p is the chance of labels that disagree as much where P is about right; it is called a disagreement below "
-        f"{found['alpha']:g}"
-    )
+    yield (f"  p: how often labels disagree this much if P is about right; labels DISAGREE below {found['alpha']:g}")
     possible, needed = evaluate.in_percent(found["possible_error"]), found["labels_for_15_points"]
     yield (
-        f"  These labels leave a calibration error of up to {possible} points possible (95 %). To find one of 15 "
-        f"points in 8 of 10 cases takes {needed or 'more than these items or 1,000'} labels."
+        f"  These labels leave a calibration error of up to {possible} points possible (95 %). It takes "
+        f"{needed or 'more than these items or 1,000'} labels to find an error of 15 points in 8 of 10 cases."
     )
     yield from (f"  {line}" for line in found["advice"])
 
@@ -506,11 +503,11 @@ def drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:
     if report.reference is not None:
         yield f"Compared with {report.reference}, not with the training datasets."
     elif len(training) < 3:
-        yield "Fitted on fewer than three datasets: how much they differ without any drift is not known."
+        yield "The model was fitted on fewer than three datasets: normal differences between datasets are unknown."
     else:
         names = f" ({', '.join(alarms)})" if alarms else ""
-        yield f"Of the {len(training)} training datasets, {len(alarms)} would be called stale beside the others{names}."
-    yield "Votes that look the same can still be wrong in a new way: only labels tell, ten of them with `--labels`."
+        yield f"Of the {len(training)} training datasets, {len(alarms)} would be flagged, too{names}."
+    yield "Votes can look the same and still be wrong. Give ten labels by `--labels` to test P."
 
 
 class Findings(dict[str, object]):

@@ -165,8 +165,8 @@ def check_uncorrected(model: Model) -> None:
     """Raise where labels have corrected a model, by which no items to label can then be proposed."""
     if model.correction is not None:
         raise InputError(
-            f"`model` must not be corrected by labels before. Got one with {model.correction.n_labels} of them. "
-            "Take the model that it was made of."
+            f"`model` must not have been corrected by labels. Got one corrected by {model.correction.n_labels}. Use "
+            "the model it was made from."
         )
 
 
@@ -245,10 +245,10 @@ def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, objec
 TOLD = "from the labels that the model was trained on"
 POWERED = "the mean of cross-fitted P, corrected by its mean error on the training labels"
 ONE_DOCUMENT = "All labels are of one document: the intervals do not hold for items of others."
-MOVED = "the share at the fit, moved by the change in mean P"
+MOVED = "the share at the fit plus the change in mean P"
 TWICE = (
     "No independent estimate: the model was trained on these labels. With new labels, fit it again with all of "
-    "them, or take the model that it was made from."
+    "them, or use the model it was made from."
 )
 
 
@@ -451,14 +451,14 @@ def _advice(
     if name in labels_seen(model):
         yield "The model was trained on labels of this dataset. Only new labels can test it."
     n = test.n_labels
-    adapt = "`deep adapt`" if model.target is None else "`deep adapt` of the model that this one was made of"
+    adapt = "`deep adapt`" if model.target is None else "`deep adapt` of the model that this one was made from"
     if flagged:
         yield "Do not use P or its interval on this dataset."
     else:
         found = [f"{size} for {100 * power:.0f} %" for power, size in needed.items() if size is not None]
         wanted = ", ".join(found) or "more labels than there are items"
-        yield f"Labels to detect an error as large as the worst in training, by the chance of success: {wanted}."
+        yield f"Labels needed to detect an error as large as the worst in training, by chance of success: {wanted}."
     if n >= ENOUGH:
-        yield f"{n} labels are worth more than a test: {adapt} corrects P by them."
+        yield f"With {n} labels, correcting P helps more than a test: {adapt}."
     elif flagged:
-        yield f"{adapt} corrects P by these labels; {ENOUGH} do most of it (`deep label list`)."
+        yield f"{adapt} corrects P by these labels; {ENOUGH} labels bring most of the gain (`deep label list`)."

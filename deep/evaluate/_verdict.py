@@ -32,7 +32,7 @@ SAME_P = 1e-9
 """P of two items that differ by less are one P: sums of the same votes may differ in their last digits."""
 
 NO_JUDGE_DISTINGUISHES = (
-    "No judge distinguishes these claims: P is their share for all. More labels will not help; other judges will."
+    "No judge can tell these claims apart, so all have the same P. Add other judges; labels will not help."
 )
 
 STATES = ("consistent", "inconsistent", "undecided")
@@ -92,6 +92,8 @@ class DecisionCounts:
         Length of `lowest`.
     highest : list of LowestItem
         Those with the highest P.
+    wrongly : list of float
+        How many of the `inconsistent` and of the `consistent` are wrong by their P.
     """
 
     n: int = 0
@@ -103,6 +105,7 @@ class DecisionCounts:
     lowest: list[LowestItem] = field(default_factory=list)
     most: int = LOWEST
     highest: list[LowestItem] = field(default_factory=list)
+    wrongly: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
     @property
     def alike(self) -> bool:
@@ -121,6 +124,8 @@ class DecisionCounts:
         self.n += len(p)
         self.consistent += int((voted & is_sure & called).sum())
         self.inconsistent += int((voted & is_sure & ~called).sum())
+        self.wrongly[0] += float(p[voted & is_sure & ~called].sum())
+        self.wrongly[1] += float((1 - p)[voted & is_sure & called].sum())
         self.undecided += int((voted & ~is_sure).sum())
         self.leaning += int((voted & ~is_sure & ~called).sum())
         self.unvoted += int((~voted).sum())
@@ -252,7 +257,7 @@ def chosen_judge(runs: Sequence[Row]) -> tuple[MeasuredMethod | None, tuple[floa
     every = [(run["test"], row) for run in runs for row in run["baselines"] if row["kind"] == "best_prompt"]
     rows = {test: row for test, row in every if row["balanced_accuracy"] is not None}
     names = {row["name"] for row in rows.values()}
-    name = ", ".join([*(names if len(names) == 1 else ()), "chosen on training data"])
+    name = ", ".join([*(short_names(names).values() if len(names) == 1 else ()), "chosen on training data"])
     tests = [test["ci"] for run in runs for test in run["comparisons"] if test["b"].startswith("best_prompt")]
     return MeasuredMethod(name, "test", rows) if rows else None, tests[0] if len(tests) == 1 else None
 
@@ -401,9 +406,10 @@ def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     Examples
     --------
     >>> from deep.evaluate import DecisionCounts, suspect_words
-    >>> said = suspect_words(DecisionCounts(n=410, consistent=98, inconsistent=12, undecided=300, leaning=45))
-    >>> said.partition(" Surely")[0]
-    '12 of 410 claims are surely inconsistent, 98 surely consistent, 300 undecided (45 of them leaning inconsistent).'
+    >>> counts = DecisionCounts(n=60, consistent=5, inconsistent=17, undecided=38, leaning=20, wrongly=[4.1, 1.0])
+    >>> suspect_words(counts).partition(" On a side")[0]
+    '17 of 60 claims are on the inconsistent side of the threshold, about 4 of them wrongly; 5 on the consistent side,
+    about 1 wrongly; 38 undecided (20 of them leaning inconsistent).'
     """
     are = "is" if tally.inconsistent == 1 else "are"
     leaning = f" ({tally.leaning:,} of them leaning inconsistent)" if tally.undecided else ""
@@ -411,15 +417,17 @@ def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     if tally.alike:
         why = f" {NO_JUDGE_DISTINGUISHES}"
     elif tally.consistent or tally.inconsistent:
-        why = " Surely: the whole 90 % interval of P gives the decision a chance of 2 in 3."
+        why = " On a side: its whole 90 % interval of P gives that decision 2 in 3. Wrong ones: expected by P."
     elif tally.undecided:
-        why = " Nothing is sure: no whole 90 % interval of P gives a decision a chance of 2 in 3."
+        why = " Nothing is sure: every 90 % interval of P includes chances below 2 in 3."
         why += "" if labeled else " Label about 30 of these claims to narrow the intervals."
     else:
         why = ""
+    wrong, passed = (f", about {n:,.0f}" if n else "" for n in tally.wrongly)
     return (
-        f"{tally.inconsistent:,} of {tally.n:,} claims {are} surely inconsistent, {tally.consistent:,} surely "
-        f"consistent, {tally.undecided:,} undecided{leaning}{silent}.{why}"
+        f"{tally.inconsistent:,} of {tally.n:,} claims {are} on the inconsistent side of the threshold"
+        f"{wrong and wrong + ' of them wrongly'}; {tally.consistent:,} on the consistent side"
+        f"{passed and passed + ' wrongly'}; {tally.undecided:,} undecided{leaning}{silent}.{why}"
     )
 
 
@@ -444,7 +452,7 @@ def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False
         return f"P is unverified here: {why}{doubt}."
     if warned:
         return f"Use P with care: warning on “{'”, “'.join(warned)}”."
-    return f"P can be trusted here, by {n_labels:,} labels."
+    return f"P can be trusted here: {n_labels:,} labels agree with it."
 
 
 def chance(p: float) -> str:

@@ -182,7 +182,7 @@ def writer_table(votes: VoteMatrix, writers: Sequence[str]) -> DataTable:
             cell = shown(float(own[at].mean()) if at.any() else float("nan"), ".1%")
             row[name] = cell if np.isnan(more) else f"{cell} ({in_percent(more, '+')})"
         rows.append(row)
-    return DataTable("Judge by writer: says 1, % (beyond the labels, points)", rows, folded=True)
+    return DataTable("Judge by writer: % of votes for 1 (less the share of label 1, points)", rows, folded=True)
 
 
 def own_family_words(found: Sequence[OwnFamily]) -> Iterator[str]:
@@ -192,10 +192,11 @@ def own_family_words(found: Sequence[OwnFamily]) -> Iterator[str]:
         if one.bias_ci[0] > 0 or one.bias_ci[1] < 0:
             treats = "favours" if one.bias > 0 else "is harder on"
             yield (
-                f"{one.judge} {treats} texts of its own family, {one.family}: {in_percent(one.bias, '+')} points (95 % "
+                f"{one.judge} {treats} texts of the same LLM family, {one.family}: {in_percent(one.bias, '+')} "
+                "points (95 % "
                 f"interval {in_percent(one.bias_ci, '+')}). `--exclude-own` leaves these votes out."
             )
     if found and not measured:
-        yield f"Whether judges favour their own family cannot be told: it takes {FEWEST_LABELS} labels of either side."
+        yield f"Testing whether judges favour their own LLM family needs {FEWEST_LABELS} labels of each side."
     elif measured and all(low <= 0 <= high for low, high in (one.bias_ci for one in measured)):
-        yield f"No judge of {len(measured)} is known to favour texts of its own family of LLMs."
+        yield f"None of {len(measured)} judges clearly favours texts by LLMs of the same family."

@@ -208,7 +208,7 @@ def _cell_lines(cell: Row) -> Iterator[str]:
         f"({cell['draws']} draws of {cell['targets']} held-out datasets)"
     )
     yield ""
-    yield "| | balanced accuracy, % | ECE, % | log loss | deep less it: balanced accuracy | log loss |"
+    yield "| | balanced accuracy, % | ECE, % | log loss | deep minus it: balanced accuracy | log loss |"
     yield "|---|---|---|---|---|---|"
     for name, row in cell["rivals"].items():
         (ba, ba_error), (loss, loss_error) = row["deep_less"]["balanced_accuracy"], row["deep_less"]["log_loss"]
@@ -387,13 +387,13 @@ def few_verdict(found: Row) -> DatasetVerdict:
         own, best = cell["rivals"][DEEP]["log_loss"], min(losses, key=losses.__getitem__)
         below = sum(own < loss for loss in losses.values())
         told.append(
-            f"Trained on {cell['training_datasets']} of the datasets, deep has a log loss of {own:.3f}, below that of "
-            f"{below} of {len(losses)} rivals; the best, {best}, has {losses[best]:.3f}."
+            f"Trained on {cell['training_datasets']} of the datasets, deep has a log loss of {own:.3f} and beats "
+            f"{below} of {len(losses)} rivals. The best rival, {best}, has {losses[best]:.3f}."
         )
-    errors = [f"{in_percent(value)} after {n}" for n, value, *_ in _errors(found)] or ["what so few items cannot tell"]
-    trust = f"With labels of the new dataset P is off by {', '.join(errors)} (ECE on the rest, in percent)."
+    errors = [f"{in_percent(value)} after {n}" for n, value, *_ in _errors(found)] or ["too few items to measure this"]
+    trust = f"With labels of the new dataset, P is off by {', '.join(errors)} (ECE on the rest, in percent)."
     says = f"{len(found['labels']['targets'])} datasets, each held out in turn.", " ".join(told), trust
-    return DatasetVerdict(*says, "label 20 claims of a new dataset before you trust P there", picture=FEW_DATASETS)
+    return DatasetVerdict(*says, "label 20 claims of a new dataset before you rely on P there", picture=FEW_DATASETS)
 
 
 def _errors(found: Row) -> Iterator[tuple[str, float, float, float]]:
@@ -411,8 +411,8 @@ def write_few(found: Row, folder: Path) -> None:
     """Write the pictures of the study with their numbers: deep less each rival, and ECE by the number of labels."""
     labels = [IntervalRow(f"{n} labels", ece, [least, most]) for n, ece, least, most in _errors(found)]
     for name, rows, xlabel in (
-        (FEW_DATASETS, list(_less(found)), "log loss of deep less the rival's (90 %), by training datasets"),
-        (FEW_LABELS, labels, "ECE on the rest: mean, least and most of a dataset"),
+        (FEW_DATASETS, list(_less(found)), "log loss of deep minus the rival's (90 %), by number of training datasets"),
+        (FEW_LABELS, labels, "ECE on the other items: mean, lowest and highest dataset"),
     ):
         if rows:
             save_figures({name: draw_intervals(rows[::-1], xlabel=xlabel, at=0)}, folder, phone=True)

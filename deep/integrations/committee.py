@@ -197,7 +197,7 @@ class Verdict:
         made = partial(cls, judges=judges, cost=_cost(scored))
         failed = [row["judge"] for row in judges if row["reason"] == FAILED]
         if failed:
-            return made("error", f"No answer from {', '.join(map(printable, failed))}: ask again.")
+            return made("error", f"No answer from {', '.join(map(printable, failed))}. Ask again.")
         lines = [_line(row) for row in judges]
         if all(row["vote"] is None for row in judges):
             return made("skipped", "\n".join(["No judge gave a vote.", *lines]))

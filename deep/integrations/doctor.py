@@ -1,13 +1,13 @@
-"""Say what files are, what deep can do with them, what is missing, what to be careful of, and which commands are next.
+"""Identify files, list gaps and doubtful values in them, and print the commands to run next.
 
-Nothing is fitted or written. Status 1 where a file cannot be used as it is.
+Nothing is fitted or written. Exit status 1: a file cannot be used unchanged.
 
 For instance:
 
   deep doctor examples/claims.csv
-      claims and their sources: which judges to ask, and what then
+      claims and their sources: which judges to ask, and what to do next
   deep doctor votes.parquet labels.csv
-      what these labels allow, and whether their ids are those of the votes
+      whether the labels match the votes by id, and which fits are possible
   deep doctor results.json
       the file of another tool, as `deep data from` reads it
 """
@@ -141,7 +141,7 @@ def _lines(findings: Sequence[Finding], commands: Sequence[str]) -> Iterator[str
         yield from (f"  {text}" for text in one.facts)
         yield from (f"  missing: {text}" for text in one.missing)
         yield from (f"  careful: {text}" for text in one.careful)
-    yield "next:" if commands else "next: nothing can be run on these files as they are"
+    yield "next:" if commands else "next: no command can use these files unchanged"
     yield from (f"  {command}" for command in commands)
 
 
@@ -150,12 +150,10 @@ def examine(path: Path) -> Finding:
     if path.is_dir():
         if (path / MARKER).exists():
             return Finding(path, "run", ["the results of a run of deep"])
-        return Finding(path, "folder", ["a folder: name the files in it"])
+        return Finding(path, "folder", ["a folder: give the files in it"])
     head = _head(path)
     if head.startswith(b"SQLite format 3"):
-        return Finding(
-            path, "ledger", ["answers of LLMs that were asked before; `deep votes --from-ledger` reads them"]
-        )
+        return Finding(path, "ledger", ["a ledger of LLM answers; `deep votes --from-ledger` reads it"])
     try:
         return _model(path, head) or _own_table(path) or _foreign(path)
     except DeepError as error:
@@ -175,7 +173,7 @@ def _guessed(path: Path, why: str) -> Finding | None:
     found = _foreign(path, **options)
     typed = {key: value[0] if isinstance(value, tuple) else f"{value:g}" for key, value in options.items()}
     told = " ".join(f"--{key.replace('_', '-')} {shlex.quote(word)}" for key, word in typed.items())
-    found.careful.append(f"{told} is a guess: say what you mean by it. {why.partition('. ')[2].partition('. ')[0]}")
+    found.careful.append(f"{told} is a guess: choose a value yourself. {why.partition('. ')[2].partition('. ')[0]}")
     found.options = f" {told}"
     return found
 
@@ -259,10 +257,10 @@ def _claims(path: Path, examples: "Examples") -> Finding:
         found.careful.append(f"{without:,} rows have no source or no claim, and are not judged")
     sources = {one.source for one in rows if one.source}
     if len(sources) == 1 and n > 1:
-        found.careful.append("all claims are of one source: nothing here says how judges do on another one")
+        found.careful.append("all claims share one source, so nothing shows how judges do on others")
     twice = n - len({(one.source, one.claim) for one in rows})
     if twice:
-        found.careful.append(f"{twice:,} claims stand here more than once with the same source")
+        found.careful.append(f"{twice:,} claims occur more than once with the same source")
     labels = [(-1 if one.label is None else one.label, str(one.dataset)) for one in rows]
     _describe_labels(found, [label for label, _ in labels], [name for _, name in labels])
     _describe_ids(found, [one.example_id for one in rows])
@@ -281,7 +279,7 @@ def _foreign(path: Path, **options: Any) -> Finding:
     scales = _scales(read)
     if len({*scales.values()}) > 1:
         told = listed([f"{name} {scale}" for name, scale in scales.items()])
-        found.careful.append(f"grades on different scales: {told}; a grade of one says nothing beside that of another")
+        found.careful.append(f"grades on different scales, which cannot be compared: {told}")
     if read.voters:
         votes = read.votes()
         reasons: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -295,7 +293,7 @@ def _foreign(path: Path, **options: Any) -> Finding:
     found.missing.append("answers of judges")
     found.can_be_judged = any(one.has_texts for one in read.examples)
     if not found.can_be_judged:
-        found.missing.append("a source of any claim: name its column (`deep data from --source`)")
+        found.missing.append("no source for any claim: name its column (`deep data from --source`)")
     labels = [-1 if one.label is None else one.label for one in read.examples]
     _describe_labels(found, labels, [str(one.dataset) for one in read.examples])
     return found
@@ -312,12 +310,12 @@ def _describe_votes(found: Finding, votes: "VoteMatrix") -> Finding:
     found.facts.append(f"{n:,} items, {k} judge{'s' if k > 1 else ''}: {listed(votes.voter_names, 6)}")
     found.facts.append(f"datasets: {listed([f'{d} ({(votes.datasets == d).sum():,})' for d in votes.dataset_names])}")
     if k == 1:
-        found.missing.append("a second judge: with one, deep calibrates its answers and adds nothing to them")
+        found.missing.append("a second judge: with only one, deep can calibrate its answers but not improve them")
     _describe_judges(found, votes)
     if votes.document_ids is not None and len({*votes.document_ids}) == 1 and n > 1:
-        found.careful.append("all items are of one document: nothing here says how judges do on another one")
+        found.careful.append("all items share one document, so nothing shows how judges do on others")
     if n < FEW_ITEMS:
-        found.careful.append(f"{n} items: intervals will be wide, and judges can hardly be told apart")
+        found.careful.append(f"{n} items: intervals will be wide, and judges hard to rank")
     _describe_labels(found, votes.labels, votes.datasets)
     _describe_ids(found, votes.example_ids)
     return found
@@ -337,21 +335,21 @@ def _describe_judges(found: Finding, votes: "VoteMatrix") -> None:
     if silent:
         found.careful.append(f"no vote at all: {listed(silent)}")
     if constant:
-        found.careful.append(f"one answer to everything, so that it tells nothing: {listed(constant)}")
+        found.careful.append(f"constant answers, which carry no information: {listed(constant)}")
     same = defaultdict(list)
     for name, column in kept.items():
         if (column >= 0).sum() >= FEW_ITEMS and len({*column[column >= 0].tolist()}) > 1:
             same[column.tobytes()].append(name)
     for names in filter(lambda names: len(names) > 1, same.values()):
-        found.careful.append(f"copies of each other, which count as one judge: {listed(names)}")
+        found.careful.append(f"identical columns, which count as one judge: {listed(names)}")
     for name, column in kept.items():
         both = (column >= 0) & (votes.labels >= 0)
         if both.sum() >= FEW_ITEMS and (column[both] == votes.labels[both]).all():
-            found.careful.append(f"{name} equals the label everywhere: if it is the label, leave it out (--ignore)")
+            found.careful.append(f"{name} equals the label on every item: if it is the label, leave it out (--ignore)")
             found.ignore.append(name)
     people = [name for name in votes.voter_names if PEOPLE.search(name)]
     if people and len(people) < len(votes.voter_names):
-        found.careful.append(f"by their names people, not judges: {listed(people)}; --label NAME or --ignore NAME")
+        found.careful.append(f"named like people, not judges: {listed(people)}. Use --label NAME or --ignore NAME")
 
 
 def _describe_failures(found: Finding, failures: "Sequence[Failures]", n_judges: int) -> None:
@@ -363,7 +361,7 @@ def _describe_failures(found: Finding, failures: "Sequence[Failures]", n_judges:
         f"{name} ({console.percent(one.rate)} of {one.dataset})" for name, one in worst.items() if one.rate > USUAL
     ]
     if often:
-        found.careful.append(f"no usable answer from {listed(often)}: what is left may be no fair sample")
+        found.careful.append(f"no usable answer from {listed(often)}: the remaining items may not be representative")
     if len(often) == n_judges:
         found.failure_rate = min(one.rate for one in worst.values())
 
@@ -375,20 +373,20 @@ def _describe_labels(found: Finding, labels: Iterable[int], names: Iterable[str]
         if label >= 0:
             counts[str(name)][int(label)] += 1
     if not counts:
-        found.missing.append("labels: without any, P is by the votes alone; thirty of yours help most (`deep label`)")
+        found.missing.append("labels: without them P comes from agreement alone; thirty help most (`deep label`)")
         return
     found.has_classes = any(n[0] and n[1] for n in counts.values())
     told = [f"{name} {n[1]:,} consistent, {n[0]:,} not" for name, n in counts.items()]
     found.facts.append(f"labels: {listed(told)}")
     one_class = found.one_class = [name for name, n in counts.items() if not n[0] or not n[1]]
     if one_class:
-        found.careful.append(f"labels of one class only in {listed(one_class)}: no judge can be measured there")
+        found.careful.append(f"labels of only one class in {listed(one_class)}: judges cannot be measured there")
     if len(counts) == 1:
-        found.missing.append("a second labeled dataset: nothing shows how P does on data that nobody has labeled")
+        found.missing.append("a second labeled dataset, to show how P does on unlabeled data")
     few = [name for name, n in counts.items() if n.total() < FEW_LABELS and name not in one_class]
     if few:
         found.careful.append(
-            f"fewer than {FEW_LABELS} labels in {listed(few)}: enough to notice a model that is far off"
+            f"fewer than {FEW_LABELS} labels in {listed(few)}: these reveal only large errors of a model"
         )
 
 
@@ -396,8 +394,8 @@ def _describe_ids(found: Finding, ids: Iterable[str]) -> None:
     changed = [str(name) for name in ids if SPREADSHEET.fullmatch(str(name))]
     if changed:
         found.careful.append(
-            f"{len(changed):,} ids look as if a spreadsheet had changed them ({listed(changed, 3)}): they match no "
-            "others, and several may have become one"
+            f"{len(changed):,} ids may have been changed by a spreadsheet ({listed(changed, 3)}). They match no "
+            "others, and several may now be equal"
         )
 
 
@@ -409,7 +407,7 @@ def _compare(findings: Sequence[Finding]) -> None:
     for one in (one for one in findings if one.kind == "labels" and votes):
         known = {str(item) for table in votes for item in table.example_ids}
         ids = np.array([item for item in one.content.example_ids if str(item) not in known], dtype=object)
-        one.facts.append(f"{len(one.content.labels) - len(ids):,} of them are of items with votes")
+        one.facts.append(f"{len(one.content.labels) - len(ids):,} of them match items with votes")
         if len(ids):
             loose = {item.lstrip("0").removesuffix(".0"): item for item in known}
             first = next((i for i in ids if str(i).lstrip("0").removesuffix(".0") in loose), None)

@@ -23,7 +23,7 @@ HISTORY, SHOWN = "history.jsonl", 30
 PASSED, FAILED, BROKEN, SKIPPED = "passed", "failed", "error", "skipped"
 TAGS = {FAILED: "failure", BROKEN: "error", SKIPPED: "skipped"}
 
-CHANGED = "its prompt, settings or LLM changed, so P is not known to hold. Fit again, or judge with what was fitted"
+CHANGED = "its prompt, settings or LLM changed, so P may be wrong. Fit again, or use the judges of the fit"
 
 
 class GateCase(NamedTuple):
@@ -131,14 +131,14 @@ def gate_cases(
         now = report.other_version_or_model.get(judge, judge)
         said = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED}."
         if bound is not None and judge not in bound:
-            said = f"{judge} is no judge that this gate was bound to ({', '.join(bound)}). Name a new folder for it."
+            said = f"{judge} is not a judge of this gate ({', '.join(bound)}). Name a new folder for it."
         yield GateCase("versions", judge, FAILED if said else PASSED, said)
         rate = report.failing.get(now)
         if rate is not None:
             risen = "more often than when the model was fitted"
             yield GateCase("answers", judge, FAILED, f"{now} gave no usable answer to {100 * rate:.1f} %, {risen}.")
         elif now in report.untested:
-            yield GateCase("answers", judge, SKIPPED, f"Votes of {now} are missing without a reason beside the votes.")
+            yield GateCase("answers", judge, SKIPPED, f"Votes of {now} are missing, and no file says why.")
         else:
             yield GateCase("answers", judge)
     moved: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
@@ -146,7 +146,7 @@ def gate_cases(
         moved.setdefault(judge, []).append(said)
     for judge, said in ((judge, "; ".join(rows)) for judge, rows in moved.items()):
         if report.is_training:
-            yield GateCase("votes", judge, SKIPPED, "The model was fitted on these votes: nothing is new.")
+            yield GateCase("votes", judge, SKIPPED, "The model was fitted on these votes, so there is nothing to test.")
         else:
             yield GateCase("votes", judge, FAILED if said else PASSED, said)
     yield _of_labels(fitted, target, spent, comparable=not report.other_version_or_model)
@@ -184,7 +184,7 @@ def _moved(
 def _of_labels(fitted: "model.Model", target: "evaluate.Target | None", alpha: float, *, comparable: bool) -> GateCase:
     """Return the test of labels against P; skipped without any, and where other judges have voted."""
     if target is None or not comparable:
-        why = "No labels: only they tell whether P holds here." if comparable else "Other judges have voted."
+        why = "No labels, so it is unknown whether P holds here." if comparable else "Other judges have voted."
         return GateCase("labels", "labels agree with P", SKIPPED, why)
     found = evaluate.canary_report(fitted, target, alpha=alpha)
     said = f"{found['n_labels']} labels of {found['dataset']} DISAGREE with the model, p = {found['p_value']:.2g}."

@@ -177,7 +177,7 @@ def committee(label: str = "label") -> Scorer:
         given = vote_of(state.metadata.get(label))
         right = votes.pop(label, given)
         if not votes:
-            return Score.unscored(reason="scoring_failed", explanation="No grader has scored the sample.")
+            return Score.unscored(reason="scoring_failed", explanation="No grader scored the sample.")
         metadata = {"committee": True, "label": _grade(right)}
         return Score(value={name: _grade(vote) for name, vote in votes.items()}, metadata=metadata)
 

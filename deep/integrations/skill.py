@@ -1,4 +1,4 @@
-"""Print the skill for agents: when to use deep, which commands, and how to read their answers.
+"""Print the skill for agents: when to use deep, its commands, and how to read their output.
 
 For instance:
 

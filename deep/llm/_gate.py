@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import math
-import sys
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -11,7 +10,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from deep.exceptions import InputError, printable
+from deep._util.notes import note
+from deep.exceptions import InputError
 from deep.judges import Choice
 from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, EndpointError, RetryPolicy, is_dead, span
 from deep.llm._messages import Body, Reply, received_reply
@@ -462,7 +462,7 @@ class Terms:
     tokens_per_minute: Throttle = field(default_factory=Throttle)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     budget: Budget = field(default_factory=Budget)
-    tell: Callable[[str], object] = lambda line: sys.stderr.write(f"{printable(line)}\n")
+    tell: Callable[[str], object] = note
     _longest_told: float = TOLD_WAIT / 2
 
     def asks_too_long(self, error: CallError) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, RowMapping, case, func, select
+from sqlalchemy import Connection, RowMapping, Select, case, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from deep.llm import schema
@@ -150,6 +150,11 @@ class History:
             self._connection.close()
 
     @_reading
+    def select(self, chosen: Select[Any]) -> Sequence[RowMapping]:
+        """Return the rows of a query on the tables of `deep.llm.schema`."""
+        return self._connection.execute(chosen).mappings().all()
+
+    @_reading
     def rows(self, keys: Sequence[str]) -> dict[str, RequestRow]:
         """Return the rows of those of `keys` that are in the ledger."""
         return {key: row for part in in_parts(keys) for key, row in known_requests(self._connection, part).items()}
@@ -256,7 +261,7 @@ class History:
             .join(spent, spent.c.key == item.key, isouter=True)
             .group_by(*groups)
         )
-        return self._connection.execute(chosen).mappings().all()
+        return self.select(chosen)
 
     def _seconds(self) -> dict[tuple[str, str, str], "array[float]"]:
         item, attempt = schema.items.c, schema.attempts.c

@@ -143,8 +143,8 @@ class Leases:
 
     def _choose(self, items: Sequence[tuple[str, Request]], free: Collection[str], most: int) -> Iterator[str]:
         """Yield free keys by whole groups; each run begins at another place, so that few want the same ones."""
-        parts = [[key for key, _ in part if key in free] for _, part in itertools.groupby(items, key=_group_of_item)]
-        parts = [part for part in parts if part]
+        groups = itertools.groupby(items, key=lambda item: item[1].group or id(item))
+        parts = [part for part in ([key for key, _ in group if key in free] for _, group in groups) if part]
         start, n = int(len(parts) * (self.run * GOLDEN % 1.0)), 0
         for part in parts[start:] + parts[:start]:
             if n >= most:
@@ -244,10 +244,6 @@ def _item_row(key: str, request: Request) -> ItemRow:
         sample=request.sample,
         key=key,
     )
-
-
-def _group_of_item(item: tuple[str, Request]) -> str | int:
-    return id(item) if item[1].group is None else item[1].group
 
 
 def _item_order(row: ItemRow) -> tuple[str, str, str, str, int]:

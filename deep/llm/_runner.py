@@ -420,7 +420,8 @@ class Runner:
         ends = [asyncio.create_task(self._drain(feeder)), asyncio.create_task(self._halt.wait())]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            for task in self._idle() if self._halt.is_set() else self._tasks:
+            in_flight = self._caller.in_flight if self._halt.is_set() else ()
+            for task in set(self._tasks).difference(in_flight):
                 task.cancel()
             await asyncio.wait(self._tasks)
         finally:
@@ -441,9 +442,6 @@ class Runner:
         except Exception as error:
             self._end(error)
         await self._queue.join()
-
-    def _idle(self) -> "list[asyncio.Task[list[Request]] | asyncio.Task[None]]":
-        return [task for task in self._tasks if task not in self._caller.in_flight]
 
     def stop(self, why: StopReason) -> None:
         """Ask nothing more, but wait for requests in flight; called again, do not even wait."""
@@ -537,10 +535,6 @@ def _chunks(requests: Iterable[Request]) -> Iterator[list[Request]]:
 
 def _leaders(jobs: Iterable[Job]) -> Iterator[_Leader]:
     """Yield the first job of each group with the others behind it, and jobs without a group on their own."""
-    for _, group in itertools.groupby(jobs, key=_group_of):
+    for _, group in itertools.groupby(jobs, key=lambda job: job.request.group or id(job)):
         first, *others = group
         yield _Leader(first, others)
-
-
-def _group_of(job: Job) -> str | int:
-    return id(job) if job.request.group is None else job.request.group

@@ -125,7 +125,7 @@ def load_prompt(id_or_path: str | Path) -> Prompt:
         if (version == CODED and one.coded) or (len(version) >= SHORTEST_HASH and one.hash.startswith(version)):
             return one
     known = " or ".join(one.hash[:SHORTEST_HASH] for one in versions)
-    raise InputError(f"`id` must have {CODED} or a hash of its own behind the @, {known}. Got {str(id_or_path)!r}.")
+    raise InputError(f"`id` must have {CODED} or its own hash after the @, {known}. Got {str(id_or_path)!r}.")
 
 
 def load_pool(name_or_folder: str | Path) -> tuple[Prompt, ...]:
@@ -215,7 +215,7 @@ def _load(path: Path) -> Prompt:
 
 _TEXTS = ("system", "user")
 _AIM = ("ID", "STRICTNESS", "TPR", "TNR", "ERROR THAT IT IS NOT TO SHARE")
-_AIMS = "\nmeant to err in their own way; rates next to those of deep-strict-steps"
+_AIMS = "\ndesigned for different errors; rates beside deep-strict-steps"
 
 
 def describe_prompt(prompt: Prompt) -> dict[str, object]:

@@ -453,14 +453,14 @@ def _placeholders(values: Mapping[str, Any]) -> Iterator[str]:
     in_user = PLACEHOLDER.findall(values["user"])
     for name in ("source", "claim"):
         if in_user.count(name) != 1 or name in in_system:
-            yield f"`user` must hold {{{{{name}}}}} exactly once, and `system` not at all."
+            yield f"`user` must hold {{{{{name}}}}} exactly once, and `system` never."
     if "question" in in_system or in_user.count("question") > 1:
-        yield "`user` must hold {{question}} once at most, and `system` not at all."
+        yield "`user` must hold {{question}} at most once, and `system` never."
     by_paragraph = map(PLACEHOLDER.findall, values["user"].split("\n\n"))
     if any("question" in found and len(found) > 1 for found in by_paragraph):
-        yield "`user` must hold {{question}} in a paragraph without other placeholders: it is left out without one."
+        yield "`user` must hold {{question}} alone in a paragraph, which is left out without a question."
     if in_user.count("examples") != values["user"].count("{{examples}}\n\n") or in_user.count("examples") > 1:
-        yield "`user` must hold {{examples}} once at most, as a paragraph of its own."
+        yield "`user` must hold {{examples}} at most once, alone in a paragraph."
     if "examples" in in_system:
         yield "`system` must not hold {{examples}}, which belongs to `user`. Got it."
     for name in sorted({*in_system, *in_user} - {"source", "claim", "examples", "question", "verdict"}):

@@ -144,8 +144,8 @@ class Chunking:
     def __post_init__(self) -> None:
         if self.size < 200 or not 0 <= 2 * self.overlap <= self.size:
             raise InputError(
-                "`chunk` must be SIZE:OVERLAP in characters, a size of at least 200 and an overlap of half of it at "
-                f"most. Got {self}."
+                "`chunk` must be SIZE:OVERLAP characters, a size of at least 200 and an overlap of at most "
+                f"half the size. Got {self}."
             )
 
     def __str__(self) -> str:

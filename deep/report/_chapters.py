@@ -39,11 +39,11 @@ def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]
         for sentence in [*run["warnings"], *run["notes"]]
     ]
     tables = [
-        DataTable("By training dataset, left out" if elsewhere else "By dataset", list(_by_dataset(material, method))),
+        DataTable("By held-out training dataset" if elsewhere else "By dataset", list(_by_dataset(material, method))),
         DataTable("Remarks on single datasets", remarks, folded=True),
     ]
     parts = [table for table in tables if table.rows]
-    title = "What this rests on, with figures of other data" if elsewhere else "The headline"
+    title = "Model and evidence, with figures of held-out data" if elsewhere else "The headline"
     return Chapter("headline", title, says, parts, figures, elsewhere)
 
 
@@ -54,7 +54,7 @@ def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
     yield f"{in_percent(method.mean('balanced_accuracy'))} %", f"balanced accuracy, {over}{interval}"
     ece, floor = method.mean("ece"), method.mean("ece_floor")
     if ece is not None:
-        yield f"{in_percent(ece)} %", f"calibration error (ECE); a perfect P would show {in_percent(floor)} % by chance"
+        yield f"{in_percent(ece)} %", f"calibration error (ECE); a perfect P has {in_percent(floor)} % by chance"
     if (loss := method.mean("log_loss")) is not None:
         yield f"{loss:.3f}", "log loss (a coin: 0.693)"
 
@@ -69,7 +69,7 @@ def _rests_on(material: ReportMaterial) -> Iterator[str]:
         n, k, labels = len(votes.labels), votes.shape[1], int(material.scored.labeled.sum())
         sets = len(votes.dataset_names)
         if votes.document_ids is not None and not material.runs and labels:
-            yield "Intervals on one dataset are bootstraps over its documents; a mean has Student's t over datasets."
+            yield "Intervals: on one dataset a bootstrap over its documents; of a mean, Student's t over datasets."
         yield (
             f"{n:,} items of {sets} dataset{'s' * (sets > 1)}, votes of {k} judge{'s' * (k > 1)}, {labels:,} labels. "
             f"{material.scored.how}"
@@ -126,11 +126,11 @@ def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iter
 
 
 LEARNED = (
-    "The share of consistent items of a dataset without labels follows from the intercept of P. The training "
-    "datasets show how it follows the votes, and how wide its 90 % interval is."
+    "The model estimates the share of consistent items from the votes. It learned how, and the 90 % interval, from "
+    "the training datasets."
 )
 BY_VOTES = (
-    "No labeled dataset taught this share: it follows from how the votes agree, and nothing shows how far off it is. "
+    "This share comes from how the votes agree, without labels, so its error is unknown. "
     "A model (`deep fit`) learns it from labeled datasets."
 )
 FIXED = "The share of the model's own dataset, from its votes and labels."
@@ -160,9 +160,9 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
                 n = one.ones + one.zeros
                 told = in_percent(float(n @ expit(one.score) / n.sum()))
                 rows.append({"dataset": name, "consistent, %": in_percent(one.prior), "told without it, %": told})
-            parts += [DataTable("The training datasets, each by what the others tell", rows)] if rows else []
+            parts += [DataTable("The training datasets, each estimated from the others", rows)] if rows else []
     if not priors:
-        return Chapter("prior", PRIOR_TITLE, ["This run kept no share."] if material.runs else says, parts)
+        return Chapter("prior", PRIOR_TITLE, ["This run stored no share."] if material.runs else says, parts)
     assert material.scored is not None  # its priors are there
     votes = material.scored.votes
     labels = {name: votes.labels[rows] for name, rows in evaluate.dataset_rows(votes)}
@@ -219,11 +219,11 @@ def compare_chapter(found: "evaluate.SystemComparison") -> Chapter:
             interval: between([one.low, one.high]),
             "rank": f"{one.rank}",
             "rank, interval": f"{one.rank_low} to {one.rank_high}",
-            "the best with chance, %": in_percent(one.best),
+            "chance to be the best, %": in_percent(one.best),
         }
         for one in found.systems
     ]
-    needed = f"labels of each that tell {100 * found.tell:g} points"
+    needed = f"labels of each to detect {100 * found.tell:g} points"
     pairs = [
         {
             "pair": f"{one.first} - {one.second}",
@@ -240,7 +240,7 @@ def compare_chapter(found: "evaluate.SystemComparison") -> Chapter:
 
 
 RELIABILITY_TITLE = "Reliability"
-RELIABILITY_CAPTION = "Share of consistent items beside the P that they were given, before and after calibration"
+RELIABILITY_CAPTION = "Share of consistent items by P, before and after calibration"
 
 
 def reliability_chapter(material: ReportMaterial) -> Chapter:
@@ -251,7 +251,7 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
             "reliability", RELIABILITY_TITLE, ["The model has seen every label here. Give votes on another dataset."]
         )
     if scored is None or not scored.labeled.any():
-        why = "Reliability is seen where items have a P and a label. Here none has both: give votes and labels."
+        why = "Reliability needs items with a P and a label, and there are none. Give votes and labels."
         return Chapter("reliability", RELIABILITY_TITLE, [why])
     labeled = scored.labeled
     y = scored.votes.labels[labeled]
@@ -259,13 +259,13 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
     figure = plot_reliability(y, before, after, n_bins=material.n_bins)
     tables = [_bins(y, p, name, material.n_bins) for name, p in (("before", before), ("after", after))]
     says = [
-        "Each item counts once here, also where datasets differ in size; the table by dataset shows them apart. ECE "
-        "has a noise floor: with so many items, a perfect P would show that much by chance."
+        "Each item counts once here, so large datasets dominate; the table by dataset shows each. ECE has a noise "
+        "floor: the ECE of a perfect P with this many items."
     ]
     if any(run["recommended"]["calibrator"] == "learned-prior" for run in material.runs):
         says.append(
-            "No calibrator was fitted here: before is P at equal shares of both classes, after is P at the share of "
-            "consistent items that the panel's answers let expect."
+            "No calibrator was fitted here. Before: P at equal shares of both classes. After: P at the estimated "
+            "share of consistent items."
         )
     rows = []
     for name, at, *eces in ece_by_dataset(scored, material.n_bins):
@@ -334,7 +334,7 @@ def _drift(found: "evaluate.DriftReport") -> Iterator[DataTable]:
             if row.moved == moved
         ]
         if rows:
-            yield DataTable(f"{caption}: each statistic now, and as the training datasets expect it", rows, not moved)
+            yield DataTable(f"{caption}: each statistic now, and its range in the training datasets", rows, not moved)
 
 
 def _canary(name: str, found: Canary | str) -> dict[str, str]:
@@ -363,14 +363,14 @@ MOST_WORST = 5
 LONGEST_JUDGE = 32
 N_BOOT = 500
 
-ADDED = "What each judge adds: by how much the log loss on held-out datasets rises without it"
+ADDED = "What each judge adds: the rise of the log loss on held-out datasets without it"
 ERRORS = (
-    "Correlation of the judges' errors: 1 is the same items, 0 unrelated ones. Empty: two judges err together on "
-    f"fewer than {evaluate.FEWEST_JOINT_ERRORS} items"
+    "Correlation of the judges' errors: 1 is the same errors, 0 unrelated ones. Empty: common errors on fewer than "
+    f"{evaluate.FEWEST_JOINT_ERRORS} items"
 )
 
 HELD_OUT = (
-    "Balanced accuracy of the panel (by `deep fit`) less the best judge's; each part of the data is held out from both"
+    "Balanced accuracy of the panel (`deep fit`) minus the best judge's, each part of the data held out from both"
 )
 UNMEASURED = "What each judge adds was not measured: it needs labels 1 and 0 of one dataset, or of three or more."
 
@@ -397,7 +397,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
         return Chapter("panel", PANEL_TITLE, *_of_run(material.runs[0]))
     if material.model is not None:
         names = ", ".join(short_names(material.model.voter_names).values())
-        return Chapter("panel", PANEL_TITLE, [f"Judges of the model: {names}. Give votes to see them at work."])
+        return Chapter("panel", PANEL_TITLE, [f"Judges of the model: {names}. Give votes to measure them."])
     return Chapter("panel", PANEL_TITLE, ["No votes of judges."])
 
 
@@ -417,7 +417,7 @@ def _people(card: evaluate.PanelCard) -> Iterator[str]:
         yield (
             f"Intervals of rates are 95 %, clustered by {by}. TPR: share of consistent items that a judge calls "
             "consistent. TNR: share of inconsistent items that it calls inconsistent. Leniency: how much more often "
-            "than people it says consistent. Kappa falls as the base rate nears 0 or 1, at the same rate of errors."
+            "than people it says consistent. At equal error rates, kappa falls as the base rate nears 0 or 1."
         )
 
 
@@ -463,7 +463,7 @@ def _tables(card: evaluate.PanelCard) -> Parts:
         *evaluate.card_tables(card),
         DataTable("Kappa of each judge with each person", by_person, folded=True),
         DataTable("Disagreements of each judge with people, the worst first", worst, folded=True),
-        DataTable("Labels that most judges are against", doubtful, folded=True),
+        DataTable("Labels that most judges contradict", doubtful, folded=True),
     ]
     return [table for table in tables if table.rows]
 
@@ -477,7 +477,7 @@ def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Part
     best = short_names(each.judge for each in card.judges)[found.best_judge]
     says = [f"{HELD_OUT}: {gain}. The best on all parts is {best}."]
     if found.one_judge:
-        says.append(f"For decisions alone one judge, {best}, would do on these claims; it is their labels that tell.")
+        says.append(f"For decisions alone, one judge ({best}) is enough on these claims, by their labels.")
     rows = [row | {"verdict": "keep" if row["judge"] in found.keep else "drop"} for row in _values(found.value)]
     return says, [DataTable(ADDED, rows)]
 
@@ -493,7 +493,7 @@ def _values_alone(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str
         rows = list(_values(evaluate.judge_values(training)))
     except InputError:
         return [UNMEASURED], []
-    return ["Which judges to keep: `deep panel` drops one after the other."], [DataTable(ADDED, rows)]
+    return ["`deep panel` shows which judges to keep."], [DataTable(ADDED, rows)]
 
 
 def _values(value: dict[str, tuple[float, float, float]]) -> Iterator[dict[str, str]]:
@@ -503,7 +503,7 @@ def _values(value: dict[str, tuple[float, float, float]]) -> Iterator[dict[str, 
 
 def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
     """Return the voters of a run that kept no votes, as its results describe them."""
-    says = [f"On the rows that were trained on where {run['test']} was held out."]
+    says = [f"On the training rows, with {run['test']} held out."]
     if run["effective_votes"] is not None:
         says.append(evaluate.effective_words(len(run["voters"]), run["effective_votes"]))
     heads = {"coverage": "coverage, %", "polarity": "calls consistent, %", "tpr": "TPR, %", "tnr": "TNR, %"}

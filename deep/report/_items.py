@@ -29,9 +29,9 @@ def sample_sentence(shown: int, n: int) -> str:
     if shown == n:
         return f"All {n:,} items are here."
     return (
-        f"This page holds a SAMPLE: {shown:,} of {n:,} items. It has the items with the most disagreement, between "
-        "judges or of P and label. The others are drawn at random within each dataset, label and decision. Shares "
-        "here differ from the shares of all items."
+        f"This page holds a SAMPLE: {shown:,} of {n:,} items. It has the items where judges, or P and label, "
+        "disagree most. The others are drawn at random within each dataset, label and decision. Shares here differ "
+        "from the shares of all items."
     )
 
 
@@ -108,7 +108,7 @@ MOST_BYTES = 1_500_000
 LONGEST_TEXT = 20_000
 """Characters of a source or a claim; what is beyond is cut, and said to be."""
 
-NO_TEXT = "Texts in this file: none, as --no-text asks; ids stand in place of them."
+NO_TEXT = "Texts in this file: none (--no-text); ids replace them."
 
 
 @dataclass
@@ -215,11 +215,11 @@ def _sentences(texts: TextColumns, found: FoundTexts, choice: TextChoice) -> Ite
     n = sum(claim is not None for claim in texts.claim)
     judged = sum(any(set(entry) - {"reason"} for entry in said.values()) for said in texts.said.values())
     if n:
-        yield f"Texts in this file: {n:,} claims with their sources ({len(texts.sources):,} different ones)."
+        yield f"Texts in this file: {n:,} claims with their sources ({len(texts.sources):,} distinct)."
     else:
-        yield "Texts in this file: no source and no claim; ids stand in place of them."
+        yield "Texts in this file: no source and no claim; ids replace them."
     if judged:
-        yield f"It holds rationales or evidence of judges on {judged:,} items."
+        yield f"It has rationales or evidence of judges on {judged:,} items."
     yield from found.notes
 
 

@@ -143,7 +143,13 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {"coded": _coded, "printable": printable, "percent": in_percent, "chance": chance}
+    environment.filters |= {
+        "coded": _coded,
+        "counted": _counted,
+        "printable": printable,
+        "percent": in_percent,
+        "chance": chance,
+    }
     environment.tests["table"] = lambda part: isinstance(part, DataTable)
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     return environment
@@ -152,6 +158,12 @@ def _environment() -> "Environment":
 def _coded(text: str) -> str:
     """Return a sentence as markup, the text between backticks as code; no line ends between a number and its %."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"(?<=\d) %", "\u00a0%", escape(printable(text))))
+
+
+def _counted(text: str) -> str:
+    """Return a sentence as markup, its counts of claims large."""
+    counts = r"(?<![\w.,])(\d[\d,]*)(?= of [\d,]+ claims| surely consistent| undecided)"
+    return re.sub(counts, r"<b>\1</b>", _coded(text))
 
 
 def between(bounds: Iterable[float] | None) -> str:
@@ -279,7 +291,7 @@ def _files(folder: Path, pattern: str) -> Iterator[Path]:
 
 def _markdown(path: Path) -> str:
     """Return the Markdown of a file as markup: no HTML of its own, no link, no image."""
-    with needs_extra("studies", what="The report of a study's own texts"):
+    with needs_extra("studies", what="Report of a study without a model"):
         from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])

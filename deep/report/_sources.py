@@ -13,7 +13,7 @@ from deep import evaluate
 from deep._util.checks import Floats, Mask, Positions
 from deep._util.files import MARKER, JsonObject, read_bytes
 from deep.calibration import DEFAULT_BINS, expected_calibration_error
-from deep.datasets import Failures, PeopleLabels, open_parquet, read_people, read_reasons, read_votes
+from deep.datasets import Failures, PeopleLabels, open_parquet, read_people, read_reasons, read_votes, table_in
 from deep.exceptions import InputError
 from deep.model import ITEM_COLUMNS, SCORE_COLUMNS, Model, PriorEstimate, check_prior, fit, load, scores_for
 from deep.records import ABSTAIN, VoteMatrix
@@ -27,13 +27,12 @@ DECISION = "(decision of the run)"
 
 
 BY_VOTES = (
-    "P(consistent) comes from `deep fit` without labels, by agreement alone. Labels were not used, so they can "
-    "contradict it."
+    "P(consistent) comes from `deep fit` without labels, by agreement alone. The labels were not used, so they test it."
 )
-BY_SHARE = "P(consistent) is the share of votes for it, with one vote added on each side: too few votes to learn more."
+BY_SHARE = "Too few votes to learn from: P(consistent) is the share of votes for it, with one added on each side."
 BY_MODEL = "P(consistent) by the model, each dataset at its estimated share of consistent items."
 BY_GIVEN = "P(consistent) by the model, at the given share of consistent items."
-BY_RUN = "P(consistent) of every item comes from fits that never saw its dataset."
+BY_RUN = "P(consistent) of every item comes from a fit without its dataset."
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +320,7 @@ def read_material(
     InputError
         There is nothing, or several runs or models, or a file cannot be used.
     """
-    paths, labels, known = [Path(source) for source in sources], labels or LabelFiles(), known or Known()
+    paths, labels, known = [table_in(source) for source in sources], labels or LabelFiles(), known or Known()
     runs = [path for path in paths if path.is_dir()]
     models = [path for path in paths if path.suffix.lower() == ".json" and not path.is_dir()]
     tables = [str(path) for path in paths if path not in runs and path not in models]
@@ -380,7 +379,7 @@ def read_results(folder: Path) -> JsonObject:
 def _number(text: str) -> float:
     """Return a number that no figure overflows on: all that deep writes with a point are small."""
     if not abs(found := float(text)) < HUGE:
-        raise ValueError(f"a number of no study, {text}")
+        raise ValueError(f"an invalid number, {text}")
     return found
 
 

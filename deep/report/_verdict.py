@@ -107,14 +107,14 @@ def _run_tables(runs: Sequence[JsonObject]) -> Iterator[DataTable]:
             }
             for test in run["comparisons"]
         ]
-        yield DataTable(f"{run['test']}: recommended less each rival, points of balanced accuracy, paired", tests)
+        yield DataTable(f"{run['test']}: recommended minus each rival, points of balanced accuracy, paired", tests)
 
 
 def methods_chapter(
     methods: Sequence[MeasuredMethod], runs: Sequence[JsonObject] = (), *, elsewhere: bool = False
 ) -> Chapter:
     """Return the chapter on the balanced accuracy of every method; `elsewhere` says that it is of other data."""
-    title = "Every method, on other data" if elsewhere else "Every method"
+    title = "Every method, on held-out data" if elsewhere else "Every method"
     if not methods:
         return Chapter("methods", title, ["No labels, so no method can be measured. Give --labels."])
     wanted = [i < MOST_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
@@ -127,9 +127,9 @@ def methods_chapter(
     caption = f"Balanced accuracy with its 95 % interval, {over}"
     figure = evaluate.draw_intervals(rows, xlabel="balanced accuracy, 95 % interval")
     table = DataTable(caption, [{"method": method.name, **measured_cells(method.row())} for method in methods])
-    says = ["Red: P(consistent) of this report. A judge is measured on the items that it votes on."]
+    says = ["Red: P(consistent) of this report. Each judge is measured on the items that it votes on."]
     if len(methods) > len(shown):
-        says.append(f"The picture holds {len(shown)} of {len(methods)} methods, the best of them, and the table all.")
+        says.append(f"The picture shows the best {len(shown)} of {len(methods)} methods; the table has all.")
     parts: list[DataTable | Picture | Prose] = [Picture(inline_svg(figure, "methods", caption), caption, [table])]
     parts += [one for one in _run_tables(runs) if one.rows]
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
@@ -180,10 +180,18 @@ def _canaries(model: Model, scored: ScoredVotes) -> Iterator[tuple[str, Canary |
 
 
 OTHER_JUDGES = (
-    "add judges that differ on these claims: another LLM, other prompts, lexical checks",
+    "add different judges: another LLM, other prompts, lexical checks",
     "deep votes claims.csv --lexical all --out more.parquet",
 )
 """What to do where all items have one P."""
+
+
+BEATS = {
+    "ok": "deep beats the best judge. ",
+    "warn": "deep is not clearly better than the best judge. ",
+    "fail": "deep is worse than the best judge. ",
+}
+"""What a run with datasets held out is made to answer, by the outcome of its test."""
 
 
 def verdict_of(
@@ -198,14 +206,18 @@ def verdict_of(
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
     badges = tuple(_badges(material, methods, watch, n_labels))
     then, command = OTHER_JUDGES if tally.alike else _next(material, badges, n_labels)
-    learned = bool(scored.labeled.any())  # where no label counts, but there are some, the model has seen them
-    elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned))
+    known = () if watch.drift is None or isinstance(watch.drift, str) else watch.drift.training_votes
+    # Where no label counts, the model has seen those that there are: here, or as it was fitted on these very votes.
+    learned = bool(scored.labeled.any() or {*known} & {*material.learned_from})
+    elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned or bool(material.learned_from)))
     n, k, sets = len(scored.p), votes.shape[1], len(votes.dataset_names)
     by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
-    labels = f"{int(scored.labeled.sum()):,} labels" if learned else "NO LABELS here"
+    labels = f"{int(scored.labeled.sum()):,} labels" if scored.labeled.any() else "NO LABELS here"
+    labels = "the model has labels of them" if learned and not scored.labeled.any() else labels
+    answer = next((BEATS[badge.level] for badge in badges if material.runs and badge.chapter == "methods"), "")
     says = (
         f"{n:,} claims of {sets} dataset{'s' * (sets > 1)}{by}; {labels}.",
-        evaluate.suspect_words(tally, labeled=learned),
+        answer + evaluate.suspect_words(tally, labeled=learned),
         evaluate.trust_words(badges, n_labels, learned=learned),
         then,
         command,
@@ -287,7 +299,7 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
         soft = f" --scores {' '.join(map(quote, material.soft_tables))}"
     failed = any(badge.level == "fail" for badge in badges)
     if material.runs:
-        worse = "do not use this panel: look at the judges below, and fit again"
+        worse = "do not use this panel: check the judges below, and fit again"
         return (
             worse if failed else "fit a model on all of these datasets, and score claims of your own",
             f"deep fit {tables} --out model.json",
@@ -310,7 +322,7 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
         return "fit a model on these votes and labels", f"deep fit {tables}{labels} --out model.json"
     if failed:
         return (
-            "correct P by these labels, and look again",
+            "correct P by these labels, and make this report again",
             f"deep adapt {model} --votes {tables}{soft} --labels {tables if beside else 'labels.csv'} --out mine.json",
         )
     return (

@@ -224,7 +224,7 @@ def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
     answer, own = (None, []) if material.folder is None else study_parts(material.folder, first)
     if material.folder is not None and not material.runs:
         about = [_chapters.SIMULATED] if material.simulated else []
-        about.append("Texts in this file: the tables and pictures of the study, no more.")
+        about.append("Texts in this file: only the tables and pictures of the study.")
         return Page(material.title, about, own, verdict=material.study, spread=answer)
     if material.study is not None and material.scored is not None:
         says = [material.study.judged, material.study.suspect, material.study.trust, f"Next: {material.study.then}."]
@@ -242,7 +242,7 @@ def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
         *own,
     ]
     if material.scored is None:
-        says = ["No items: give votes, or a run that keeps its scores."]
+        says = ["No items: give votes, or a run that stored its scores."]
         chapters.append(Chapter("items", "Items", says))
         return Page(material.title, ["Texts in this file: none."], chapters, verdict=material.study, spread=answer)
     order = order_of(material.scored)

@@ -107,7 +107,7 @@ def test_the_command_writes_the_reason_and_says_how_many(tmp_path, capsys, monke
         "no_source",
     }
     assert main(["data", "check", str(path)]) == 0
-    assert capsys.readouterr().out.endswith("3 rows have nothing to judge\n")
+    assert capsys.readouterr().out.endswith("3 rows have no source or no claim\n")
     assert main(["data", "check", str(path), "--strict"]) == 2
 
 

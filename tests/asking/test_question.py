@@ -20,7 +20,7 @@ from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL
 from deep.integrations.labeling import open_label_desk, read_label_subject
 from deep.integrations.serve import CheckOptions, create_app, serving
-from deep.integrations.serve._checker import PairText
+from deep.integrations.serve._checker import served_pair
 from deep.prompt_pool import FewShot, Prompt, PromptJudge, load_prompt
 from tests.deep_commands import prompts, score, votes
 from tests.scripted_llm import ScriptedLLM
@@ -74,7 +74,7 @@ def test_without_a_question_every_key_is_as_it_was():
     keys = {
         "8d65def7cee1ffd884c73f28bf7763bb89552cb69a3c779cae70fe6d715d4dc3": judge.key,
         "5a5c1184640e14dbded11b6df859adbb": lambda e: _example(e.source, e.claim, e.question, dataset="d").example_id,
-        "24637426feb1f294d76bd964bbefba00": lambda e: PairText(e.source, e.claim, e.question).key.hex(),
+        "24637426feb1f294d76bd964bbefba00": lambda e: served_pair(e.source, e.claim, e.question).example_id,
         "453705998026db4c6c7638e270d4f0c7599be3a129a1066ab87741b7fcb07e49": lambda e: request_of("yes-no", e).key,
     }
     for known, key_of in keys.items():
@@ -101,7 +101,7 @@ def test_two_texts_cannot_pass_for_a_question():
         ("3:abd", "c", "?"),
     ]
     assert len({_example(*texts, dataset="d").example_id for texts in parts}) == len(parts)
-    assert len({PairText(*texts).key for texts in parts}) == len(parts)
+    assert len({served_pair(*texts).example_id for texts in parts}) == len(parts)
 
 
 @pytest.mark.parametrize(("plain", "twin"), TWINS.items())
@@ -161,9 +161,9 @@ def test_labeled_examples_stand_before_the_question():
     [
         (
             "{{question}}\n\n{{question}}\n\n{{source}} {{claim}} {{verdict}} TRUE FALSE",
-            r"\{\{question\}\} once at most",
+            r"\{\{question\}\} at most once",
         ),
-        ("{{question}} {{source}} {{claim}} {{verdict}} TRUE FALSE", "in a paragraph without other placeholders"),
+        ("{{question}} {{source}} {{claim}} {{verdict}} TRUE FALSE", "alone in a paragraph"),
         (
             "{{query}} {{source}} {{claim}} {{verdict}} TRUE FALSE",
             "no placeholder but claim, examples, question, source",

@@ -240,7 +240,7 @@ def test_the_own_dataset_alone_is_refused_before_anything_is_asked(ask, tmp_path
         (["--few-shot", "none.csv"], "`few_shot` must be a file"),
         (["--few-shot", "CLAIMS", "--shots", "3"], "`shots` must be an even number from 2"),
         (["--few-shot", "CLAIMS", "--prompt", "five-stars"], "`few_shot` must go with prompts of kind verdict"),
-        (["--chunk", "12"], "`chunk` must be SIZE:OVERLAP in characters"),
+        (["--chunk", "12"], "`chunk` must be SIZE:OVERLAP characters"),
         (["--chunk", "large"], "`chunk` must be SIZE or SIZE:OVERLAP in characters, as in 8000:500"),
     ],
 )

@@ -44,7 +44,7 @@ def test_in_one_table(tmp_path, twins):
         ("items", "dataset,item_id,label,v", f"d,{one},1,1", f"d,{other},0,0"),
     ]
     for name, *lines in tables:
-        with pytest.raises(InputError, match=r"must differ in what can be seen\. Got '.*' and '.*'\. Write the same"):
+        with pytest.raises(InputError, match=r"must have names that look different\. Got '.*' and '.*'\. Spell equal"):
             read_votes(table(tmp_path / f"{name}.csv", *lines))
 
 
@@ -57,7 +57,7 @@ def test_across_tables(tmp_path, twins):
     """What one file calls a judge, a dataset or an item, and another file calls otherwise."""
     one, other = twins
     head = "dataset,item_id,label"
-    differ, labels = "must differ in what can be seen", "`label` must be the same in all files"
+    differ, labels = "must have names that look different", "`label` must be the same in all files"
     tables = [
         ((f"{head},v", f"d,{one},1,1"), (f"{head},w", f"d,{other},0,0"), labels),
         ((f"{head},v", f"{one},a,1,1"), (f"{head},w", f"{other},a,0,0"), labels),
@@ -100,9 +100,9 @@ def test_in_a_matrix(twins):
     """Made in Python."""
     votes = np.ones((2, 1), dtype=np.int8)
     for ids, datasets in ((twins, ["d", "d"]), (["1", "2"], twins)):
-        with pytest.raises(InputError, match="must differ in what can be seen"):
+        with pytest.raises(InputError, match="must have names that look different"):
             VoteMatrix(votes, ids, ["v"], datasets, [1, 0])
-    with pytest.raises(InputError, match="`voter_names` must differ in what can be seen"):
+    with pytest.raises(InputError, match="`voter_names` must have names that look different"):
         VoteMatrix(votes.T, ["1"], twins, ["d"], [1])
 
 

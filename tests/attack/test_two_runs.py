@@ -46,7 +46,7 @@ def test_two_runs_to_one_output(tmp_path, words, monkeypatch, capsys, late):
     monkeypatch.setattr(_write.Outputs, "write", first)
     assert votes(words) == 2
     said = capsys.readouterr().err
-    assert "`out` must stay as it is during a run" in said
+    assert "`out` must not change during a run" in said
     assert "Traceback" not in said
     assert len(kept) >= len(KINDS)
     assert {name: (tmp_path / name).read_bytes() for name in kept} == kept

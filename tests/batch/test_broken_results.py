@@ -61,7 +61,7 @@ def test_the_file_of_another_batch_takes_nothing_for_lost(tmp_path):
 
 
 def test_the_file_of_another_batch_is_given_up_on_where_asked(tmp_path):
-    """As a batch that the endpoint does not know any more."""
+    """As a batch that the endpoint no longer knows."""
     with FaultServer(batch_mode="strangers") as server:
         with pytest.raises(EndpointError):
             run(server.url, tmp_path / "l", questions(6), batch=True)

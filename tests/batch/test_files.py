@@ -153,7 +153,7 @@ def test_exporting_twice_says_so_and_a_run_does_not_ask(examples, tmp_path, caps
     twice = said(capsys, *words, "--batch-out", tmp_path / "b")
     assert (twice["requests"], twice["exported_before"], twice["shards"]) == (0, 60, [])
     assert main([*words, "--batch-out", str(tmp_path / "b")]) == 0
-    assert "60 requests are in files of an earlier export" in capsys.readouterr().out
+    assert "60 requests are in earlier exports" in capsys.readouterr().out
     for more in ([], ["--batch"]):
         assert main([*words, *more]) == 2
         assert "`batch_in` must be given: 60 requests are in exported files. Got a run" in capsys.readouterr().err
@@ -212,8 +212,8 @@ def test_partial_broken_repeated_and_strange_lines(examples, tmp_path, capsys):
     assert states(ledger_of(examples)) == {"done": 20, "failed": 1, "queued": 3, "sent": 36}
     assert main([*words, "--batch-in", str(back)]) == 0
     text = capsys.readouterr().out
-    assert "0 results entered of 30 in 2 files: 0 answers, 0 failures; those of 21 requests were entered before" in text
-    assert "36 requests have not come back" in text
+    assert "0 results entered of 30 in 2 files: 0 answers, 0 failures; 21 requests were entered before" in text
+    assert "36 requests have no result yet" in text
     assert "3 requests can be asked now" in text
     assert "no votes were written yet" in text
     more = said(capsys, *words, "--batch-out", tmp_path / "more")
@@ -268,7 +268,7 @@ def test_the_budget_holds_for_files(examples, tmp_path, capsys):
     prices.write_text("[tiny]\ninput = 1000\noutput = 1000\n")
     words = [*words_of(examples), "--prices", str(prices), "--budget", "8"]
     assert main([*words, "--batch-out", str(tmp_path / "out")]) == 3
-    assert "stopped: the budget has no room" in capsys.readouterr().out
+    assert "stopped: the budget does not cover" in capsys.readouterr().out
     first = len(requests_in(tmp_path / "out"))
     assert 0 < first < 60
     assert main([*words, "--batch-out", str(tmp_path / "more")]) == 3

@@ -136,8 +136,8 @@ def test_an_odd_answer_to_the_making_of_a_batch_is_told(made, name, tmp_path, mo
         assert len(server.batches) == made
         run(server.url, tmp_path / "l", questions(3), batch=True, retry_failed=["unknown"])
         assert list(server.copies().values()) == [1, 1, 1]
-    said = "3 requests are in a batch that the endpoint did not say"
-    assert [line.partition(" that it made")[0] for line in told] == ([] if made else [said, said])
+    said = "3 requests are in a batch that the endpoint did not confirm"
+    assert [line.partition(" and does not")[0] for line in told] == ([] if made else [said, said])
     assert states(tmp_path / "l") == {"done": 3}
 
 

@@ -143,6 +143,6 @@ def test_a_server_without_batches_says_so(tmp_path):
     """The endpoint's own words come through."""
     with (
         FaultServer() as server,
-        pytest.raises(EndpointError, match=r"`batch` must be something the endpoint offers\..*404: Not Found"),
+        pytest.raises(EndpointError, match=r"`batch` must be supported by the endpoint\..*404: Not Found"),
     ):
         run(f"{server.url}/nothing", tmp_path / "l", questions(2), batch=True, retry=RetryPolicy(attempts=1))

@@ -20,14 +20,14 @@ WARNINGS = {
     ),
     "exported_before": (
         4,
-        "4 requests are in files of an earlier export, or being asked elsewhere, and were not "
-        "exported again; --retry-failed exported gives up on those files",
+        "4 requests are in earlier exports or asked elsewhere, and were not exported again. To give "
+        "up those files: --retry-failed exported",
     ),
     "stages_follow": (
         True,
-        "staged judges go on from these answers: after --batch-in, --batch-out exports their next questions",
+        "staged judges need these answers first: after --batch-in, --batch-out exports their next questions",
     ),
-    "stopped": ("budget", "stopped: the budget has no room for what more requests may cost"),
+    "stopped": ("budget", "stopped: the budget does not cover more requests"),
 }
 
 
@@ -46,7 +46,9 @@ def test_a_batch_that_the_endpoint_forgot_is_given_up_on_only_when_asked_for(tmp
         run(server.url, tmp_path / "l", questions(5), batch=True, started=_stop)
         server.batches.clear()
         server.polls = 1
-        with pytest.raises(EndpointError, match=r"must be known to the endpoint.*--retry-failed expired.* 5 requests"):
+        with pytest.raises(
+            EndpointError, match=r"must be known to the endpoint.* its 5 requests by --retry-failed expired"
+        ):
             run(server.url, tmp_path / "l", questions(5), batch=True)
         assert states(tmp_path / "l") == {"sent": 5}
         lines = []
@@ -54,7 +56,7 @@ def test_a_batch_that_the_endpoint_forgot_is_given_up_on_only_when_asked_for(tmp
         assert server.count == 5
     assert states(tmp_path / "l") == {"done": 5}
     assert len(lines) == 1
-    assert lines[0].startswith("5 requests are in a batch that the endpoint does not know any more; they are asked")
+    assert lines[0].startswith("5 requests are in a batch that the endpoint no longer knows; they are asked")
 
 
 def test_a_batch_that_has_ended_without_its_results_is_not_asked_again(tmp_path, monkeypatch):

@@ -46,7 +46,7 @@ def test_votes_like_the_old_ones(home, capsys):
     assert main([str(home / "model.json"), "--votes", str(home / "new.csv")]) == 0
     out = capsys.readouterr().out
     assert out.startswith("not stale: 267 new rows\n")
-    assert "only labels tell" in out.splitlines()[-1]
+    assert "ten labels by `--labels`" in out.splitlines()[-1]
 
 
 def test_votes_of_other_judges_are_told(home, tmp_path, capsys):
@@ -96,17 +96,17 @@ def test_a_change_of_all_judges_shows_beside_a_reference(home, tmp_path, capsys)
     assert alone["least_shift"] > 2 * found["least_shift"]
     assert main(words) == 1
     out = capsys.readouterr().out
-    assert "Votes do not tell whether the judges have changed or the items." in out
+    assert "Votes cannot tell whether the judges or the items changed." in out
     assert "Compared with the reference, not with the training datasets." in out
     assert main(words[:3]) == 0
-    assert "`--reference` with earlier votes of the same stream finds less." in capsys.readouterr().out
+    assert "`--reference` with earlier votes of the same stream detects smaller ones." in capsys.readouterr().out
 
 
 def test_a_limit_of_failures_is_one_of_the_fit(home, capsys):
     """One line, exit 2: the option has one meaning."""
     assert main([str(home / "model.json"), "--votes", str(home / "new.csv"), "--max-failure-rate", "0.1"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: `max_failure_rate` must be given to `deep fit`, which leaves voters out by it.")
+    assert line.startswith("error: `max_failure_rate` must be given to `deep fit`, which leaves voters out by this")
 
 
 FAILS = "j2@20000000/m"
@@ -188,7 +188,7 @@ def test_labels_that_agree(home, capsys):
     assert main([*map(str, words)]) == 0
     out = capsys.readouterr().out
     assert "40 labels do not disagree with the model, p = " in out
-    assert "Labels to detect an error as large as the worst in training" in out
+    assert "Labels needed to detect an error as large as the worst in training" in out
 
 
 def test_labels_that_disagree(home, tmp_path, capsys):
@@ -205,7 +205,7 @@ def test_labels_that_disagree(home, tmp_path, capsys):
         out = capsys.readouterr().out
         assert f"{n} labels DISAGREE with the model" in out
         assert "Do not use P or its interval" in out
-        assert ("worth more than a test" in out) == (n == 60)
+        assert ("helps more than a test" in out) == (n == 60)
         assert "`deep adapt`" in out
 
 

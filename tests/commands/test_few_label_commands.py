@@ -80,7 +80,7 @@ def test_label_list_says_how_many_labels_the_canary_needs(home, capsys):
     assert 2 <= needed[0] <= needed[1] <= needed[2]
     assert label_list([str(home / "model.json"), "--votes", str(home / "new.csv")]) == 0
     said = capsys.readouterr().out
-    assert f"by the chance of finding it: {needed[0]} for 50 %, " in said
+    assert f"by chance of detection: {needed[0]} for 50 %, " in said
 
 
 def test_label_list_passes_over_labeled_items(home, capsys):

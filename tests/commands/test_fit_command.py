@@ -237,7 +237,8 @@ def test_a_judge_that_fails_often_does_not_end_a_fit(tmp_path, capsys, limit):
     says = f"{voter!r} has no usable answer to {share:.3g} % of dataset 'a' ({len(lost)} refused of {n} items)"
     if "--strict" in limit:
         (line,) = err.splitlines()
-        assert line.startswith(f"error: `votes` must be of voters that seldom fail. Got one that does: {says}")
+        seldom = "error: `votes` must come from voters that seldom fail. Got one that fails more often"
+        assert line.startswith(f"{seldom}: {says}")
     elif limit:
         assert (voter in load(tmp_path / "model.json").voter_names, err) == (True, "")
         assert "3 voters: " in out

@@ -24,15 +24,14 @@ LABELING = [ROOT / "integrations" / "labeling" / f"_{name}.py" for name in ("agr
 SERVE = ROOT / "integrations" / "serve" / "_command.py"
 FILES = [*sorted(path for path in (ROOT / "commands").glob("*.py") if path.name != "__init__.py"), *LABELING, SERVE]
 GUESTS = {
-    "deep.experiments.dialogues",
     "deep.experiments.printed._import",
     "deep.integrations.doctor",
     "deep.integrations.engines",
     "deep.integrations.foreign",
     "deep.integrations.labeling",
+    "deep.integrations.pack",
     "deep.integrations.pairs",
     "deep.integrations.pairs._prepare",
-    "deep.integrations.sequential",
     "deep.integrations.serve",
     "deep.integrations.skill",
 }
@@ -149,7 +148,7 @@ def test_a_name_of_yesterday_says_todays(name, capsys):
     assert main([name, "--help"]) == 2
     today = f"deep {RENAMED[name]}"
     assert capsys.readouterr().err == (
-        f"error: `COMMAND` must be a name of today. Got {name!r}. Say `{today}` instead.\n"
+        f"error: `COMMAND` must be a current name. Got {name!r}. Say `{today}` instead.\n"
     )
     with pytest.raises(SystemExit, match="0"):
         main([*RENAMED[name].split(), "--help"])

@@ -201,7 +201,7 @@ def test_the_annotations_are_never_overwritten(file, tmp_path, capsys):
     rest = file.rename(tmp_path / "a.rest.csv")
     for out in (rest, tmp_path / "a.csv"):
         assert main(["agreement", str(rest), "--filter-ambiguous", str(out)]) == 2
-        assert "`filter_ambiguous` must name another file than `file`" in capsys.readouterr().err
+        assert "`filter_ambiguous` must differ from `file`" in capsys.readouterr().err
     assert rest.read_bytes() == before
     assert list(tmp_path.iterdir()) == [rest]
 

@@ -74,8 +74,10 @@ def test_export(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "3 of 3 items are done; labels by Ann 3, Bob 2, Zoe 1" in out
     assert "on 1 item people are tied" in out
-    assert "1 label was given after a look" in out
+    assert "1 label was given after looking" in out
     assert (tmp_path / "labels.csv").read_text() == "dataset,item_id,label\nnews,a,1\n"
+    assert label(["export", str(tmp_path / "labels.jsonl"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["complete"] == 3
     assert label(["export", str(tmp_path / "others.csv")]) == 2
     assert "`labels` must be a log that `deep label` wrote" in capsys.readouterr().err
 

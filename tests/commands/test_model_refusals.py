@@ -18,7 +18,6 @@ from tests.deep_commands import (
     panel,
     score,
     select,
-    sequential,
 )
 from tests.model.fitted import small_votes
 
@@ -123,7 +122,6 @@ def test_bad_votes_are_refused_in_one_line_and_nothing_is_written(here, tmp_path
         refused(capsys, check, here / "model.json", "--votes", bad)
         if not name.startswith("other"):
             refused(capsys, panel, "--votes", bad)
-            refused(capsys, sequential, "--votes", bad, "--sizes", "3")
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -85,7 +85,7 @@ def test_sql_is_written_whole_or_not_at_all(here, tmp_path, monkeypatch, capsys)
 
     monkeypatch.setattr(Path, "write_text", full)
     assert moments([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 2
-    assert capsys.readouterr().err.startswith(f"error: `out` must be where files can be written. Got {str(out)!r}: No ")
+    assert capsys.readouterr().err.startswith(f"error: `out` must be writable. Got {str(out)!r}: No ")
     assert out.read_text() == "before"
 
 
@@ -169,7 +169,7 @@ def test_files_of_moments_that_others_spoilt(here, capsys):
     first, second = list(cells)[:2]
     cells[first], cells[second] = cells[first] + 1, cells[second] - 1  # the sum is right
     for content, said in (
-        (json.dumps(values), "`moments` must be as they were written. Got"),
+        (json.dumps(values), "`moments` must not have been changed. Got"),
         (text[: len(text) // 2], "`moments` must be JSON. Got"),
         (text.replace(json.dumps(values["voters"][0]), '"other"'), "whose checksum differs. Count again."),
     ):
@@ -183,4 +183,4 @@ def test_files_of_moments_that_others_spoilt(here, capsys):
     assert "whose rows would count twice" in refused(capsys, moments, *words, "--moments", part, here / "." / part.name)
     spoilt.write_text(json.dumps(values))
     count(here, "--moments", part, spoilt)
-    assert f"{spoilt} holds the same counts as {part}: if these are" in capsys.readouterr().out
+    assert f"{spoilt} holds the same counts as {part}: if the rows are" in capsys.readouterr().out

@@ -57,7 +57,7 @@ def test_one_voter_has_a_card(tmp_path, capsys):
     (tmp_path / "v.csv").write_text("dataset,item_id,label,a\nd,1,1,1\nd,2,0,0\nd,3,0,\n")
     assert main([str(tmp_path / "v.csv"), "--full"]) == 0
     out = capsys.readouterr().out
-    assert "Whether the panel earns its cost cannot be measured. There is one judge." in out
+    assert "The benefit of the panel cannot be measured. There is one judge." in out
     assert "1 unknown" in out
     assert "effective" not in out.replace("effective votes a dollar", "")
 
@@ -189,7 +189,7 @@ def test_errors_that_were_never_made_are_alike_to_none(tmp_path, capsys):
     frame = pd.DataFrame({"dataset": "d", "item_id": range(18), "label": [0, 1] * 9, "a": [0, 1] * 9, "b": [0, 1] * 9})
     frame.to_csv(tmp_path / "v.csv", index=False)
     assert main([str(tmp_path / "v.csv"), "--no-worth", "--n-boot", "10"]) == 0
-    assert "no two judges err together often enough to tell" in capsys.readouterr().out
+    assert "too few common errors to tell" in capsys.readouterr().out
 
 
 def test_the_best_judge_is_the_first_of_the_table(tmp_path, capsys):

@@ -67,7 +67,7 @@ def test_show(capsys):
 def test_what_a_prompt_is_for(capsys):
     """`list` has a table of strictness, rates and errors, for the prompts that say so; `show` has them as fields."""
     assert main(["list", "--pool", "diverse"]) == 0
-    out = capsys.readouterr().out.partition("meant to err in their own way")[2]
+    out = capsys.readouterr().out.partition("designed for different errors")[2]
     for name in POOLS["diverse"]:
         prompt = load_prompt(name)
         row = (prompt.strictness, prompt.expected_tpr, prompt.expected_tnr, prompt.unshared_error)

@@ -448,7 +448,7 @@ def test_every_format_is_read_alike(tmp_path, kind):
         (["--prompt", "nonsense"], "`id` must be one of"),
         (["--out", "."], "`out` must end in .parquet"),
         (["--out", "votes.csv"], "`out` must end in .parquet"),
-        (["--out", "nowhere/votes.parquet"], "`out` must lie in a folder that can be written to"),
+        (["--out", "nowhere/votes.parquet"], "`out` must lie in a writable folder"),
         (["--ledger", "mysql://u:s3cret@h/d"], "`ledger` must be a file or a postgresql"),
         (["--base-url", ""], "`base_url` must be an address. Got ''. Leave it out"),
         (["--base-url", "ftp://x"], "`base_url` must be an http(s) URL"),

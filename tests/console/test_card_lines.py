@@ -31,9 +31,9 @@ def lines_of(card, **worth):
 
 def test_one_judge_would_do_where_it_would(card):
     """Said where it is found, and not where the panel is better."""
-    said = f"For decisions alone one judge, {card.worth.best_judge}, would do. As a probability the best single judge"
+    said = f"For decisions alone, one judge ({card.worth.best_judge}) is enough. The best single judge"
     assert sum(line.startswith(said) for line in lines_of(card, one_judge=True)) == 1
-    assert not [line for line in lines_of(card, one_judge=False) if "would do" in line]
+    assert not [line for line in lines_of(card, one_judge=False) if "is enough" in line]
 
 
 def test_prose_has_short_names(card):
@@ -65,9 +65,9 @@ def test_what_to_keep(card):
     priced = replace(card, judges=[replace(one, others=replace(one.others, cost_per_1000=3.1)) for one in card.judges])
     lines = lines_of(priced, keep=("fair", "good"), drop=("coin",), outer=outer)
     assert [line for line in lines if line.startswith(("Keep", "All 3"))] == [
-        "All 3, by the model of `deep fit`, each of 3 parts held out: balanced accuracy 75.0, log loss 0.500.",
+        "All 3, with `deep fit` and each of 3 parts held out: balanced accuracy 75.0, log loss 0.500.",
         "Keep these 2 of 3: saves $3.10 per 1,000 items, log loss +0.001 (90 % interval -0.004 to +0.006), balanced "
-        "accuracy -0.3 points (-1.0 to +0.4); judges chosen without the part they are measured on.",
+        "accuracy -0.3 points (-1.0 to +0.4). Judges were chosen without the part they are measured on.",
         "Keep fair, good.",
     ]
     lines = lines_of(card, keep=("fair", "good", "coin"), drop=(), outer=None)

@@ -89,7 +89,7 @@ def test_a_run_repeated_asks_nothing(folder, monkeypatch, capsys):
         assert votes(["--config", f"../{folder.name}/votes.run.toml"]) == 0
         assert server.count == asked == 16
     told = capsys.readouterr()
-    assert "in the run of" not in told.err
+    assert "the run of" not in told.err
     assert "0 answers (16 more from earlier runs), 0 failures; 0 attempts" in told.out
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "votes.parquet"), before[0])
     assert (folder / "votes.run.toml").read_bytes() == before[1]
@@ -109,7 +109,7 @@ def test_another_version_of_a_prompt_is_named_and_asked(folder, capsys):
     (now,) = {*run_of(folder / "votes.run.toml")["judges"]} - {kept}
     assert now != was
     told = capsys.readouterr().err.splitlines()
-    assert f"Other than in the run of `config`: {was} is {now} now. Only its missing answers are asked." in told
+    assert f"Changed since the run of `config`: {was} is {now} now. Only its missing answers are asked." in told
     assert [line for line in told if "a million tokens of tiny cost" in line and "'output': 5.0" in line]
     assert not [line for line in told if "consistent-inconsistent" in line]
 
@@ -159,7 +159,7 @@ def test_every_command_that_writes_writes_it(folder):
         ('schema_version = 1\ncommand = "deep votes"\njudges = 5\n[options]\n', "must list `judges` by name"),
         ('schema_version = 1\ncommand = "deep votes"\njudges = [5]\n[options]\n', "must list `judges` by name"),
         ('schema_version = 1\ncommand = "deep votes"\nprices = 5\n[options]\n', "and `prices` in a table"),
-        (f"a = {'[' * 100_000}", "too many brackets in each other"),
+        (f"a = {'[' * 100_000}", "too many nested brackets"),
         ('schema_version = 1\ncommand = "deep votes"\n[options]\nbatch = "x"\n', "`batch` must be true or false in"),
     ],
 )

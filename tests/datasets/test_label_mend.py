@@ -82,12 +82,12 @@ CHANGES = {
     "table removed": lambda path: change(path, "DROP TABLE events"),
     "a folder": replaced_by(os.mkdir),
     "a pipe": replaced_by(getattr(os, "mkfifo", os.mkdir)),
-    "a loop of links": replaced_by(lambda path: path.symlink_to(path.name)),
+    "a circular link": replaced_by(lambda path: path.symlink_to(path.name)),
 }
 """By name: what others do to a file so that it is not what it was."""
 
 FOREIGN = ("cut", "another file", "another file put", "a page damaged", "edited", "reordered", "table removed")
-FOREIGN += ("a folder", "a pipe", "a loop of links")
+FOREIGN += ("a folder", "a pipe", "a circular link")
 
 
 @pytest.mark.parametrize("name", [LOG, COPY])
@@ -314,7 +314,7 @@ def test_one_broken_old_line_is_named(tmp_path, change_, value, where):
     lines[where] = json.dumps(json.loads(lines[where]) | {change_: value}).encode() + b"\n"
     (tmp_path / "labels.jsonl").write_bytes(b"".join(lines))
     with open_label_log(tmp_path / "labels.csv") as log:
-        assert f"line {where + 1} of 'labels.jsonl' is not whole and is passed over" in log.told
+        assert f"line {where + 1} of 'labels.jsonl' is incomplete and was skipped" in log.told
     assert {item for _, item in given(tmp_path / "labels.csv")} == set("abc") - {"abc"[where]}
 
 
@@ -328,7 +328,7 @@ def test_where_nothing_can_be_locked_is_one_line(tmp_path, monkeypatch, code):
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with (
-        pytest.raises(InputError, match=rf"`out` must be where files can be locked\..*{os.strerror(code)}"),
+        pytest.raises(InputError, match=rf"`out` must be in a folder where files can be locked\..*{os.strerror(code)}"),
         open_label_log(tmp_path / LOG),
     ):
         pass

@@ -103,7 +103,7 @@ def test_a_training_dataset_of_one_class_is_left_out_and_named():
     """It cannot be learned from, and stops nothing where others can."""
     split = hold_out(votes_of(list("aabbccdd"), [0, 1, 0, 0, 1, 1, 0, 1]), "a")
     assert split.train.dataset_names == ("d",)
-    assert split.warnings == ["Not trained on, for their labels are all 0 or all 1: b, c."]
+    assert split.warnings == ["Not used for training because their labels are all 0 or all 1: b, c."]
 
 
 def test_one_dataset_says_what_to_do():

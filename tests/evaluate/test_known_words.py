@@ -38,10 +38,12 @@ def test_the_ends_of_the_ranking_by_hand():
 def test_without_labels_other_panels_tell_of_the_order():
     """With training datasets they do themselves; once labels corrected P nothing is said."""
     votes = votes_of(["a", "b", "c"])
-    assert order_words(fit(unlabeled(votes))).startswith("On 19 panels of other judges, without labels: of the tenth")
+    assert order_words(fit(unlabeled(votes))).startswith(
+        "On 19 panels of other judges, without labels: in the lowest tenth"
+    )
     model = fit(votes.rows(votes.datasets != "c"))
     said = order_words(model)
-    assert said.startswith("On 2 training datasets, each left out in turn: of the tenth of the lowest P ")
+    assert said.startswith("On 2 training datasets, each left out in turn: in the lowest tenth of P ")
     mine = votes.rows(votes.datasets == "c")
     assert order_words(model.adapted(mine, mine.labels)) is None
 
@@ -50,7 +52,7 @@ def test_few_training_datasets_ask_for_ten_labels():
     """By the widest interval; not from four datasets on, nor where the share is known or carried over."""
     votes = votes_of(list("abcde"))
     prior = PriorEstimate(0.6, 0.35, 0.83)
-    said = "The share may be off by ± 24 points; with ten labels of random items by about ± 17."
+    said = "The share may be wrong by ± 24 points; ten labels of random items reduce this to about ± 17."
     for names in ("a", "ab", "abc"):
         assert label_words(fit(votes.rows(np.isin(votes.datasets, list(names)))), [prior]) == said
     one = fit(votes.rows(votes.datasets == "a"))
@@ -68,7 +70,7 @@ def test_score_without_labels_ranks_and_asks(tmp_path, capsys):
     assert score(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "Nothing is sure" in lines[0]
-    assert any(line.startswith("The share may be off by ± ") for line in lines)
+    assert any(line.startswith("The share may be wrong by ± ") for line in lines)
     assert f"  deep label {tmp_path / 'votes.csv'} --model {tmp_path / 'model.json'} --n 10" in lines
     ends = [i for i, line in enumerate(lines) if line.startswith(("The lowest P", "The highest P"))]
     assert ends[1] - ends[0] == 11

@@ -33,9 +33,9 @@ def test_counts_and_shares(model):
     assert not found.unusual
     assert found.sentences() == [
         "8 of the 50 training rows (2 datasets) have exactly these votes.",
-        "2 of 3 judges voted; so few, or fewer, do on 30 % of the training rows.",
-        "They are split 1 to 1; as split, or more, are 10 % of the training rows.",
-        "The model knows votes and no texts: whether it can be trusted on texts of a new kind, only labels tell.",
+        "2 of 3 judges voted; as few or fewer voted on 30 % of the training rows.",
+        "The votes split 1 to 1; 10 % of the training rows are split as much or more.",
+        "The model sees votes, not texts. Only labels show whether it holds for new kinds of text.",
     ]
 
 
@@ -59,7 +59,7 @@ def test_disagreement_is_unusual_where_there_never_was_any():
     with pytest.warns(DeepWarning, match="equals the label on all 40 rows"):
         model = fit(VoteMatrix(votes, [str(i) for i in range(40)], NAMES[:2], ["news"] * 40, votes[:, 0]))
     said = likeness(model, [1, 0]).sentences()
-    assert said[0] == "UNUSUAL: on hardly any training row do judges disagree as much."
+    assert said[0] == "UNUSUAL: judges disagree as much on hardly any training row."
     assert "40 training rows (1 dataset)" in said[1]
 
 

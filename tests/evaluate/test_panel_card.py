@@ -107,7 +107,7 @@ def test_experts_of_summeval(summeval, summeval_card):
 def test_a_card_says_whose_labels_it_has(summeval_card):
     """Of several people, of nobody by name, and of none; an interval that there is not is left empty."""
     card = summeval_card
-    assert people_words(card) == "The label is that of most of 3 people; 0 items are tied and left out."
+    assert people_words(card) == "The label is the majority of 3 people; 0 tied items are left out."
     alone = replace(card, people=())
     assert people_words(alone) == "Each item has one label, so agreement between people cannot be measured."
     assert people_words(replace(alone, n_labeled=0)).startswith("No labels: ")
@@ -305,9 +305,9 @@ def test_parts_are_tables_and_json(summeval_card):
 @pytest.mark.parametrize(
     ("labels", "datasets", "why"),
     [
-        ([-1] * 40, ["d"] * 40, "No dataset has labels of 1 and of 0."),
-        ([1] * 40, ["d"] * 40, "No dataset has labels of 1 and of 0."),
-        ([0, 1] * 20, ["c", "c", "d", "d"] * 10, "or of three and more. Here are two."),
+        ([-1] * 40, ["d"] * 40, "No dataset has both labels, 1 and 0."),
+        ([1] * 40, ["d"] * 40, "No dataset has both labels, 1 and 0."),
+        ([0, 1] * 20, ["c", "c", "d", "d"] * 10, "or of at least three. Got two."),
         ([1, *[0] * 39], ["d"] * 40, "class"),
     ],
 )

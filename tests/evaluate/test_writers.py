@@ -54,8 +54,8 @@ def test_a_favoured_family_is_found_with_fifty_labels():
     assert found[0].n_labels == 50
     assert (found[0].family, found[0].n_own, found[0].n_others) == ("gpt", 300, 300)
     (says,) = own_family_words(found[:1])
-    assert says.startswith("strict@0a1b2c3d/openai/gpt-4o favours texts of its own family, gpt: +")
-    assert list(own_family_words(alike[:1])) == ["No judge of 1 is known to favour texts of its own family of LLMs."]
+    assert says.startswith("strict@0a1b2c3d/openai/gpt-4o favours texts of the same LLM family, gpt: +")
+    assert list(own_family_words(alike[:1])) == ["None of 1 judges clearly favours texts by LLMs of the same family."]
 
 
 def test_without_labels_no_bias_is_told():
@@ -64,7 +64,7 @@ def test_without_labels_no_bias_is_told():
     assert np.isnan(found.bias)
     assert found.says_own > found.says_others + 0.1
     assert list(own_family_words([found])) == [
-        "Whether judges favour their own family cannot be told: it takes 5 labels of either side."
+        "Testing whether judges favour their own LLM family needs 5 labels of each side."
     ]
     assert list(own_family_words([])) == []
 
@@ -95,10 +95,10 @@ def test_the_command_tells_and_leaves_out(path, capsys):
     words = [str(path), "--no-worth", "--n-boot", "1"]
     assert panel(words) == 0
     out = capsys.readouterr().out
-    assert "favours texts of its own family, gpt: +" in out
+    assert "favours texts of the same LLM family, gpt: +" in out
     assert panel([*words, "--full"]) == 0
     out = capsys.readouterr().out
-    assert "Judge by writer: says 1, % (beyond the labels, points)" in out
+    assert "Judge by writer: % of votes for 1 (less the share of label 1, points)" in out
     assert "Meta-Llama-3.1-8B" in out
     assert panel([*words, "--json", "--exclude-own"]) == 0
     found = json.loads(capsys.readouterr().out)

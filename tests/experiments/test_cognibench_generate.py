@@ -90,7 +90,7 @@ def test_what_did_not_come_ends_a_dialogue_and_is_told(texts, tmp_path, capsys):
     ("row", "options", "message"),
     [
         ({"source": " "}, [], "`texts` must have a `source` in each row"),
-        ({"source": "Rain.", "example_id": "mill"}, [], "`example_id` of its own if any. Got 'mill'"),
+        ({"source": "Rain.", "example_id": "mill"}, [], "`example_id`s must be unique. Got 'mill'"),
         (None, ["--persona", "pirate"], "`persona` must be one of"),
         (None, ["--turns", "0"], "`turns` must be 1 or more. Got 0."),
     ],

@@ -21,7 +21,6 @@ from deep.experiments.cognibench._turns import (
     in_split,
     read_labels,
     read_turns,
-    verdict_is_bad,
 )
 from deep.experiments.tiered import TIERS, AutoLabelJudge
 from deep.judges import run_program
@@ -71,10 +70,7 @@ def test_the_pipeline_asks_two_prompts_five_times(tmp_path):
     again = run_program(judge.read("A mill.", "", list(VERDICTS), kinds), asker(VERDICTS, asked))
     assert {question.step for question in asked} == {"support", "tier"}
     assert [s.verdict for s in again.sentences] == list(VERDICTS.values()), "the first prompt finds the greeting too"
-    bad = {
-        level: [s.text for s in reading.sentences if verdict_is_bad(s.verdict, level)]
-        for level in ("rational", "grounded")
-    }
+    bad = {level: [s.text for s in reading.sentences if s.hallucinated(level)] for level in ("rational", "grounded")}
     assert bad == {"rational": [COAL, NOBODY], "grounded": [COAL, LOVED, NOBODY]}
 
 
@@ -354,7 +350,7 @@ def test_figure_12(tmp_path, capsys):
     runs = [run_folder(tmp_path / f"r{i}", f1) for i, f1 in enumerate((0.2, 0.3, 0.4))]
     points = [f"100={runs[1]}", f"10={runs[0]}", f"1000={runs[2]}"]
     assert main(["curve", *points, "--out", str(tmp_path / "curve")]) == 0
-    assert "overall: +10.00 points a tenfold of chats" in capsys.readouterr().out
+    assert "overall: +10.00 points for ten times the chats" in capsys.readouterr().out
     table = pd.read_csv(tmp_path / "curve" / "figure12-training-size.csv")
     assert table["training chats"].tolist() == [10, 100, 1000]
     assert table["overall"].tolist() == [0.2, 0.3, 0.4]

@@ -268,7 +268,7 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
         (["--llm", "alpha"], "`llm` must name each LLM once. Got 'alpha' twice."),
         (["--temperature", "-1"], "`temperature` must be a number of at least 0. Got -1.0."),
         (["--out", "."], "`out` must be a folder with a name. Got '.'."),
-        (["--out", "CLAIMS/below"], "`out` must be in a folder that can be written to"),
+        (["--out", "CLAIMS/below"], "`out` must be in a writable folder"),
         (["--ensembler", "DawidSkene"], "`ensembler` must be given with `votes` or judges that need no key"),
         (["--reasoning", "o1"], "`reasoning` must be among `llm`. Got 'o1'."),
         (["--label-column", "none"], "none"),
@@ -458,7 +458,7 @@ def test_a_judge_that_seldom_votes_is_no_best(claims, tmp_path, capsys):
     assert main(["--data", str(claims), "--votes", str(votes), "--out", str(tmp_path / "fect")]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "full (no prompt) finds them best, F1 0.80 (one run), of 1 judges." in said
-    assert "Of 2 judges 1 vote on less than half of the claims; they are compared with none." in said
+    assert "Of 2 judges 1 vote on less than half of the claims and are not compared." in said
     told = (tmp_path / "fect" / "report.md").read_text(encoding="utf-8")
     assert "| full | **0.80** |" in told
     assert "| rare | 1.00 (all: 0.67, 17 % of claims) |" in told, "1 of 2 found, and nothing else called"

@@ -167,7 +167,9 @@ def test_more_than_twelve_datasets_are_held_out_in_six_groups(asked):
         model = fit(votes.rows(np.isin(votes.datasets, trained)), **asked)
         p = model.score(votes.rows(votes.datasets == test))
         np.testing.assert_allclose(p, result.scores["p_consistent"], rtol=0, atol=1e-12)
-    assert "Held out together with 2 other datasets: all is learned on the 10 beside them." in found[0].results["notes"]
+    assert (
+        "Held out together with 2 other datasets. Everything is learned on the other 10." in found[0].results["notes"]
+    )
 
 
 def test_where_patterns_are_many_seven_datasets_are_held_out_in_groups(monkeypatch):

@@ -187,7 +187,7 @@ def test_votes_of_rivals_alone_are_refused(tmp_path, capsys):
     names = dict(zip("abcd", ("yes-no", "yes-no-steps", "five-stars", "luo"), strict=True))
     pd.read_csv(votes).rename(columns=names).to_csv(votes, index=False)
     assert main(["--votes", str(votes), "--out", str(tmp_path / "out")]) == 2
-    assert "`votes` must hold a voter that is no row of the paper's Table 3. Got 'yes-no'" in capsys.readouterr().err
+    assert "`votes` must hold voters besides the rows of the paper's Table 3. Got 'yes-no'" in capsys.readouterr().err
 
 
 def figure_of(table, value, ours, **cell):
@@ -310,7 +310,7 @@ def test_unlabeled_votes_are_refused(tmp_path, capsys):
     """No table can be filled without labels: one line, exit 2, nothing written."""
     votes, _ = make_tables(tmp_path, label=False)
     assert main(["--votes", str(votes), "--out", str(tmp_path / "out"), *QUICK]) == 2
-    assert "`label` must be 0 or 1 in every row. Got a row without in dataset 'aggrefact-xsum'." in (
+    assert "`label` must be 0 or 1 in every row. Got a row without a label in dataset 'aggrefact-xsum'." in (
         capsys.readouterr().err
     )
     assert not (tmp_path / "out").exists()

@@ -205,7 +205,7 @@ def test_unusable_answers_are_asked_again_and_bounded(tmp_path, capsys):
     assert rejected["decompose: unparsable"] == 12 + 2
     assert rejected["summarize: truncated"] == 4
     assert rejected["ask: refused"] == 4
-    assert rejected["invent: not as many facts as asked for"] == 9
+    assert rejected["invent: fewer facts than requested"] == 9
     assert results["given_up"] == 9 + 1
     kept = Counter((s.article_id, s.complexity > 0) for s in every_sample(tmp_path))
     assert kept == {("a0", False): 3, ("a0", True): 9, ("a1", False): 3, ("a2", False): 2, ("a2", True): 9}
@@ -267,7 +267,7 @@ def test_export_never_overwrites_the_benchmark(built, capsys, name):
     file = built[0] / "bench" / name
     before = file.read_bytes()
     assert main(["export-sft", "--data", str(built[0] / "bench"), "--out", str(file)]) == 2
-    assert "`out` must leave the benchmark as it is" in capsys.readouterr().err
+    assert "`out` must not overwrite the benchmark" in capsys.readouterr().err
     assert file.read_bytes() == before
     assert main(["export-sft", "--data", str(built[0] / "bench"), "--out", str(file.with_suffix(".csv"))]) == 2
     assert "`out` must end in .jsonl" in capsys.readouterr().err
@@ -309,7 +309,7 @@ def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
     words = ["eval", "--data", str(data), "--votes", str(out), "--out", str(tmp_path / "voters")]
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert "tells best: it calls 100 % of the hallucinated responses inconsistent." in " ".join(said.split())
+    assert "is best: it calls 100 % of the hallucinated responses inconsistent." in " ".join(said.split())
     assert said.endswith(f"report: open {tmp_path / 'voters' / 'report.html'}\n")
     table = pd.read_csv(tmp_path / "voters" / "voters.csv")
     assert len(table) == 2 * 4 * 4
@@ -378,7 +378,7 @@ def test_wrong_options(tmp_path, capsys, option, value, message):
         ([{"text": " "}], "`text` must be text"),
         ([{"body": "x"}], "`text` must be text. Got None in row 1"),
         ([{"text": "a", "article_id": "x"}, {"text": "b", "article_id": "x"}], "`article_id` must be given once"),
-        ([{"text": "a  b"}, {"text": "a b"}], "`text` must be given once. Got that of row 1"),
+        ([{"text": "a  b"}, {"text": "a b"}], "`text` must be given once. Got row 1's"),
         ([{"text": "a\0"}], "without NUL"),
         ([{"text": "a", "task": "poetry"}], "`task` must be one of .* Got 'poetry' in row 1"),
     ],

@@ -291,12 +291,12 @@ def test_an_llm_that_cannot_compare_is_refused(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--match", "exact", "--match-llm", "a"], "`match_llm` must be given where `match` is semantic"),
-        (["--match-encoder", "a", "--match-llm", "a"], "without the other of its kind. Got 'a'"),
+        (["--match", "exact", "--match-llm", "a"], "`match_llm` must be given if `match` is semantic"),
+        (["--match-encoder", "a", "--match-llm", "a"], "give an encoder or an LLM. Got 'a'"),
         (["--match-similarity", "0"], "`match_similarity` must lie in (0, 1]. Got 0.0"),
         (["--match-encoder", "no/such/model"], "no/such/model"),
-        (["--match-llm", "m"], "`match_llm` must be an LLM that is not measured. Got 'm'. Name one, or an encoder"),
-        ([], "`match_llm` must be an LLM that is not measured. Got None, and no encoder is installed. Name one"),
+        (["--match-llm", "m"], "`match_llm` must not be one of the measured LLMs. Got 'm'. Name one, or an encoder"),
+        ([], "`match_llm` must not be one of the measured LLMs. Got None, and no encoder is installed. Name one"),
     ],
 )
 def test_wrong_options_of_matching(tmp_path, monkeypatch, capsys, words, message):

@@ -297,7 +297,7 @@ def rewrite(**fields):
         (lambda folder: (folder / "config.json").write_text("{"), "a configuration and a tokenizer"),
         (rewrite(model_type="nothing"), "a configuration and a tokenizer"),
         (rewrite(architectures=["BertModel"]), "must hold a sequence-classification model. Got '.*', a BertModel. For"),
-        (rewrite(architectures=None), "a model that does not say what it is"),
+        (rewrite(architectures=None), "a model of an unknown kind"),
         (rewrite(num_hidden_layers=2), "must hold every weight of the model. Got '.*', which lacks 'bert.encoder"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"no"), "must hold weights that transformers reads"),
         (lambda folder: (folder / "model.safetensors").unlink(), "must hold weights that transformers reads"),
@@ -339,7 +339,7 @@ def test_no_such_model(tmp_path, monkeypatch):
         (tmp_path / "none", "there is no such folder"),
         ("~/no/such/folder", "there is no such folder"),
         (tmp_path / "file", "Got the file"),
-        ("owner/no-such-model", "from the hub or its local cache. Got 'owner/no-such-model': "),
+        ("owner/no-such-model", "on the hub or in its local cache. Got 'owner/no-such-model': "),
     ]:
         with pytest.raises(InputError, match=message) as error:
             load_encoder(place)

@@ -313,7 +313,7 @@ def test_what_cannot_be_loaded_is_one_line(folders, tmp_path):
         (load_lettucedetect, t5, "must hold a token-classification model"),
         (load_lettucedetect, save_tagger(tmp_path / "three", ("a", "b", "c")), "two labels a token"),
         (load_alignscore, nli, "holds AlignScore*.safetensors or AlignScore*.ckpt beside"),
-        (load_alignscore, other, "the config.json of the RoBERTa that they are of. Got 'other'"),
+        (load_alignscore, other, "the config.json of their RoBERTa. Got 'other'"),
         (load_summac_conv, nli, "holds summac_conv*.safetensors or summac_conv*.bin beside"),
         (load_summac_conv, sized, "of 23 or 50 bins of P(entailment). Got 'summac_conv_vitc_sent_perc_e.bin' with"),
         (load_hhem, nli, "must hold HHEM's config.json, whose prompt has {text1} and {text2}"),

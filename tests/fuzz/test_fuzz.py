@@ -24,7 +24,7 @@ from deep._util.names import check_name, file_name
 from deep.datasets import read_examples, read_scores, read_votes, simulate_votes
 from deep.evaluate import labels_seen
 from deep.exceptions import DeepError
-from deep.integrations.batch import BatchLines, BatchRunner
+from deep.integrations.batch import BatchRunner, FileResults
 from deep.llm import CallError, Job, PriceBook, Redactor, Tally
 from deep.model import fit, load
 from deep.model.file import checksum
@@ -252,7 +252,7 @@ BATCH = f"{json.dumps(LINE)}\n{json.dumps(FAILED)}\n".encode()
 
 def check_batch(path):
     """Each request has a judgment or an error of its own, whatever stands in the other lines."""
-    lines = BatchLines([io.BytesIO(path.read_bytes())], Redactor(KEY))
+    lines = FileResults([io.BytesIO(path.read_bytes())], Redactor(KEY))
     runner = SimpleNamespace(
         terms=SimpleNamespace(prices=PriceBook("http://127.0.0.1:1/v1", PRICES)),
         read=lambda request, reply: (read(request, reply), None),

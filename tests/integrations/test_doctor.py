@@ -55,10 +55,10 @@ def test_votes_with_labels(doctor):
 def test_no_label_and_labels_of_one_class(doctor):
     """No judge is measured by them, and no model is learned from one class."""
     found = doctor(nolab=table().drop(columns="label"))
-    assert "labels: without any, P is by the votes alone" in said(found, "missing")
+    assert "labels: without them P comes from agreement alone" in said(found, "missing")
     assert [command.split()[1] for command in found["next"]] == ["report", "fit"]
     found = doctor(one=table(label=1))
-    assert "labels of one class only in d" in said(found, "careful")
+    assert "labels of only one class in d" in said(found, "careful")
     assert [command.split()[1] for command in found["next"]] == ["report"]
     two = pd.concat([table(), table(label=1, dataset="e")])
     assert doctor(two=two)["next"][-1] == "deep fit two.csv --exclude e --out two.model.json"
@@ -69,10 +69,10 @@ def test_judges_that_tell_nothing_or_tell_it_twice(doctor):
     frame = table()
     found = doctor(odd=frame.assign(copy=frame.j0, always=1, right=frame["label"], expert_1=frame.j1))
     careful = said(found, "careful")
-    assert "one answer to everything, so that it tells nothing: always (always 1)" in careful
-    assert "copies of each other, which count as one judge: j0, copy" in careful
-    assert "right equals the label everywhere" in careful
-    assert "by their names people, not judges: expert_1" in careful
+    assert "constant answers, which carry no information: always (always 1)" in careful
+    assert "identical columns, which count as one judge: j0, copy" in careful
+    assert "right equals the label on every item" in careful
+    assert "named like people, not judges: expert_1" in careful
     assert found["next"][0] == "deep panel odd.csv --ignore right"
 
 
@@ -81,7 +81,7 @@ def test_small_and_narrow_tables(doctor):
     frame = table(n=12, k=1, document_id="x").drop(columns="dataset")
     found = doctor(small=frame)
     careful = said(found, "careful")
-    assert "all items are of one document" in careful
+    assert "all items share one document" in careful
     assert "12 items: intervals will be wide" in careful
     assert "fewer than 20 labels in small" in careful
     assert "no column dataset: all rows are of one, 'small' (--dataset small)" in careful
@@ -94,7 +94,7 @@ def test_ids_that_a_spreadsheet_changed(doctor):
     ids = ["1.23E+11", "3-Mar", *(f"{i:03}" for i in range(2, 60))]
     labels = pd.DataFrame({"dataset": "d", "item_id": range(60), "label": [0, 1] * 30})
     found = doctor(votes=table(item_id=ids).drop(columns="label"))
-    assert "2 ids look as if a spreadsheet had changed them (1.23E+11, 3-Mar)" in said(found, "careful")
+    assert "2 ids may have been changed by a spreadsheet (1.23E+11, 3-Mar)" in said(found, "careful")
     votes = table(item_id=[f"{i:03}" for i in range(60)]).drop(columns="label")
     found = doctor(votes=votes, labels=labels, status=1)
     assert "60 labels are of items without votes; '0' may be '000'" in said(found, "careful")
@@ -102,7 +102,7 @@ def test_ids_that_a_spreadsheet_changed(doctor):
     assert not any("labels.csv" in command for command in found["next"])
     some = labels.assign(item_id=[f"{i:03}" if i > 20 else str(i) for i in range(60)])
     found = doctor(votes=votes, some=some)
-    assert "39 of them are of items with votes" in said(found, "facts")
+    assert "39 of them match items with votes" in said(found, "facts")
     assert found["next"][0] == "deep panel votes.csv --labels some.csv"
 
 
@@ -110,7 +110,7 @@ def test_grades_and_words_that_need_a_meaning(doctor, tmp_path, capsys):
     """What they might mean is said to be a guess, and stands in the command."""
     rows = pd.DataFrame({"id": range(40), "strict": [5, 1] * 20, "loose": [4, 2] * 20})
     found = doctor(grades=rows.assign(id=[f"a{i}" for i in range(40)]))
-    assert "--from-grade 5 is a guess: say what you mean by it" in said(found, "careful")
+    assert "--from-grade 5 is a guess: choose a value yourself" in said(found, "careful")
     assert found["next"][0] == "deep data from grades.csv --from-grade 5 --out grades.votes.parquet"
     path = write(tmp_path, "project.json")
     assert main(["doctor", str(path), "--json"]) == 0
@@ -146,7 +146,7 @@ def test_what_is_no_table_is_told(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "gone.csv: unusable" in out
     assert "which is not there" in out
-    assert "folder: folder\n  a folder: name the files in it" in out
+    assert "folder: folder\n  a folder: give the files in it" in out
     assert "  deep votes report ledger.sqlite" in out
     table().to_csv("votes.csv", index=False)
     assert main(["fit", "votes.csv", "--out", "m.json"]) == 0

@@ -75,7 +75,7 @@ def test_levels_need_a_grade_from_which_on_they_count(tmp_path):
     path.write_text("id,claim,source,helpful,strict\na,c,s,5,yes\nb,d,t,2,no\n")
     found = read_foreign([path])
     assert found.voters == ("strict",)
-    assert "Left out: helpful (grades from 2 to 5); --from-grade says what they mean." in found.notes
+    assert "Left out: helpful (grades from 2 to 5); set their meaning with --from-grade." in found.notes
     found = read_foreign([path], ForeignOptions(from_grade=4))
     assert (found.voters, found.graders) == (("helpful", "strict"), ("helpful",))
     assert [row["helpful"].vote for row in found.judgments] == [1, 0]

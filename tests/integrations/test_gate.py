@@ -148,7 +148,7 @@ def test_without_labels_that_test_is_skipped(gated, tmp_path):
     """And says so: a gate that never saw a label is no proof."""
     assert gated(votes_of(7, "new")) == 0
     assert outcomes(suite(tmp_path)) == [
-        ("labels agree with P", "Skipped", "No labels: only they tell whether P holds here.")
+        ("labels agree with P", "Skipped", "No labels, so it is unknown whether P holds here.")
     ]
 
 
@@ -212,7 +212,7 @@ def test_a_gate_is_bound_to_its_judges(gated, tmp_path, model_file, monkeypatch)
     assert check([str(tmp_path / "again.json"), "--votes", "votes.csv", "--gate", "gate"]) == 1
     failed = [one for one in outcomes(suite(tmp_path)) if one[1] == "Failure"]
     assert [one[0] for one in failed] == [NEW]
-    assert "is no judge that this gate was bound to" in failed[0][2]
+    assert "is not a judge of this gate" in failed[0][2]
     assert check([str(tmp_path / "again.json"), "--votes", "votes.csv", "--gate", "other"]) == 0
 
 

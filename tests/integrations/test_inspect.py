@@ -311,7 +311,7 @@ def test_inspect_eval_and_score_measure_the_committee_as_deep_panel_does(tmp_pat
     assert metrics_of(log) == pytest.approx(expected, abs=1e-12)
     assert 1 < expected["effective_size"] < 3
     assert f"3 judges are worth {expected['effective_size']:.1f} independent ones." in printed
-    assert f"agree by a kappa of {expected['agreement']:.2f}" in printed
+    assert f"Mean kappa between two judges: {expected['agreement']:.2f}" in printed
     assert f"balanced accuracy {100 * expected['calibrated_accuracy']:.1f}, log loss" in printed
     assert f"{expected['effective_size']:.3f}" in shown
 

@@ -92,10 +92,10 @@ def test_tasks_of_label_studio(tmp_path):
         ([argilla("a", ("u", "maybe"))], r"^`yes` and `no` must say what the answers mean\. Got 'maybe' \(1\)"),
         (
             [argilla("a", ("u", "not"), ("u", "supported"))],
-            r"one answer of a person\. Got 'not' and 'supported' of 'u'",
+            r"one answer per person and item\. Got 'not' and 'supported' of 'u'",
         ),
         ([argilla("\ud800", ("u", "not"))], r"items in plain text, .* Got '\\ud800'"),
-        ([task(1, (1, "not"), (1, "supported"))], "one answer of a person"),
+        ([task(1, (1, "not"), (1, "supported"))], "one answer per person and item"),
         ([argilla("a", ("u", "not")), argilla("b", ("u", {"a": 1}))], "must say what the answers mean"),
         ("[", "must hold a JSON object a line"),
         ("[" * 100_000, "`files` must"),

@@ -48,8 +48,8 @@ def test_a_contradiction_and_a_tie_are_no_vote():
     assert joined.votes.labels.tolist() == [1, 0, 1, 0, -1]
     said = [judgments["judge"] for _, judgments in joined.judgments()]
     assert [one.reason for one in said] == [None, None, "abstained", "abstained", "abstained"]
-    assert said[2].rationale == "A contradiction: the answer that stands first, in both orders."
-    assert said[3].rationale == "A contradiction: the answer that stands second, in both orders."
+    assert said[2].rationale == "A contradiction: the answer shown first wins in both orders."
+    assert said[3].rationale == "A contradiction: the answer shown second wins in both orders."
     assert said[4].rationale == "A tie, or no answer, in one order."
 
 
@@ -212,7 +212,7 @@ def test_what_are_no_pairs_is_refused(tmp_path):
     path.write_text("a,b,label\nx,y,maybe\n")
     with pytest.raises(InputError, match=r"^`label` must be a, b, 1, 0, tie or empty\. Got 'maybe'"):
         read_pairs(path)
-    with pytest.raises(InputError, match=r"^`votes` must have items that end in @ab and @ba"):
+    with pytest.raises(InputError, match=r"^`votes` must have items ending in @ab and @ba"):
         join_orders(VoteMatrix([[1]], ["x"], ["j"], ["d"], [1]))
 
 

@@ -79,7 +79,7 @@ def test_versions_are_named_by_their_hash():
     assert load_prompt(f"yes-no@{plain.hash[:8]}") == plain
     assert load_prompt(f"yes-no@{coded.hash}") == coded
     assert [prompt.coded for prompt in load_pool("deep-9@coded")] == [True] * 9
-    with pytest.raises(InputError, match="`id` must have coded or a hash of its own behind the @"):
+    with pytest.raises(InputError, match="`id` must have coded or its own hash after the @"):
         load_prompt("yes-no@0000")
 
 

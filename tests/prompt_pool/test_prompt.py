@@ -111,11 +111,11 @@ def test_a_prompt_is_a_value():
         ({"user": SOUND["user"] + "{{source}}"}, "`user` must hold {{source}} exactly once"),
         (
             {"user": "{{examples}}\n\n" * 2 + SOUND["user"]},
-            "`user` must hold {{examples}} once at most, as a paragraph",
+            "`user` must hold {{examples}} at most once, alone in a paragraph",
         ),
-        ({"user": "{{examples}} " + SOUND["user"]}, "`user` must hold {{examples}} once at most, as a paragraph"),
+        ({"user": "{{examples}} " + SOUND["user"]}, "`user` must hold {{examples}} at most once, alone in a paragraph"),
         ({"system": "{{examples}}\n\n"}, "`system` must not hold {{examples}}, which belongs to `user`"),
-        ({"system": "{{claim}}"}, "`user` must hold {{claim}} exactly once, and `system` not at all"),
+        ({"system": "{{claim}}"}, "`user` must hold {{claim}} exactly once, and `system` never"),
         (
             {"user": SOUND["user"] + "{{document}}"},
             "no placeholder but claim, examples, question, source and verdict. Got {{document}}",

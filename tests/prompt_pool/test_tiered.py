@@ -368,8 +368,8 @@ def test_examples_of_ones_own(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"must hold tables \[\[examples\]\] and nothing else"),
-        ("examples = 3", r"must hold tables"),
+        ("", r"must hold only tables \[\[examples\]\]"),
+        ("examples = 3", r"must hold only tables"),
         ("[[examples", r"must be a readable TOML file"),
         (MINE.replace('why = "Rain is wet."', ""), r"must have the fields .*why, wrong. Got .* in example 1 of"),
         (MINE.replace('"ungrounded"', '"grounded"'), r"`wrong` of an example must differ .* in example 1 of"),

@@ -14,6 +14,7 @@ from deep.cli import main
 from deep.datasets import simulate_votes
 from deep.evaluate import (
     STATES,
+    DecisionCounts,
     MeasuredMethod,
     Target,
     badges_of,
@@ -23,6 +24,7 @@ from deep.evaluate import (
     dataset_rows,
     decision_metrics,
     in_percent,
+    suspect_words,
 )
 from deep.exceptions import InputError
 from deep.model import fit
@@ -153,7 +155,7 @@ def test_people_stand_in_place_of_labels(tmp_path):
     words = ["--labels", str(tmp_path / "grades.csv"), "--people", "ann", "bob", "eve", "--consistent-from", "4"]
     assert main(["report", str(tmp_path / "votes.csv"), *words, "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
-    assert "The label is that of most of 3 people; 0 items are tied and left out." in text
+    assert "The label is the majority of 3 people; 0 tied items are left out." in text
     assert items(out)["label"] == [int(truth[int(name[1:])]) for name in items(out)["id"]]
     assert text.index("People among themselves") < text.index("Against people (1 = consistent")
     assert main(["report", str(tmp_path / "votes.csv"), "--people", "ann", "--out", str(out)]) == 2
@@ -268,7 +270,7 @@ def test_votes_that_are_all_empty_have_a_report_by_share(tmp_path):
     rows = "".join(f"news,{number},,\n" for number in range(20))
     (tmp_path / "votes.csv").write_text(f"dataset,item_id,a,b\n{rows}")
     out = write_report([tmp_path / "votes.csv"], tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "P(consistent) is the share of votes for it, with one vote added on each side" in out
+    assert "P(consistent) is the share of votes for it, with one added on each side" in out
 
 
 def test_rows_by_dataset_are_found_in_any_order():
@@ -369,6 +371,45 @@ def test_claims_that_the_model_learned_from_are_not_called_unlabeled():
     assert "none of these claims" not in said
 
 
+def test_the_flow_of_the_readme_knows_what_the_model_was_fitted_with(tmp_path, capsys):
+    """Votes without labels, a file of thirty labels, fit, report: these are no other dataset, and not without labels.
+
+    Claims of the same dataset that the model has not met have no label; but that dataset is no other one.
+    """
+    votes = small_votes(("rte",), n=90)
+    seen = votes.rows(np.arange(90) < 60)
+    table, labels = written(tmp_path, seen, labels=False), tmp_path / "labels.csv"
+    frame = pd.DataFrame({"dataset": "rte", "item_id": seen.example_ids, "label": seen.labels})[:30]
+    frame.to_csv(labels, index=False)
+    model, page = str(tmp_path / "model.json"), tmp_path / "report.html"
+    assert main(["fit", str(table), "--labels", str(labels), "--out", model]) == 0
+    assert main(["report", model, str(table), "--out", str(page)]) == 0
+    said = page.read_text(encoding="utf-8")
+    assert "OTHER" not in said
+    assert "NO LABELS" not in said
+    assert "on other data" not in said
+    assert first_words(page)["trust"] == f"P {LEARNED}"
+    assert "the model has labels of them" in said
+
+    new = written(tmp_path, votes.rows(np.arange(90) >= 60), labels=False)
+    assert main(["report", model, str(new), "--out", str(page)]) == 0
+    said = page.read_text(encoding="utf-8")
+    assert "OTHER" not in said
+    assert first_words(page)["trust"].startswith("P is unverified here: none of these claims has a label")
+
+
+def test_how_many_decisions_are_wrong_is_said_with_their_number():
+    """As many as their P says: 20 claims at .25 that are sure are about 5 wrong ones."""
+    counts, names, ones = DecisionCounts(), np.arange(30).astype(str), np.ones(30)
+    p = np.repeat([0.25, 0.9], [20, 10])
+    columns = {"p_consistent": p, "p_low": p, "p_high": p, "decision": p > 0.5, "sure": ones, "n_votes": ones}
+    counts.add(names, names, columns)
+    assert suspect_words(counts).startswith(
+        "20 of 30 claims are on the inconsistent side of the threshold, about 5 of them wrongly; 10 on the consistent "
+        "side, about 1 wrongly; 0 undecided."
+    )
+
+
 def test_new_claims_beside_those_that_the_model_learned_from_are_to_be_labeled():
     """The labels that there are tell nothing, and thirty of the new ones would."""
     every = small_votes(("a", "b", "c", "new"), n=40)
@@ -394,7 +435,8 @@ def test_unlabeled_claims_come_with_a_verdict_and_no_figure_of_other_data(tmp_pa
     out = write_report([tmp_path / "model.json", written(tmp_path, new, labels=False)], tmp_path / "report.html")
     says = first_words(out)
     states = re.match(
-        r"(\d+) of 40 claims (?:is|are) surely inconsistent, (\d+) surely consistent, (\d+) undecided", says["suspect"]
+        r"(\d+) of 40 claims (?:is|are) on the inconsistent side.*; (\d+) on the consistent side.*; (\d+) undecided",
+        says["suspect"],
     )
     assert sum(map(int, states.groups())) == 40
     assert says["trust"].startswith("P is unverified here: none of these claims has a label")

@@ -98,7 +98,7 @@ def test_a_full_disk_names_the_place_that_was_given(tmp_path, monkeypatch):
 def test_a_number_of_no_study_is_refused(tmp_path, number):
     """A figure would overflow on it."""
     (tmp_path / "results.json").write_text(f'{{"balanced_accuracy_ci": [0.5, {number}]}}')
-    with pytest.raises(InputError, match=rf"`RUN` must hold results.json as JSON. Got a number of no study, {number}"):
+    with pytest.raises(InputError, match=rf"`RUN` must hold results.json as JSON. Got an invalid number, {number}"):
         write_report([tmp_path], tmp_path / "report.html")
 
 

@@ -329,7 +329,7 @@ def test_one_pair_is_explained(tmp_path, capsys):
     assert lines[1].startswith("P assumes that ")
     assert lines[2].startswith(("decision: consistent", "decision: undecided, leaning consistent"))
     assert sum(line.endswith(": not asked") for line in lines) == 4 - moved["n_asked"] > 0
-    assert "on the one training dataset, in the order that it taught itself" in err
+    assert "on the only training dataset, in the order learned from itself" in err
     assert (moved["decision"], moved["training"]["held_out"]) == (1, False)
     assert moved["p_consistent"] < float(lines[0].split()[2])
 

@@ -8,7 +8,7 @@ import pytest
 
 from deep.exceptions import InputError
 from deep.integrations.labeling import label_app
-from deep.integrations.serve import Access, Guard, GuardOptions, ServerOptions, find_token, serving
+from deep.integrations.serve import Access, Guard, ServerOptions, find_token, serving
 from tests.serve.serving_case import ask, until_closed
 from tests.serve.test_guard import TOKEN, echo
 
@@ -208,8 +208,8 @@ def test_a_ticket_is_asked_for_by_get_alone(port):
 
 def test_names_are_allowed_as_they_are_spelt():
     """In any case, with brackets or without, no part of them."""
-    guard = Guard(echo, GuardOptions(hosts=("Judge.Example", "[2001:DB8::1]")))
-    assert guard._hosts == {"judge.example", "2001:db8::1"}
+    guard = Guard(echo, ServerOptions(names=("Judge.Example", "[2001:DB8::1]")))
+    assert guard._hosts == {"127.0.0.1", "::1", "localhost", "judge.example", "2001:db8::1"}
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def drop(page, name, content):
 
 def choose(page, name, content):
     """Choose a file."""
-    page.get_by_label("choose it, or drop it").set_input_files({"name": name, "mimeType": "", "buffer": content})
+    page.get_by_label("or drop it on this page").set_input_files({"name": name, "mimeType": "", "buffer": content})
 
 
 def downloaded(page):
@@ -107,7 +107,7 @@ def test_a_pair_by_keyboard_alone(open_page):
     assert votes == sorted(votes, key=lambda vote: vote.startswith("no vote"))
     familiar = page.locator("#result > ul li")
     familiar.first.wait_for()
-    assert familiar.last.inner_text().startswith("The model knows votes and no texts")
+    assert familiar.last.inner_text().startswith("The model sees votes, not texts")
 
 
 def test_what_answers(open_page):

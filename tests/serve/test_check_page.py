@@ -101,9 +101,9 @@ def test_semicolons_and_tabs_are_read(address, mark):
         ({"name": "x.csv", "text": "source,claim\n\ud800,b\n"}, "must be UTF-8"),
         ({"name": "x.xlsx", "text": "PK"}, "ends in one of .csv, .json, .jsonl, .ndjson. Got 'x.xlsx'"),
         ({"name": "../../etc/passwd", "text": "source,claim\na,b\n"}, "ends in one of"),
-        ({"name": "x.csv"}, "an object with the texts name and text"),
-        (["x.csv"], "an object with the texts name and text"),
-        ({"name": 1, "text": "a"}, "an object with the texts name and text"),
+        ({"name": "x.csv"}, "an object with two texts, name and text"),
+        (["x.csv"], "an object with two texts, name and text"),
+        ({"name": 1, "text": "a"}, "an object with two texts, name and text"),
     ],
 )
 def test_a_bad_file_is_refused_in_words(address, body, said):
@@ -119,7 +119,7 @@ def test_one_row_of_votes_is_held_beside_the_training_rows(address):
     status, found = post(f"{address}/page/watch", {"votes": [[None] * n]})
     assert status == 200
     assert found["likeness"]["n_votes"] == 0
-    assert found["says"][-1].startswith("The model knows votes and no texts")
+    assert found["says"][-1].startswith("The model sees votes, not texts")
 
 
 def test_the_votes_of_a_file_are_tested_for_drift(address):

@@ -114,6 +114,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("flow")
     (folder / "examples").mkdir()
     shutil.copy(UNLABELED, folder / "examples")
+    assert "deep votes" in deep(folder, "doctor", *commands()["doctor"])
     assert "no LLM was asked" in deep(folder, "votes", *commands()["votes"])
     return folder
 
@@ -159,9 +160,9 @@ def model(folder, labels):
     return deep(folder, "fit", *commands()["fit"])
 
 
-def test_the_commands_are_those_of_issue_16():
+def test_the_commands_of_the_first_screen():
     """In this order."""
-    assert list(commands()) == ["votes", "label", "fit", "report", "serve"]
+    assert list(commands()) == ["doctor", "votes", "label", "fit", "report", "serve"]
 
 
 def test_no_label_is_lost(folder, labels, examples):
@@ -211,7 +212,7 @@ def test_the_served_model(chromium, folder, model, examples, scheme):
         page.keyboard.press("Control+Enter")
         page.locator("#result mark").first.wait_for()
         assert page.locator("#result img, #result script").count() == 0
-        page.get_by_label("choose it, or drop it").set_input_files(folder / "examples" / "unlabeled.csv")
+        page.get_by_label("or drop it on this page").set_input_files(folder / "examples" / "unlabeled.csv")
         page.get_by_role("button", name="Download as CSV").wait_for()
         page.locator("#table tbody th button").first.click()
         page.locator("[id^=claim-]:visible .gauge").wait_for()

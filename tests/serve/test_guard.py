@@ -12,9 +12,9 @@ from deep.exceptions import InputError
 from deep.integrations.serve import (
     Access,
     Guard,
-    GuardOptions,
     ServerOptions,
     WebError,
+    check_free,
     create_app,
     find_token,
     read_json,
@@ -196,7 +196,7 @@ def test_where_all_addresses_are_served_names_are_not(host, status):
     async def receive():
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    asyncio.run(Guard(echo, GuardOptions(hosts=("*",)))(scope, receive, send))
+    asyncio.run(Guard(echo, ServerOptions(names=("*",)))(scope, receive, send))
     assert sent[0]["status"] == status
 
 
@@ -320,13 +320,13 @@ def test_options_are_checked(options, message):
 def test_a_host_that_no_name_service_can_be_asked_for(host):
     """It is refused as any other that is not this machine's."""
     with pytest.raises(InputError, match="`port` must be free at an address of this machine"):
-        ServerOptions(host=host, port=0, token=TOKEN).check_free()
+        check_free(ServerOptions(host=host, port=0, token=TOKEN))
 
 
 def test_limits_are_checked():
     """Those of the guard too, and the token."""
     with pytest.raises(InputError, match="`rate` must be above 0"):
-        GuardOptions(rate=-1.0)
+        ServerOptions(rate=-1.0)
     with pytest.raises(InputError, match="`token` must have at least 16 printable ASCII characters"):
         Access("short")
 

@@ -101,7 +101,8 @@ def open_tab(chromium):
 
     yield opener
     for tab in opened:
-        tab.close()
+        if not tab.page.is_closed():
+            tab.close()
 
 
 def given(folder):
@@ -133,7 +134,7 @@ def test_by_keyboard_alone(open_tab, table, tmp_path):
         for key in "asy0":
             tab.press(key)
         assert tab.text("#outcome") == "You labeled 5 and skipped 1."
-        tab.press("g", "skipped items come again")
+        tab.press("g", "skipped items are shown again")
         tab.press("y")
         assert tab.text("#progress").startswith("6 of 6 items done. You: 6 labeled, 0 skipped, 0 left")
         page.keyboard.press("?")
@@ -217,7 +218,7 @@ def test_blind_until_asked(open_tab, table, tmp_path):
         bob.page.keyboard.press("e")
         bob.page.locator("dialog#enough[open]").wait_for()
         assert "Krippendorff's alpha" in bob.text("#verdict")
-        assert "If the model were right, labels as far from it as these would come in " in bob.text("#verdict")
+        assert "If the model is right, labels this far from it occur in " in bob.text("#verdict")
         assert "canary" not in bob.text("#verdict")
         assert " percentage points on average" in bob.text("#expected")
         bob.page.keyboard.press("Escape")
@@ -333,6 +334,7 @@ def test_accessible(open_tab, table, tmp_path, scheme, size):
         page.locator("#done").wait_for()
         assert violations(page) == []
         assert is_narrow(page)
+        tab.close()  # it asks the server from time to time, which ends before the fixture does
 
 
 def test_single_keys_can_be_turned_off(open_tab, table, tmp_path):

@@ -217,7 +217,7 @@ def test_a_model_gives_p(table, subject, tmp_path):
     labels = np.arange(200) % 2
     fit(unlabeled).adapted(unlabeled, labels, target=DATASET).save(tmp_path / "adapted.json")
     adapted = read_label_subject([str(table)], model=tmp_path / "adapted.json")
-    with pytest.raises(InputError, match="`model` must not be corrected by labels before"):
+    with pytest.raises(InputError, match="`model` must not have been corrected by labels"):
         adapted.propose(3)
 
 
@@ -284,7 +284,7 @@ def test_one_dataset_is_chosen(table, tmp_path):
 def test_double_is_of_the_items(subject, tmp_path, double):
     """Not more."""
     with (
-        pytest.raises(InputError, match=f"`double` must be from 0 to 3, the items to label. Got {double}"),
+        pytest.raises(InputError, match=f"`double` must be from 0 to 3, the number of items to label. Got {double}"),
         open_label_desk(subject, tmp_path / "labels.csv", n=3, double=double),
     ):
         pass
@@ -307,7 +307,7 @@ def test_no_table_of_others_is_lost(subject, tmp_path):
     with open_label_desk(subject, tmp_path / "all.csv", n=200):
         pass
     with (
-        pytest.raises(InputError, match="`out` must be new, or of the same votes"),
+        pytest.raises(InputError, match="`out` must be new, or belong to the same votes"),
         open_label_desk(other, tmp_path / "all.csv"),
     ):
         pass
@@ -372,7 +372,7 @@ def _no_space(*_):
 
 
 def _refused(*_):
-    raise InputError("`out` must be where files can be written. Got No room.")
+    raise InputError("`out` must be writable. Got No room.")
 
 
 @pytest.mark.parametrize("make", [os.mkdir, getattr(os, "mkfifo", os.mkdir)])
@@ -399,15 +399,15 @@ def test_labels_of_others_in_the_tables_are_kept(subject, tmp_path):
         desk.answer("Ann", first, 0)
         out.write_text(out.read_text() + f"{DATASET},by-hand,1\n")
         said = desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"]
-        assert "held 1 rows that are not in the log (by-hand 1): it is kept as 'labels.csv.old'." in said
+        assert "held 1 rows that are not in the log (by-hand 1). It was renamed to 'labels.csv.old'." in said
         assert desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"] == ""
     assert (tmp_path / "labels.csv.old").read_text().endswith("by-hand,1\n")
     for file in tmp_path.glob("labels.log.sqlite*"):  # the log and its copy of another day come back
         with closing(sqlite3.connect(file)) as log, log:
             log.execute("DELETE FROM events WHERE number > (SELECT max(number) - 4 FROM events)")
     with open_label_desk(subject, out, n=3) as desk:
-        assert "it is kept as 'labels.csv.old1'" in desk.summary()["problem"]
-        assert "it is kept as 'labels.annotations.csv.old'" in desk.summary()["problem"]
+        assert "It was renamed to 'labels.csv.old1'" in desk.summary()["problem"]
+        assert "It was renamed to 'labels.annotations.csv.old'" in desk.summary()["problem"]
     assert len((tmp_path / "labels.csv.old1").read_text().splitlines()) == 4
 
 

@@ -164,7 +164,7 @@ def test_a_signal_ends_the_server_once_it_has_answered(llm_file, tmp_path, numbe
             assert waiting.result()[0] == 200
             out, err = process.communicate(timeout=300)
     assert process.returncode == 130
-    assert err == "the server has ended; requests in flight are answered\n"
+    assert err == "the server has stopped; requests in flight were answered\n"
     assert "sk-secret" not in out + err
     assert "river" not in out + err
 

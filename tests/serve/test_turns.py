@@ -12,13 +12,14 @@ from deep.integrations.serve._checker import (
     OVERHEAD,
     WEIGHT_OF_LONG,
     WEIGHT_OF_TURN,
-    PairText,
     _portions,
+    served_pair,
+    weight_of,
 )
 
-SHORT = PairText("It rained.", "It rained.")
-HEAVY = PairText("It rained. " * (WEIGHT_OF_TURN // 10), "It rained.")
-LONG = PairText("It rained. " * (WEIGHT_OF_LONG // 10), "It rained.")
+SHORT = served_pair("It rained.", "It rained.")
+HEAVY = served_pair("It rained. " * (WEIGHT_OF_TURN // 10), "It rained.")
+LONG = served_pair("It rained. " * (WEIGHT_OF_LONG // 10), "It rained.")
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_a_long_pair_holds_up_nobody(checker, monkeypatch):
         long = asyncio.create_task(checker.check([LONG]))
         while not begun.is_set():
             await asyncio.sleep(0.001)
-        other = asyncio.create_task(checker.check([PairText(LONG.source, "It did.")]))
+        other = asyncio.create_task(checker.check([served_pair(LONG.source, "It did.")]))
         found = [(await asyncio.wait_for(checker.check([pair]), 300))[0].body for pair in (HEAVY, SHORT)]
         assert not long.done()
         assert not other.done()
@@ -62,11 +63,13 @@ def test_a_long_pair_holds_up_nobody(checker, monkeypatch):
 
 def test_pairs_of_one_request_are_done_some_at_a_time():
     """In their order, no more of them together than one turn of the event loop should take."""
-    pairs = [PairText("x" * 1000 * (number % 7), "y" * 10) for number in range(200)]
+    pairs = [served_pair("x" * 1000 * (number % 7), "y" * 10) for number in range(200)]
     parts = list(_portions([*pairs, HEAVY, *pairs]))
     assert [pair for part in parts for pair in part] == [*pairs, HEAVY, *pairs]
     assert all(
-        len(part) <= AT_ONCE and sum(p.weight for p in part) <= WEIGHT_OF_TURN for part in parts if HEAVY not in part
+        len(part) <= AT_ONCE and sum(weight_of(p) for p in part) <= WEIGHT_OF_TURN
+        for part in parts
+        if HEAVY not in part
     )
     assert [HEAVY] in parts
     assert list(_portions([])) == []
@@ -84,7 +87,7 @@ def test_an_error_is_that_of_its_request(checker, monkeypatch):
     monkeypatch.setattr(checker.scorer, "read", broken)
 
     async def ask():
-        pairs = [[SHORT, PairText("a", "broken")], [SHORT], [HEAVY], [PairText(HEAVY.source, "broken")]]
+        pairs = [[SHORT, served_pair("a", "broken")], [SHORT], [HEAVY], [served_pair(HEAVY.source, "broken")]]
         return await asyncio.gather(*map(checker.check, pairs), return_exceptions=True)
 
     found = asyncio.run(ask())
@@ -94,7 +97,7 @@ def test_an_error_is_that_of_its_request(checker, monkeypatch):
 def test_memory_holds_the_latest_answers(lexical_file, monkeypatch):
     """No more bytes of them than are allowed; those that are there longest make room."""
     told = []
-    pairs = [PairText("It rained.", f"It rained {number} times.") for number in range(4)]
+    pairs = [served_pair("It rained.", f"It rained {number} times.") for number in range(4)]
     checker = Checker(deep.load(lexical_file), CheckOptions(on_scored=told.append))
     sizes = [len(answer.body) + OVERHEAD for answer in asyncio.run(checker.check(pairs))]
     checker.close()

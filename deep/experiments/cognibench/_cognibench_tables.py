@@ -16,7 +16,7 @@ from deep._util.files import JsonObject
 from deep.evaluate import DatasetVerdict, IntervalRow, draw_intervals, framed, markdown
 from deep.exceptions import InputError
 from deep.experiments.cognibench._methods import Method
-from deep.experiments.cognibench._turns import LabeledTurn, SentenceFlags, counts_of
+from deep.experiments.cognibench._turns import SentenceFlags, Turn, counts_of
 from deep.experiments.study import draw_bars, percentages, printed_text
 from deep.experiments.tiered import TIERS
 from deep.features import Ratings, agreement_interval, cohen_kappa, krippendorff_alpha, pairwise_agreement
@@ -79,22 +79,23 @@ class Score:
         return self.decided / every if every else None
 
 
-def score_turns(turns: Sequence[LabeledTurn], found: SentenceFlags, level: str, by: str = "words") -> dict[str, Score]:
+def score_turns(turns: Sequence[Turn], found: SentenceFlags, level: str, by: str = "words") -> dict[str, Score]:
     """Return the scores of a method overall and for factual and cognitive statements, by one of `UNITS`.
 
     Examples
     --------
     >>> from deep.experiments.cognibench._cognibench_tables import score_turns
-    >>> from deep.experiments.cognibench._turns import GoldSentence, LabeledTurn
-    >>> sentences = (GoldSentence("It opened in 1871.", "factual", "invented"),
-    ...              GoldSentence("It was loved.", "cognitive", "reliable"))
-    >>> turn = LabeledTurn("1_en_0", "1_en", 0, "", "", "", sentences, 2, 0)
+    >>> from deep.experiments.cognibench._turns import Turn
+    >>> from deep.experiments.tiered import SentenceVerdict
+    >>> sentences = (SentenceVerdict("It opened in 1871.", "factual", "invented"),
+    ...              SentenceVerdict("It was loved.", "cognitive", "reliable"))
+    >>> turn = Turn("1_en_0", "1_en", "", "", sentences)
     >>> score = score_turns([turn], [[True, True]], "grounded")["overall"]
     >>> score.recall, score.precision
     (1.0, 0.5714285714285714)
     """
     rows = [
-        (sentence.kind, sentence.words if by == "words" else 1, sentence.hallucinated(level), judged)
+        (sentence.kind, sentence.words if by == "words" else 1, bool(sentence.hallucinated(level)), judged)
         for turn, in_turn in zip(turns, found, strict=True)
         for sentence, judged in zip(turn.sentences, in_turn, strict=True)
         if sentence.kind != "irrelevant"
@@ -201,11 +202,11 @@ TITLES = {
     "table2-statistics": "Table 2: the labeled turns",
     "table3-detection": "Table 3: F1 of the detection of hallucinated sentences, weighted by words, in percent",
     "table5-ablation": "Table 5: recall and precision of the tiered judge, weighted by words, in percent",
-    "metrics": "All measures in percent, by words and by sentences, and the counts that they are made of",
+    "metrics": "All measures in percent, by words and by sentences, with their counts",
     "tiers": "Sentences by published verdict and the tiered judges' verdict",
     "rates-by-turn": "Statements and hallucinations by turn of the dialogue (Figures 5 and 7)",
     "rates-by-position": "Statements and hallucinations by position in the turn (Figure 7)",
-    "shares-by-labels": "Types of statement and hallucinations by whose labels they are",
+    "shares-by-labels": "Types of statement and hallucinations, by origin of the labels",
     "figure8-models": "Figure 8: types of statement and hallucinations by the LLM that wrote the response",
 }
 
@@ -220,12 +221,12 @@ ByUnit = Mapping[str, ScoredMethods]
 """The scores by words, and those by sentences."""
 
 
-def scores_of(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> ByUnit:
+def scores_of(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> ByUnit:
     """Return each method with its scores, by unit."""
     return {unit: [(method, score_turns(turns, method.found, level, unit)) for method in methods] for unit in UNITS}
 
 
-def tables(turns: Sequence[LabeledTurn], by_unit: ByUnit, level: str) -> dict[str, pd.DataFrame]:
+def tables(turns: Sequence[Turn], by_unit: ByUnit, level: str) -> dict[str, pd.DataFrame]:
     """Return all tables by file name; those without a row are left out."""
     scored = by_unit["words"]
     methods = [method for method, _ in scored]
@@ -244,7 +245,7 @@ def tables(turns: Sequence[LabeledTurn], by_unit: ByUnit, level: str) -> dict[st
 
 
 @framed
-def statistics(turns: Sequence[LabeledTurn]) -> Iterator[JsonObject]:
+def statistics(turns: Sequence[Turn]) -> Iterator[JsonObject]:
     """Table 2: the basic statistics of the labeled turns."""
     yield {
         "dataset": "CogniBench",
@@ -291,7 +292,7 @@ def _measures(score: Score) -> JsonObject:
     return {**{name: getattr(score, name) for name in ("precision", "recall", "f1", "coverage")}, **asdict(score)}
 
 
-def tier_table(turns: Sequence[LabeledTurn], methods: Sequence[Method]) -> pd.DataFrame:
+def tier_table(turns: Sequence[Turn], methods: Sequence[Method]) -> pd.DataFrame:
     """Verdicts of the tiered judges by published verdict: a row for each pair that occurs, with its sentences."""
     rows = [
         {"method": method.title, "published": gold.verdict, "judged": judged.verdict or "undecided"}
@@ -312,7 +313,7 @@ Origin = tuple[str, list[list[Labeled]]]
 """Whose labels they are, or of which LLM's responses, and those labels by turn."""
 
 
-def _labels(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> Iterator[Origin]:
+def _labels(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> Iterator[Origin]:
     """Yield the types and hallucinations that are published, and those that each tiered judge found."""
     yield PUBLISHED, [[(s.kind, s.hallucinated(level)) for s in turn.sentences] for turn in turns]
     for method in methods:
@@ -323,12 +324,12 @@ def _labels(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str)
 
 
 @framed
-def rates(turns: Sequence[LabeledTurn], methods: Sequence[Method], by: str, level: str) -> Iterator[JsonObject]:
+def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str) -> Iterator[JsonObject]:
     """Statements and hallucinations by turn of the dialogue, or by position in the turn.
 
     Parameters
     ----------
-    turns : sequence of LabeledTurn
+    turns : sequence of Turn
     methods : sequence of Method
     by : {'position', 'turn'}
         The number of the turn, from 0; or the part of the turn, of `N_POSITIONS`, from 0.
@@ -359,7 +360,7 @@ def _rate(statements: Sequence[Labeled], n_turns: int) -> JsonObject:
     return row
 
 
-def _by_generator(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> Iterator[Origin]:
+def _by_generator(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> Iterator[Origin]:
     """Yield the labels of each origin by the LLM that wrote the responses; nothing where the data do not say it."""
     for generator in dict.fromkeys(turn.generator for turn in turns if turn.generator):
         for name, labeled in _labels(turns, methods, level):
@@ -377,11 +378,11 @@ def shares(origins: Iterable[Origin]) -> Iterator[JsonObject]:
         yield {"labels": name, **row, **parts}
 
 
-def sentences(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: str) -> pd.DataFrame:
+def sentences(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> pd.DataFrame:
     """Every sentence with its published labels and what each method found: 1 hallucinated, 0 not, empty undecided."""
     known = ("text", "words", "kind", "verdict")
     every = [(turn.turn_id, i, s) for turn in turns for i, s in enumerate(turn.sentences)]
-    rows = [(name, i, *(getattr(s, of) for of in known), int(s.hallucinated(level))) for name, i, s in every]
+    rows = [(name, i, *(getattr(s, of) for of in known), int(bool(s.hallucinated(level)))) for name, i, s in every]
     frame = pd.DataFrame(rows, columns=["turn_id", "position", *known, "hallucinated"])
     for method in methods:
         values = [value for found in method.found for value in found]
@@ -391,14 +392,14 @@ def sentences(turns: Sequence[LabeledTurn], methods: Sequence[Method], level: st
     return frame
 
 
-def verdict_shares(turns: Sequence[LabeledTurn]) -> dict[str, dict[str, int]]:
+def verdict_shares(turns: Sequence[Turn]) -> dict[str, dict[str, int]]:
     """Return the number of sentences by verdict, for factual and for cognitive statements."""
     every = [sentence.verdict for turn in turns for sentence in turn.sentences]
     kinds = {"factual": ("faithful", "invented"), "cognitive": TIERS}
     return {kind: {verdict: every.count(verdict) for verdict in verdicts} for kind, verdicts in kinds.items()}
 
 
-def results_of(turns: Sequence[LabeledTurn], by_unit: ByUnit) -> JsonObject:
+def results_of(turns: Sequence[Turn], by_unit: ByUnit) -> JsonObject:
     """Return counts and scores as plain values; `parts` are by words, as the paper's are."""
     methods = [
         {
@@ -428,11 +429,11 @@ def summary_text(results: JsonObject, frames: Mapping[str, pd.DataFrame], out: P
         *printed_text("cognibench", frames),
         f"{counts['untyped']:,} sentences without a type are left out.",
     ]
-    lines += [f"{lost:,} labels stood at text that is no sentence of its turn."] if lost else []
+    lines += [f"{lost:,} labels point at text that is not a sentence of its turn."] if lost else []
     return "\n".join([*lines, f"tables, figures and sentences.csv: in {out}", ""])
 
 
-def verdict_of(results: JsonObject, turns: Sequence[LabeledTurn]) -> DatasetVerdict:
+def verdict_of(results: JsonObject, turns: Sequence[Turn]) -> DatasetVerdict:
     """Return the answer of a run: the best method beside calling every sentence hallucinated."""
     counts = results["counts"]
     f1 = [(100 * (m["parts"]["overall"]["f1"] or 0.0), m["method"], m["group"]) for m in results["methods"]]
@@ -445,9 +446,9 @@ def verdict_of(results: JsonObject, turns: Sequence[LabeledTurn]) -> DatasetVerd
         found = f"{name} finds hallucinations best, F1 {best:.1f} %"
         word = "" if best > floor else "NOT "
         trust += f"; the best is {word}above calling every sentence hallucinated, F1 {floor:.1f} %"
-        then = "score sentences of your own by the best method, and label 30 of them: they tell whether it holds there"
+        then = "score sentences of your own by the best method, and label 30 of them: they show whether it works there"
     suspect = f"{bad:,} of {counts['factual'] + counts['cognitive']:,} statements are hallucinated by label; {found}."
-    says = f"{counts['turns']:,} turns, {len(own)} methods beside two constants.", suspect, f"{trust}.", then
+    says = f"{counts['turns']:,} turns, {len(own)} methods and two constant baselines.", suspect, f"{trust}.", then
     return DatasetVerdict(*says, picture="f1-by-method")
 
 
@@ -456,7 +457,7 @@ def draw_answer(frame: pd.DataFrame) -> "Figure":
     ordered = frame.assign(f1=pd.to_numeric(frame["overall"]).fillna(0.0)).sort_values("f1", kind="stable")
     rows = [IntervalRow(str(name), 100 * f1) for name, f1 in zip(ordered["method"], ordered["f1"], strict=True)]
     floor = 100 * float(ordered.loc[ordered["group"] == "constant", "f1"].max())
-    return draw_intervals(rows, xlabel="F1 of hallucinated sentences, %; the line: all called so", at=floor)
+    return draw_intervals(rows, xlabel="F1 of hallucinated sentences, %; the line: all called hallucinated", at=floor)
 
 
 def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapping[str, int]]) -> dict[str, "Figure"]:
@@ -489,7 +490,7 @@ def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapp
 def draw_shares(frame: pd.DataFrame) -> "Figure":
     """Draw for each origin of labels the shares of factual and cognitive statements, and what of them is bad."""
     panels = {"of the statements": _by_kind(frame, "share"), "hallucinated": _by_kind(frame, "hallucination rate")}
-    return draw_bars(list(frame["labels"]), panels, "Types of statement, and what of each is hallucinated")
+    return draw_bars(list(frame["labels"]), panels, "Types of statement, and the hallucinated share of each")
 
 
 def _by_kind(frame: pd.DataFrame, column: str) -> dict[str, Sequence[float]]:

@@ -1,4 +1,4 @@
-"""`deep cognibench`: find hallucinated sentences, factual and cognitive, and measure whoever looks for them."""
+"""`deep cognibench`: find hallucinated sentences, factual and cognitive, and measure methods that find them."""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 from deep import console
 from deep._util.options import argument, option
 from deep.exceptions import ExitStatus
+from deep.experiments.cognibench import _generate
 from deep.experiments.cognibench._turns import Split
 from deep.experiments.tiered import CRITERIA
 
@@ -18,7 +19,7 @@ examples:
   deep cognibench label --data cognibench --judge auto --llm gpt-4o-mini --out labeled --budget 5
       all turns, published labels or not: a classifier of types, then two prompts in five samples
   deep cognibench label --data responses.jsonl --judge tiered --llm gpt-4o-mini --out labeled
-      your own: source and claim, as wanted document_id (the dialogue) and model (which wrote it)
+      your own: source and claim; optional document_id (the dialogue) and model (the writer)
 """
 
 AGREEMENT_EXAMPLES = """\
@@ -32,27 +33,17 @@ examples:
   deep cognibench export-sft --labels labeled --out detector.jsonl
       source and response, and the list of hallucinated sentences as the answer, in chats of JSON lines
   deep cognibench export-sft --labels labeled --sizes 10 30 100 --out detector.jsonl
-      detector-10.jsonl to detector-100.jsonl, the smaller within the larger, for Figure 12
+      detector-10.jsonl to detector-100.jsonl, each within the next, for Figure 12
   deep cognibench export-sft --data examples.csv --votes votes.parquet --out detector.jsonl
       the labels that `deep votes --judge tiered` left beside its votes
   deep cognibench export-sft --data cognibench --split train --out detector.jsonl
       the published labels of four dialogues in five
 """
 
-SENTENCES = "write the published sentences as examples, for any judge"
-
-SENTENCES_EXAMPLES = """\
-examples:
-  deep cognibench export-sentences --data cognibench --out sentences.jsonl
-  deep votes sentences.jsonl --pool deep-9 --llm gpt-4o-mini --out sentences.parquet
-  deep panel sentences.parquet
-      the card of each judge on them
-"""
-
 CURVE_EXAMPLES = """\
 examples:
   deep cognibench curve tuned-10=runs/t10 tuned-30=runs/t30 tuned-100=runs/t100 --out runs/curve
-      each the folder of a tuned model and that of its run of `deep cognibench --judge listed`
+      SIZE=RUN: training chats, and the run of `deep cognibench --judge listed` with that model
 """
 
 
@@ -79,22 +70,22 @@ class _Judges:
     Parameters
     ----------
     judge : tuple of str
-        Of listed (direct prompting), tiered (the annotators' protocol), auto (the pipeline); default: the first
+        listed (direct prompting), tiered (the annotators' protocol) or auto (the pipeline); default: listed
         two.
     prompt : tuple of str
         Also the paper's own prompt, as `deep prompts import --paper cognibench` wrote it.
     samples : int, default=5
         Replies to each question of tiered, auto and --prompt.
     threshold : tuple of str
-        Samples that must object; default: the majority.
+        How many samples must object; default: the majority.
     no_tiers : bool, default=False
-        Tiered does not ask above the level; saves a quarter of its calls.
+        Tiered asks no tier above the level, which saves a quarter of its calls.
     classifier : str, default='published'
-        Who types sentences for auto: the published types of other dialogues, or the LLM.
+        How auto assigns types of sentences: from other dialogues' published types, or by the LLM.
     examples : str, optional
-        TOML of contrastive examples, in place of those that come with deep.
+        TOML of contrastive examples, instead of deep's own.
     ablation : bool, default=False
-        Also one sample, and no examples and no tags: the rows of Table 5.
+        Also run with one sample, without examples and without tags: the rows of Table 5.
     """
 
     judge: tuple[str, ...] = option((), "NAME", default=["listed", "tiered"])
@@ -114,13 +105,13 @@ class _Evaluate:
     Parameters
     ----------
     level : str, default='grounded'
-        Below it a cognitive statement is a hallucination.
+        A cognitive statement below this tier is a hallucination.
     encoder : tuple of str
         Inference models by hub id or folder, as baselines.
     entailment_label : str, optional
-        What says consistent, where a model's labels do not tell.
+        The label that means consistent, if the model does not say.
     neutral : str, default='both'
-        What their neutral sentences are; both: a row each.
+        How to count their neutral sentences; both: one row for each.
     spans : tuple of str
         Spans that other detectors found, mapped to sentences.
     """
@@ -163,13 +154,13 @@ class _Label:
     samples : int, default=5
         Replies to each question.
     threshold : int, optional
-        Samples that must object; default: the majority.
+        How many samples must object; default: the majority.
     level : str, default='grounded'
-        Of the shares that are shown; all tiers are written.
+        Tier of the shares that are shown; all tiers are written.
     classifier : str, optional
-        Labeled turns that auto learns types from, or llm; default: those of --data.
+        Labeled turns that teach auto the types, or llm; default: --data.
     examples : str, optional
-        TOML of contrastive examples, in place of those that come with deep.
+        TOML of contrastive examples, instead of deep's own.
     """
 
     data: str = option(MISSING, "DIR|cognibench|FILE")
@@ -197,9 +188,9 @@ class _Detector:
     voter : str, optional
         The judge, where several voted.
     level : str, default='grounded'
-        Below it a cognitive one is hallucinated.
+        A cognitive sentence below this tier is hallucinated.
     sizes : tuple of str
-        Files of so many chats each, for a learning curve.
+        One file for each number of chats, for a learning curve.
     """
 
     data: str | None = option(None, "DIR|cognibench|FILE")
@@ -211,19 +202,6 @@ class _Detector:
 
 
 @dataclass(frozen=True)
-class _Sentences(_Dialogues):
-    """Options of `deep cognibench export-sentences`.
-
-    Parameters
-    ----------
-    level : str, default='grounded'
-        Below it the label of a cognitive one is 0.
-    """
-
-    level: str = option("grounded", choices=CRITERIA)
-
-
-@dataclass(frozen=True)
 class _Curve:
     """Options of `deep cognibench curve`.
 
@@ -232,7 +210,7 @@ class _Curve:
     points : tuple of str
         The number of training chats, and the evaluation of the model that learned from them.
     method : str, optional
-        The row of the evaluations, where several ask a list.
+        Which method of the evaluations, if several ask for a list.
     out : Path
         A new folder, or an earlier run.
     """
@@ -262,13 +240,13 @@ AGREE = console.adder(ANNOTATIONS, "n-boot", "seed", "json", n_boot={"default": 
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
-    sentences, curve = console.adder(_Sentences, LINES), console.adder(_Curve, "json")
+    curve = console.adder(_Curve, "json")
     to_train = "write training data of a detector, as chats"
     parser.add_subcommands(
-        console.Subcommand("evaluate", "measure who finds hallucinated sentences", EVALUATE, _evaluate),
+        console.Subcommand("evaluate", "measure methods that find hallucinated sentences", EVALUATE, _evaluate),
+        console.Subcommand.of("generate", _generate),
         console.Subcommand("label", "label sentences by a judge, for training", LABEL, _label, LABEL_EXAMPLES),
         console.Subcommand("export-sft", to_train, EXPORT, _export, EXPORT_EXAMPLES),
-        console.Subcommand("export-sentences", SENTENCES, sentences, _sentences, SENTENCES_EXAMPLES),
         console.Subcommand("curve", "draw F1 by training size (Figure 12)", curve, _curve, CURVE_EXAMPLES),
         console.Subcommand("agreement", AGREEMENT, AGREE, _agreement, AGREEMENT_EXAMPLES),
         standard="evaluate",
@@ -293,18 +271,6 @@ def _export(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._runs import export
 
     return export(args)
-
-
-def _sentences(args: argparse.Namespace) -> int:
-    from deep._util.files import check_out, whole_file, write_json_lines
-    from deep.experiments.cognibench._turns import read_turns, sentence_rows
-
-    out = check_out(args.out, [".jsonl"])
-    rows = list(sentence_rows(read_turns(args.data), args.level))
-    with whole_file(out) as scratch:
-        write_json_lines(scratch, rows)
-    console.print_result({"sentences": len(rows), "out": str(out)}, [f"{len(rows):,} sentences: {out}"], as_json=False)
-    return ExitStatus.DONE
 
 
 def _curve(args: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from deep.console import ask_programs
 from deep.datasets import file_beside, read_judgments, read_rows, read_votes
 from deep.exceptions import InputError
 from deep.experiments import tiered
-from deep.experiments.cognibench._turns import AutoTurn, LabeledTurn, SentenceFlags, letters_of, place_of
+from deep.experiments.cognibench._turns import SentenceFlags, Turn, letters_of, place_of
 from deep.experiments.printed import load_tag_judge
 from deep.judges import Program
 from deep.prompt_pool import Span
@@ -74,7 +74,7 @@ class AskedJudge:
     ablation: str = ""
 
 
-def constants(turns: Sequence[LabeledTurn]) -> list[Method]:
+def constants(turns: Sequence[Turn]) -> list[Method]:
     """Return the two methods that look at nothing."""
     return [
         Method("constant", name, "", [[answer] * len(turn.sentences) for turn in turns])
@@ -82,7 +82,7 @@ def constants(turns: Sequence[LabeledTurn]) -> list[Method]:
     ]
 
 
-def read_encoder(encoder: "EncoderJudge", turns: Sequence[LabeledTurn], neutral: str) -> list[Method]:
+def read_encoder(encoder: "EncoderJudge", turns: Sequence[Turn], neutral: str) -> list[Method]:
     """Return the findings of an encoder that reads each sentence beside the knowledge.
 
     Where neutral is hallucinated, every sentence is that is not entailed. Where it is faithful, as in the paper, only
@@ -106,7 +106,7 @@ def read_encoder(encoder: "EncoderJudge", turns: Sequence[LabeledTurn], neutral:
     return methods
 
 
-def _by_turn(found: Sequence[bool | None], turns: Sequence[LabeledTurn]) -> SentenceFlags:
+def _by_turn(found: Sequence[bool | None], turns: Sequence[Turn]) -> SentenceFlags:
     values = iter(found)
     return [[next(values) for _ in turn.sentences] for turn in turns]
 
@@ -155,7 +155,7 @@ def asked_judges(
 
 def ask_judges(
     args: argparse.Namespace,
-    turns: Sequence[LabeledTurn],
+    turns: Sequence[Turn],
     asked: Sequence[AskedJudge],
     kinds: Sequence[Sequence[str]] | None,
 ) -> list[Method]:
@@ -169,7 +169,7 @@ def ask_judges(
 def ask_about(
     args: argparse.Namespace,
     judges: Sequence[tuple[tiered.SentenceJudge, str]],
-    turns: Sequence[LabeledTurn | AutoTurn],
+    turns: Sequence[Turn],
     kinds: Sequence[Sequence[str]] | None,
     *,
     dataset: str,
@@ -190,16 +190,14 @@ def ask_about(
     return [[values[ProgramId(judge.voter(llm), dataset, turn.turn_id)] for turn in turns] for judge, llm in judges]
 
 
-def _reading(
-    judge: tiered.SentenceJudge, turn: LabeledTurn | AutoTurn, kinds: Sequence[str] | None
-) -> Program[tiered.TurnReading]:
+def _reading(judge: tiered.SentenceJudge, turn: Turn, kinds: Sequence[str] | None) -> Program[tiered.TurnReading]:
     texts = [sentence.text for sentence in turn.sentences]
     if isinstance(judge, tiered.AutoLabelJudge):
         return judge.read(turn.source, turn.response, texts, kinds)
     return judge.read(turn.source, turn.response, texts)
 
 
-def _method(asked: AskedJudge, turns: Sequence[LabeledTurn], readings: Sequence[tiered.TurnReading]) -> Method:
+def _method(asked: AskedJudge, turns: Sequence[Turn], readings: Sequence[tiered.TurnReading]) -> Method:
     verdicts = [reading.sentences for reading in readings]
     found = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
     unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
@@ -220,7 +218,7 @@ BAD = ("FAIL", "hallucinated", "invented", "misleading", "speculative", "unsuppo
 """Verdicts of judges on the part of a response that they found wanting."""
 
 
-def read_spans(given: str, turns: Sequence[LabeledTurn]) -> list[Method]:
+def read_spans(given: str, turns: Sequence[Turn]) -> list[Method]:
     """Return the findings of other detectors: a sentence is hallucinated where one of their spans touches it.
 
     Parameters
@@ -230,7 +228,7 @@ def read_spans(given: str, turns: Sequence[LabeledTurn]) -> list[Method]:
         `item_id`), and `start` and `end` in characters of the response, or its `text`; a row without either says
         that the turn was read and nothing found. In JSON Lines a row may have a list `spans` of such objects, of
         pairs, or of texts. Or a table of votes on the turns: each voter whose evidence lies in the response.
-    turns : sequence of LabeledTurn
+    turns : sequence of Turn
         Those without a row are left open.
 
     Raises
@@ -261,7 +259,7 @@ def read_spans(given: str, turns: Sequence[LabeledTurn]) -> list[Method]:
     return [Method("spans", name or path.stem, "", judged, unaligned=tuple(unaligned))]
 
 
-def _voted(name: str, place: str, turns: Sequence[LabeledTurn]) -> list[Method]:
+def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
     """Return the findings of the voters that pointed at parts of a response; a turn without a vote is left open."""
     votes = read_votes(place)
     row_of = {item: row for row, item in enumerate(votes.example_ids)}
@@ -326,7 +324,7 @@ def _whole(value: object) -> int | None:
     return int(value) if type(value) is int or (isinstance(value, str) and re.fullmatch(r"\d+", value)) else None
 
 
-def _touched(turn: LabeledTurn, spans: Sequence[Span] | None) -> list[bool | None]:
+def _touched(turn: Turn, spans: Sequence[Span] | None) -> list[bool | None]:
     if spans is None:
         return [None] * len(turn.sentences)
     whole, at = letters_of(turn.response), 0

@@ -28,9 +28,7 @@ from deep.experiments.cognibench._methods import ask_about
 from deep.experiments.cognibench._turns import (
     JUDGES,
     Answered,
-    AutoTurn,
-    LabeledTurn,
-    SentenceLabel,
+    Turn,
     accuracy_of,
     chats,
     classified,
@@ -42,7 +40,14 @@ from deep.experiments.cognibench._turns import (
     turns_of_split,
 )
 from deep.experiments.printed import load_tag_judge
-from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, TieredJudge, TurnReading, load_contrasts
+from deep.experiments.tiered import (
+    AutoLabelJudge,
+    SentenceJudge,
+    SentenceVerdict,
+    TieredJudge,
+    TurnReading,
+    load_contrasts,
+)
 from deep.records import Example
 
 
@@ -93,7 +98,7 @@ def _asked(args: argparse.Namespace) -> list[_methods.AskedJudge]:
     )
 
 
-def _dry_run(turns: Sequence[LabeledTurn], asked: Sequence[_methods.AskedJudge]) -> int:
+def _dry_run(turns: Sequence[Turn], asked: Sequence[_methods.AskedJudge]) -> int:
     calls = {one: sum(one.judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns) for one in asked}
     width = max((len(f"{one.name} ({one.model})") for one in asked), default=0)
     lines = [f"{f'{one.name} ({one.model})':<{width}}  at most {n:,} calls" for one, n in calls.items()]
@@ -102,16 +107,14 @@ def _dry_run(turns: Sequence[LabeledTurn], asked: Sequence[_methods.AskedJudge])
     return ExitStatus.DONE
 
 
-def _kinds(
-    args: argparse.Namespace, turns: Sequence[LabeledTurn], published: Sequence[LabeledTurn]
-) -> list[list[str]] | None:
+def _kinds(args: argparse.Namespace, turns: Sequence[Turn], published: Sequence[Turn]) -> list[list[str]] | None:
     """Return the types of all sentences by the classifier; None where the LLM is to say them, or nobody asks."""
     if not args.llm or "auto" not in args.judge or args.classifier == "llm":
         return None
     return classified([(turn.dialogue_id, turn.texts) for turn in turns], published)
 
 
-def _encoders(args: argparse.Namespace, turns: Sequence[LabeledTurn]) -> list[_methods.Method]:
+def _encoders(args: argparse.Namespace, turns: Sequence[Turn]) -> list[_methods.Method]:
     if not args.encoder:
         return []
     from deep.integrations.encoders import load_encoder
@@ -123,7 +126,7 @@ def _encoders(args: argparse.Namespace, turns: Sequence[LabeledTurn]) -> list[_m
 
 
 def _write(
-    args: argparse.Namespace, turns: Sequence[LabeledTurn], methods: Sequence[_methods.Method], accuracy: float | None
+    args: argparse.Namespace, turns: Sequence[Turn], methods: Sequence[_methods.Method], accuracy: float | None
 ) -> None:
     """Write tables, figures and every sentence, and print the summary."""
     scored = build.scores_of(turns, methods, args.level)
@@ -162,7 +165,7 @@ def curve(args: argparse.Namespace) -> int:
         _curve_verdict(points, fits),
         {"points": records(table), "fits": slopes},
         "\n".join([TITLE, "", *markdown(study.percentages(table)), ""]),
-        lines=[f"{part}: {100 * slope:+.2f} points a tenfold of chats" for part, (_, slope) in fits.items()],
+        lines=[f"{part}: {100 * slope:+.2f} points for ten times the chats" for part, (_, slope) in fits.items()],
         tables={NAME: table},
         titles={NAME: TITLE},
         shown=study.percentages,
@@ -175,8 +178,9 @@ def _curve_verdict(points: Sequence[JsonObject], fits: Mapping[str, tuple[float,
     """Return the answer of a curve: the best point, and what ten times the chats bring."""
     best, (_, slope) = max(points, key=lambda row: row["overall"] or 0.0), fits.get("overall", (0.0, float("nan")))
     suspect = f"F1 is highest with {best['training chats']:,} chats, {100 * (best['overall'] or 0.0):.1f} %."
-    trust = f"Ten times the chats bring {100 * slope:+.1f} points, by a line through {len(points)} sizes."
-    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, "tune on as many as pay", picture=NAME)
+    trust = f"Ten times the chats change F1 by {100 * slope:+.1f} points, by a line through {len(points)} sizes."
+    step = "tune on as many chats as still help"
+    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, step, picture=NAME)
 
 
 def _point(given: str, method: str | None) -> JsonObject:
@@ -254,7 +258,7 @@ def _judge(args: argparse.Namespace) -> SentenceJudge:
     return maker(samples=args.samples, threshold=args.threshold, contrasts=contrasts)
 
 
-def _turns(data: str) -> list[AutoTurn]:
+def _turns(data: str) -> list[Turn]:
     """Return all turns of a folder or of a file of examples, with their sentences and no verdicts."""
     if ending_of(Path(data)) is None:
         published = {turn.turn_id: turn.texts for turn in read_turns(data)}
@@ -265,36 +269,33 @@ def _turns(data: str) -> list[AutoTurn]:
     with console.named("data"):
         examples = list(read_examples(data))
         written_by = [row.get("model") for _, row in read_rows(Path(data), ("model",), param="data")]
-    pairs = zip(examples, written_by, strict=True)
     return [
         _unlabeled(e.example_id, e.document_id or e.example_id, e.source, e.claim, str(llm) if llm else None)
-        for e, llm in pairs
+        for e, llm in zip(examples, written_by, strict=True)
     ]
 
 
 def _unlabeled(
     turn_id: str, dialogue_id: str, source: str, response: str, generator: str | None, texts: list[str] | None = None
-) -> AutoTurn:
+) -> Turn:
     if texts is None:
         texts = [response[start:end] for start, end in sentence_spans(response)]
-    sentences = tuple(SentenceLabel(text, None, None) for text in texts)
-    texts_of = {"source": source, "response": response}
-    return AutoTurn(turn_id=turn_id, dialogue_id=dialogue_id, sentences=sentences, generator=generator, **texts_of)
+    return Turn(turn_id, dialogue_id, source, response, tuple(map(SentenceVerdict, texts)), generator)
 
 
-def _learned_kinds(args: argparse.Namespace, turns: Sequence[AutoTurn]) -> list[list[str]] | None:
+def _learned_kinds(args: argparse.Namespace, turns: Sequence[Turn]) -> list[list[str]] | None:
     learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
     if learned == "llm":
         return None
     return classified([(t.dialogue_id, [s.text for s in t.sentences]) for t in turns], read_turns(learned))
 
 
-def _with_labels(turn: AutoTurn, reading: TurnReading) -> AutoTurn:
-    pairs = zip(turn.sentences, reading.sentences, strict=True)
-    return replace(turn, sentences=tuple(SentenceLabel(s.text, v.kind, v.verdict, dict(v.votes)) for s, v in pairs))
+def _with_labels(turn: Turn, reading: TurnReading) -> Turn:
+    pairs = zip(turn.texts, reading.sentences, strict=True)
+    return replace(turn, sentences=tuple(replace(verdict, text=text) for text, verdict in pairs))
 
 
-def _write_labels(args: argparse.Namespace, turns: Sequence[AutoTurn], settings: JsonObject) -> None:
+def _write_labels(args: argparse.Namespace, turns: Sequence[Turn], settings: JsonObject) -> None:
     """Write the labels, the shares of types and of hallucinations by generating LLM, and the results."""
     generated = {turn.generator for turn in turns if turn.generator}
     name = "figure8-models" if generated else "shares-by-labels"
@@ -333,11 +334,8 @@ def _write_labels(args: argparse.Namespace, turns: Sequence[AutoTurn], settings:
     )
 
 
-def _labels(turn: AutoTurn, level: str) -> list[build.Labeled]:
-    return [(s.kind, bad) for s, bad in zip(turn.sentences, turn.hallucinated(level), strict=True)]
-
-
-Turn = LabeledTurn | AutoTurn
+def _labels(turn: Turn, level: str) -> list[build.Labeled]:
+    return [(s.kind, s.hallucinated(level)) for s in turn.sentences]
 
 
 def export(args: argparse.Namespace) -> int:
@@ -345,7 +343,7 @@ def export(args: argparse.Namespace) -> int:
     out = check_out(args.out, [".jsonl"])
     every = _read(args)
     turns = turns_of_split(every, args)
-    answered = [pair for turn in turns for pair in _answered(turn, args.level)]
+    answered = [(turn.turn_id, (turn.source, turn.response, bad)) for turn, bad in complete(turns, args.level)]
     if not answered:
         raise InputError(f"`level` must leave a turn whose sentences are all decided. Got none in {len(turns)}.")
     lines = []
@@ -371,14 +369,6 @@ def _read(args: argparse.Namespace) -> Sequence[Turn]:
             raise InputError("`votes` must be given with the examples as `data`. Got `labels`.")
         return read_labels(args.labels)
     return read_voted(args.data, args.votes, args.voter) if args.votes else read_turns(args.data)
-
-
-def _answered(turn: Turn, level: str) -> list[tuple[str, Answered]]:
-    """Return a turn's identifier with its answer; nothing where a sentence is undecided."""
-    if isinstance(turn, AutoTurn):
-        return [(turn.turn_id, (turn.source, turn.response, bad)) for _, bad in complete([turn], level)]
-    bad = [sentence.text for sentence in turn.sentences if sentence.hallucinated(level)]
-    return [(turn.turn_id, (turn.source, turn.response, bad))]
 
 
 def _files(

@@ -3,11 +3,11 @@
 import argparse
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from deep._util.files import JsonObject
 from deep._util.options import option
@@ -15,106 +15,67 @@ from deep.console import named
 from deep.datasets import read_examples, read_judgments, read_rows
 from deep.datasets.benchmarks import BENCHMARKS, require_folder
 from deep.exceptions import InputError
-from deep.experiments.tiered import CRITERIA, TIERS, ListJudge, list_text
+from deep.experiments.tiered import TIERS, ListJudge, SentenceVerdict, list_text
 from deep.integrations.benchmarks import CogniBenchTurn, load_turns
 from deep.judges import parse_voter
 
 _TIER_LISTS = ("misleading_list", "speculative_list", "realiable_list", "unequivocal_list")
 """The published names, as they are spelled there, in the order of `TIERS`."""
 
-_BAD = {"irrelevant": False, "faithful": False, "consistent": False, "invented": True, "hallucinated": True}
-"""Verdicts that mean the same at every level."""
-
-
 SentenceFlags = Sequence[Sequence[bool | None]]
 """For each turn, whether each of its sentences was found hallucinated; None where that was left open."""
 
 
 @dataclass(frozen=True, slots=True)
-class GoldSentence:
-    """A sentence as published.
-
-    Parameters
-    ----------
-    text : str
-    kind : {'cognitive', 'factual', 'irrelevant'}
-    verdict : str
-        faithful, invented, irrelevant, misleading, speculative, reliable or irrefutable.
-    """
-
-    text: str
-    kind: str
-    verdict: str
-
-    @property
-    def words(self) -> int:
-        """Words, as white space parts them."""
-        return len(self.text.split())
-
-    def hallucinated(self, level: str) -> bool:
-        """Return whether it is invented, or a cognitive statement below a level."""
-        return bool(verdict_is_bad(self.verdict, level))
-
-
-def verdict_is_bad(verdict: str, level: str) -> bool | None:
-    """Return whether a verdict makes a sentence a hallucination; None where ``at least`` a tier leaves it open.
-
-    Raises
-    ------
-    KeyError
-        It is no verdict.
-    """
-    if verdict in _BAD:
-        return _BAD[verdict]
-    known = verdict.removeprefix("at least ")
-    if known not in TIERS:
-        raise KeyError(verdict)
-    fails = TIERS.index(known) <= CRITERIA.index(level)
-    return None if fails and known != verdict else fails
-
-
-@dataclass(frozen=True, slots=True)
-class LabeledTurn:
-    """A labeled turn.
+class Turn:
+    """A turn of a dialogue, with its sentences.
 
     Parameters
     ----------
     turn_id, dialogue_id : str
+    source : str
+        The text that the dialogue is about, and the dialogue before the response.
+    response : str
+    sentences : tuple of SentenceVerdict
+        Published ones with a type, or those that a judge labeled; in the order of the response.
+    generator : str, optional
+        The LLM that wrote the response, where the data say it.
     index : int
-        Of the turn in its dialogue, from 0.
+        Of a published turn: its number in the dialogue, from 0.
     knowledge : str
         The text that the dialogue is about.
-    source : str
-        That text, and the dialogue before the response.
-    response : str
-    sentences : tuple of GoldSentence
-        Those with a type, in the order of the response.
     n_keys : int
         Sentences in the published dictionary.
     n_untyped : int
         Those of them that have no type.
-    generator : str, optional
-        The LLM that wrote the response, where the data say it.
     """
 
     turn_id: str
     dialogue_id: str
-    index: int
-    knowledge: str
     source: str
     response: str
-    sentences: tuple[GoldSentence, ...]
-    n_keys: int
-    n_untyped: int
+    sentences: tuple[SentenceVerdict, ...]
     generator: str | None = None
+    index: int = 0
+    knowledge: str = ""
+    n_keys: int = 0
+    n_untyped: int = 0
 
     @property
     def texts(self) -> list[str]:
         """The sentences' texts."""
         return [sentence.text for sentence in self.sentences]
 
+    def to_row(self) -> JsonObject:
+        """Return the turn as it is written; the keys of an example come first."""
+        identity = {"example_id": self.turn_id, "dataset": "cognibench-labeled", "document_id": self.dialogue_id}
+        example = {"source": self.source, "claim": self.response, **identity}
+        names = ("text", "kind", "verdict", "votes")
+        sentences = [{name: getattr(sentence, name) for name in names} for sentence in self.sentences]
+        return {**example, "model": self.generator, "sentences": sentences}
 
-def read_turns(data: str) -> list[LabeledTurn]:
+
+def read_turns(data: str) -> list[Turn]:
     """Return the labeled turns of a folder, or of the published release where `data` is ``cognibench``.
 
     A sentence of the release is an entry of its lists of factual, cognitive and irrelevant sentences; the counts that
@@ -131,25 +92,6 @@ def read_turns(data: str) -> list[LabeledTurn]:
     if not turns:
         raise InputError(f"`data` must hold at least one labeled turn. Got none in {str(folder)!r}.")
     return turns
-
-
-def sentence_rows(turns: Sequence[LabeledTurn], level: str) -> Iterator[JsonObject]:
-    """Yield the sentences of turns as examples, those apart that are irrelevant; the id is ``TURN#N``.
-
-    The source is knowledge and dialogue, the claim the sentence alone; the label is 0 where it is hallucinated at a
-    level.
-    """
-    for turn in turns:
-        for i, sentence in enumerate(turn.sentences):
-            if sentence.kind != "irrelevant":
-                yield {
-                    "dataset": "cognibench",
-                    "example_id": f"{turn.turn_id}#{i}",
-                    "document_id": turn.dialogue_id,
-                    "source": turn.source,
-                    "claim": sentence.text,
-                    "label": int(not sentence.hallucinated(level)),
-                }
 
 
 def read_dialogues(data: str) -> tuple[Path, list[CogniBenchTurn]]:
@@ -169,12 +111,12 @@ def read_dialogues(data: str) -> tuple[Path, list[CogniBenchTurn]]:
         return folder, load_turns(folder)
 
 
-def _turn(turn: CogniBenchTurn, labels: JsonObject, folder: Path) -> LabeledTurn:
+def _turn(turn: CogniBenchTurn, labels: JsonObject, folder: Path) -> Turn:
     try:
         sentences = [
-            *(GoldSentence(text, "irrelevant", "irrelevant") for text in labels["irrelevant_list"]),
-            *(GoldSentence(text, "factual", _factual(text, labels)) for text in labels["factual_list"]),
-            *(GoldSentence(text, "cognitive", _tier(text, labels)) for text in labels["cognitive_list"]),
+            *(SentenceVerdict(text, "irrelevant", "irrelevant") for text in labels["irrelevant_list"]),
+            *(SentenceVerdict(text, "factual", _factual(text, labels)) for text in labels["factual_list"]),
+            *(SentenceVerdict(text, "cognitive", _tier(text, labels)) for text in labels["cognitive_list"]),
         ]
         misleading = {text.casefold() for text in labels["misleading_list"]}
         keys = turn.sentences.items()
@@ -184,7 +126,7 @@ def _turn(turn: CogniBenchTurn, labels: JsonObject, folder: Path) -> LabeledTurn
             f"`data` must have the published lists of sentences. Got {type(error).__name__} {error} at turn "
             f"{turn.turn_id!r} of {str(folder)!r}. Download labels.json again."
         ) from None
-    return LabeledTurn(
+    return Turn(
         turn_id=turn.turn_id,
         dialogue_id=turn.dialogue_id,
         index=turn.turn_index,
@@ -209,7 +151,7 @@ def _tier(text: str, labels: JsonObject) -> str:
     return found[0]
 
 
-def _places(response: str, sentences: Sequence[GoldSentence]) -> Callable[[GoldSentence], int]:
+def _places(response: str, sentences: Sequence[SentenceVerdict]) -> Callable[[SentenceVerdict], int]:
     """Return a sort key: where a sentence begins in the response, which may be spaced and cased otherwise."""
     whole = letters_of(response)
     places = {sentence.text: place_of(letters_of(sentence.text), whole) for sentence in sentences}
@@ -235,7 +177,7 @@ def letters_of(text: str) -> str:
     return re.sub(r"\W+", "", text.casefold())
 
 
-def counts_of(turns: Sequence[LabeledTurn]) -> dict[str, int]:
+def counts_of(turns: Sequence[Turn]) -> dict[str, int]:
     """Return how many turns, keys and sentences of each kind and verdict there are."""
     every = [sentence for turn in turns for sentence in turn.sentences]
     verdicts = ("faithful", "invented", *TIERS)
@@ -251,14 +193,6 @@ def counts_of(turns: Sequence[LabeledTurn]) -> dict[str, int]:
 
 
 SPLITS = ("all", "train", "test")
-
-
-class _InDialogue(Protocol):
-    @property
-    def dialogue_id(self) -> str: ...
-
-
-T = TypeVar("T", bound=_InDialogue)
 
 
 @dataclass(frozen=True)
@@ -293,7 +227,7 @@ def in_split(dialogue_id: str, split: str, share: float, seed: int) -> bool:
     return split == "all" or (drawn < share) == (split == "test")
 
 
-def turns_of_split(turns: Iterable[T], args: argparse.Namespace) -> list[T]:
+def turns_of_split(turns: Iterable[Turn], args: argparse.Namespace) -> list[Turn]:
     """Return the turns of the split that the options of :class:`Split` name.
 
     Raises
@@ -333,57 +267,7 @@ JUDGES = ("auto", "tiered", "listed")
 KINDS = {"irrelevant": "irrelevant", "faithful": "factual", "invented": "factual", **dict.fromkeys(TIERS, "cognitive")}
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceLabel:
-    """A sentence with a judge's verdict on it, and how many samples said which.
-
-    `verdict` is one of a published sentence's, ``consistent``, ``hallucinated``, ``at least`` a tier, or None.
-    """
-
-    text: str
-    kind: str | None
-    verdict: str | None
-    votes: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AutoTurn:
-    """A turn with a judge's labels.
-
-    Parameters
-    ----------
-    turn_id, dialogue_id : str
-    source, response : str
-    sentences : tuple of SentenceLabel
-    generator : str, optional
-        The LLM that wrote the response.
-    """
-
-    turn_id: str
-    dialogue_id: str
-    source: str
-    response: str
-    sentences: tuple[SentenceLabel, ...]
-    generator: str | None = None
-
-    def hallucinated(self, level: str) -> list[bool | None]:
-        """Return for each sentence whether it is hallucinated; None where the judge left that open."""
-        return [None if s.verdict is None else verdict_is_bad(s.verdict, level) for s in self.sentences]
-
-    def to_row(self) -> JsonObject:
-        """Return the turn as it is written; the keys of an example come first."""
-        sentences = [{"text": s.text, "kind": s.kind, "verdict": s.verdict, "votes": s.votes} for s in self.sentences]
-        identity = {"example_id": self.turn_id, "dataset": "cognibench-labeled", "document_id": self.dialogue_id}
-        return {
-            "source": self.source,
-            "claim": self.response,
-            **identity,
-            "model": self.generator,
-            "sentences": sentences,
-        }
-
-
-def read_labels(path: Path) -> list[AutoTurn]:
+def read_labels(path: Path) -> list[Turn]:
     """Read the labels that `deep cognibench label` wrote: a folder of it, or its file.
 
     Raises
@@ -408,23 +292,18 @@ def read_labels(path: Path) -> list[AutoTurn]:
     return turns
 
 
-def _labeled_turn(row: Mapping[str, object]) -> AutoTurn:
+def _labeled_turn(row: Mapping[str, object]) -> Turn:
     fields: JsonObject = dict(row)
-    sentences = tuple(SentenceLabel(s["text"], s["kind"], s["verdict"], s["votes"]) for s in fields["sentences"])
-    for sentence in sentences:
-        if sentence.verdict is not None:
-            verdict_is_bad(sentence.verdict, "grounded")
-    return AutoTurn(
-        turn_id=str(fields["example_id"]),
-        dialogue_id=str(fields["document_id"]),
-        source=fields["source"],
-        response=fields["claim"],
-        sentences=sentences,
-        generator=fields["model"],
+    sentences = tuple(
+        SentenceVerdict(s["text"], s["kind"], s["verdict"], votes=s["votes"]) for s in fields["sentences"]
     )
+    for sentence in sentences:
+        sentence.hallucinated("grounded")
+    name, document = str(fields["example_id"]), str(fields["document_id"])
+    return Turn(name, document, fields["source"], fields["claim"], sentences, fields["model"])
 
 
-def read_voted(examples: str, votes: Sequence[str], voter: str | None) -> list[AutoTurn]:
+def read_voted(examples: str, votes: Sequence[str], voter: str | None) -> list[Turn]:
     """Return the labels that a judge of sentences gave to examples, from what lies beside its votes.
 
     Parameters
@@ -454,10 +333,9 @@ def read_voted(examples: str, votes: Sequence[str], voter: str | None) -> list[A
     for example in read_examples(examples):
         detail = labels.get((example.dataset or "", example.example_id))
         if detail is not None:
-            texts = [SentenceLabel(p.text, _kind(p.verdict), _known(p.verdict)) for p in detail.passages]
+            sentences = tuple(SentenceVerdict(p.text, _kind(p.verdict), _known(p.verdict)) for p in detail.passages)
             document = example.document_id or example.example_id
-            place = {"turn_id": example.example_id, "dialogue_id": document}
-            turns.append(AutoTurn(**place, source=example.source, response=example.claim, sentences=tuple(texts)))
+            turns.append(Turn(example.example_id, document, example.source, example.claim, sentences))
     if not turns:
         raise InputError(f"`data` must hold the examples that were voted on. Got none of them in {examples!r}.")
     return turns
@@ -471,10 +349,10 @@ def _known(verdict: str | None) -> str | None:
     return None if verdict is None or verdict.startswith("undecided") else verdict
 
 
-def complete(turns: Sequence[AutoTurn], level: str) -> Iterator[tuple[AutoTurn, list[str]]]:
+def complete(turns: Sequence[Turn], level: str) -> Iterator[tuple[Turn, list[str]]]:
     """Yield the turns whose every sentence is decided, each with its hallucinated sentences."""
     for turn in turns:
-        bad = turn.hallucinated(level)
+        bad = [sentence.hallucinated(level) for sentence in turn.sentences]
         if bad and None not in bad:
             yield turn, [s.text for s, is_bad in zip(turn.sentences, bad, strict=True) if is_bad]
 
@@ -485,7 +363,7 @@ Statements = tuple[str, Sequence[str]]
 """A dialogue's identifier, and sentences of one of its turns."""
 
 
-def _fitted_kinds(turns: Sequence[LabeledTurn]) -> Any:
+def _fitted_kinds(turns: Sequence[Turn]) -> Any:
     """Return logistic regression on character n-grams of the published types, weighted so that both count the same."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -499,7 +377,7 @@ def _fitted_kinds(turns: Sequence[LabeledTurn]) -> Any:
     return model.fit([s.text for s in sentences], [s.kind for s in sentences])
 
 
-def classified(turns: Iterable[Statements], published: Sequence[LabeledTurn]) -> list[list[str]] | None:
+def classified(turns: Iterable[Statements], published: Sequence[Turn]) -> list[list[str]] | None:
     """Return the types of the sentences of each turn, by a classifier that has not seen the turn's dialogue.
 
     Returns
@@ -528,7 +406,7 @@ def _fold(dialogue_id: str) -> int:
     return sha256(dialogue_id.encode()).digest()[0] % FOLDS
 
 
-def accuracy_of(kinds: Sequence[Sequence[str]], turns: Sequence[LabeledTurn]) -> float | None:
+def accuracy_of(kinds: Sequence[Sequence[str]], turns: Sequence[Turn]) -> float | None:
     """Return the mean share of factual and of cognitive sentences whose type is right; None where one is missing."""
     right: dict[str, list[bool]] = {"factual": [], "cognitive": []}
     for of_turn, turn in zip(kinds, turns, strict=True):

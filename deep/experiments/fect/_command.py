@@ -125,13 +125,13 @@ class _Study:
     Parameters
     ----------
     reasoning : tuple of str
-        Models drawn apart, as the paper does.
+        Models shown separately, as in the paper.
     out : Path, default=Path('fect')
         A new folder, or an earlier run's.
     dry_run : bool, default=False
         Print calls, tokens and cost, and send nothing.
     ensembler : tuple of str
-        Ensembles that learn from no label, of all voters of a vote file: DawidSkene, LabelModel and others.
+        Ensembles without labels, of all voters of a vote file: DawidSkene, LabelModel and others.
     """
 
     reasoning: tuple[str, ...] = option((), "MODEL")
@@ -164,8 +164,7 @@ def _plan(args: argparse.Namespace) -> "Plan":
         raise InputError(f"`reasoning` must be among `llm`. Got {apart[0]!r}.")
     if args.ensembler and not (args.votes or args.lexical or args.encoder or args.embedding):
         raise InputError(
-            f"`ensembler` must be given with `votes` or judges that need no key, of which it is made. Got "
-            f"{args.ensembler[0]!r} alone."
+            f"`ensembler` must be given with `votes` or judges that need no key. Got {args.ensembler[0]!r} alone."
         )
     sampling = Sampling(args.runs, args.temperature, repair=False, constrain="none")
     prompts = judges_of("prompt", _prompts(args), sampling) if models else []
@@ -215,7 +214,7 @@ def _given(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
     if both:
         model, prompt = min(both)
         raise InputError(
-            f"`votes` must hold no voter that is asked too. Got {prompt!r} of {model!r}. Ask it, or give it."
+            f"`votes` must hold no voter that is asked too. Got {prompt!r} of {model!r}. Ask it, or give its votes."
         )
     return given
 

@@ -388,7 +388,7 @@ def report(
         lines += [f"Table {TABLES[metric]}. {TITLES[metric]}, mean ± standard deviation over runs", ""]
         lines += [*markdown(cells(summary, metric).reset_index(names="model")), ""]
         if metric == "f1" and runs["no_vote"].any():
-            lines += ["Of the claims with a vote; all: over all claims, one without a vote is not found.", ""]
+            lines += ["Of the claims with a vote. all: over all claims, where one without a vote counts as missed.", ""]
         if printed is not None:
             lines += [f"Table {TABLES[metric]} {SOURCE}", ""]
             lines += [*markdown(cells(printed, metric).reset_index(names="model")), ""]
@@ -413,7 +413,7 @@ def _without_a_vote(runs: pd.DataFrame) -> str:
     if not lost:
         return "Every item has a vote in every run."
     count = f"{lost} verdicts are without a vote ({lost_nonfactual} on non-factual claims)"
-    return f"{count}; they are in no score above but F1 over all."
+    return f"{count}; they count only in F1 over all."
 
 
 def verdict_of(summary: pd.DataFrame, counts: Mapping[str, int], votes: Sequence[str] = ()) -> DatasetVerdict:
@@ -422,9 +422,9 @@ def verdict_of(summary: pd.DataFrame, counts: Mapping[str, int], votes: Sequence
     able = f1[(f1["coverage"] >= LEAST_COVERAGE) & f1["mean"].notna()]
     of = f"{counts['nonfactual']:,} of {counts['items']:,} claims are non-factual by label"
     seldom = int((f1["coverage"] < LEAST_COVERAGE).sum())
-    trust = "These are verdicts without a P: how sure each is, is not known."
+    trust = "These are verdicts without a P, so their certainty is unknown."
     if seldom:
-        trust += f" Of {len(f1)} judges {seldom} vote on less than half of the claims; they are compared with none."
+        trust += f" Of {len(f1)} judges {seldom} vote on less than half of the claims and are not compared."
     suspect = f"{of}; no judge votes on half of them."
     if len(able):
         best = able.sort_values(["mean", "sd"], ascending=[False, True], kind="stable").iloc[0]

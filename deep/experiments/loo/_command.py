@@ -34,7 +34,7 @@ class Encoders:
     Parameters
     ----------
     texts : str, optional
-        With --scores: the items' texts, for how thresholds move with the length of the source.
+        With --scores: the items' texts, to relate thresholds to the length of the source.
     """
 
     scores: tuple[str, ...] = option((), "FILE", help=f"tables of encoder scores, or '{console.SIMULATED}'")
@@ -54,12 +54,11 @@ class LooOptions(ChainOptions, console.Computation):
     tables : sequence of str, optional
         The recipes whose chains the table shows; default: the one asked for, else deep's.
     netcal : bool, default=False
-        netcal's calibration error of every chain in the table beside deep's and, on the smallest number of voters of a
-        recipe that does not weigh, its calibrators.
+        Add netcal's calibration error of every chain and, for unweighted recipes, its calibrators on the fewest voters.
     all_chains : bool, default=False
         Write chains.parquet: P by every chain.
     unit : {'dataset', 'family'}, default='dataset'
-        Leave out siblings too.
+        Also leave out datasets of the same family.
     n_bins : int, default=8
         Bins of the calibration error.
 
@@ -152,13 +151,13 @@ class _Loo:
     out : Path, optional
         Folder for results; default: runs/loo-<test>.
     few : tuple of str, optional
-        Study few training datasets (numbers of them, or 'all'; 1 2 3) and few labels of the one held out.
+        Study few training datasets (how many, or 'all'; default 1 2 3) and few labels of the target.
     brief : bool, default=False
-        Print the recommendation and its rivals alone.
+        Print only the recommendation and its rivals.
     train : tuple of str, optional
         Datasets to learn from; default: all others.
     seeds : int, default=1
-        Repeat with as many seeds (simulated votes: other draws), and write mean and spread.
+        Repeat with this many seeds (of simulated votes: other draws); write mean and spread.
     """
 
     test: str = option(MISSING, "NAME")

@@ -310,7 +310,7 @@ def _header(split: HoldOut, settings: LooOptions) -> Row:
 def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -> list[str]:
     """Return the caveats that a reader should know, in sentences."""
     train, n_train = split.train, len(results["train"])
-    together = f"Held out together with {n_besides:,} other datasets: all is learned on the {n_train:,} beside them."
+    together = f"Held out together with {n_besides:,} other datasets. Everything is learned on the other {n_train:,}."
     found = [together if n_besides else None, model.grouped_note(n_train)]
     if settings.shown and settings.ensembler is None:
         found.append(left_out_note())
@@ -322,7 +322,7 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
     effective, total = results["effective_votes"], len(results["voters"])
     if effective is not None and effective < total / 2:
         worth = f"they are worth about {effective:.1f} independent votes there"
-        notes.append(f"On the training datasets the {total} voters err together: {worth}.")
+        notes.append(f"The {total} voters make common errors on the training datasets: {worth}.")
     return notes
 
 

@@ -425,8 +425,8 @@ def read_votes_and_encoders(args: argparse.Namespace) -> tuple[VoteMatrix, Score
         raise InputError(f"`texts` must be given with --scores. Got {args.texts!r} alone.")
     if args.scores and not args.votes and args.scores != [SIMULATED]:
         raise InputError(
-            f"`votes` must be given beside tables of scores. Got `scores` {args.scores[0]!r} alone. Give --votes FILE: "
-            "of detectors alone, a table of 1 where a score is at least the detector's threshold and 0 below it."
+            f"`votes` must be given beside tables of scores. Got `scores` {args.scores[0]!r} alone. Give --votes "
+            "FILE. For detectors alone: 1 where the score reaches the threshold, else 0."
         )
     if args.scores != [SIMULATED]:
         return read_votes_and_scores(args)

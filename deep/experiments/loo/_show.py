@@ -64,7 +64,7 @@ def summary(run: Run) -> Iterator[str]:
         yield from verdict_lines([run])
     yield from _wrapped("(~ of simulated votes; > printed in the paper, not computed here; no mark: measured)", 0)
     if run["prior_test"] is None:
-        yield from _wrapped("(training: no label here to measure by; what the training data gave, parts left out)", 0)
+        yield from _wrapped("(training: without labels here, measured on held-out parts of the training data)", 0)
     yield _cells("", "bal. acc.", "95 % interval", "ECE", "floor", "log loss", "from")
     for key, label in CHAINS.items():
         if run[key] is not None:
@@ -415,7 +415,7 @@ def _encoders(runs: Sequence[Run]) -> Iterator[str]:
         ]
         header = ["", "test (oracle)", "centre", "training"]
         printed = [name.endswith(MARK) for name in found]
-        title = f"Encoders: balanced accuracy by where the threshold is from{_of(runs) if not all(printed) else ''}"
+        title = f"Encoders: balanced accuracy by origin of the threshold{_of(runs) if not all(printed) else ''}"
         if any(printed):
             title += f"\n({PRINTED}: the paper's Table 3, of one column, not computed here"
             if all(printed):
@@ -445,7 +445,7 @@ def part_lines(runs: Sequence[Run]) -> Iterator[str]:
     ]
     if not kept:
         return
-    title = f"What adds what: deep's stack on prompts, on encoders, and on both{_of(kept)}"
+    title = f"deep's stack on prompts, on encoders, and on both{_of(kept)}"
     yield from aligned(title, ["", "bal. acc.", "ECE", "log loss"], levels)
     paired = {
         name: [
@@ -484,7 +484,7 @@ def _tests_of_one(run: Run) -> Iterator[str]:
     ]
     if rows:
         n = len({(row["difference"], *row["ci"]) for row in run["comparisons"]})
-        title = f"Recommended less each rival: points of balanced accuracy, Bonferroni over {n} rivals{_of([run])}"
+        title = f"Recommended minus each rival: points of balanced accuracy, Bonferroni over {n} rivals{_of([run])}"
         yield from aligned(title, ["", "difference", "95 % interval", "p", "corrected", "p < 0.01"], rows)
 
 
@@ -511,7 +511,7 @@ def _tests_of_several(runs: Sequence[Run]) -> Iterator[str]:
             for row in known
         ]
         tests.append([name, *chain.from_iterable(pairs)])
-    title = f"Recommended less each rival: points of balanced accuracy, p after Bonferroni over the datasets{_of(runs)}"
+    title = f"Recommended minus each rival: points of balanced accuracy, p after Bonferroni by dataset{_of(runs)}"
     yield from aligned(title, header, tests)
     counts = [
         [

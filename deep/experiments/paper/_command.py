@@ -39,7 +39,7 @@ class _Paper:
 add_arguments = console.adder(
     *("votes", loo.Encoders, "range", "ignore", "ensembler", _Paper),
     *("max-failure-rate", "strict", console.Computation, "json"),
-    ensembler={"help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: those of the paper"},
+    ensembler={"help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: the paper's"},
 )
 
 
@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
     titles = {f"table{number}": f"Table {number}. {title}" for number, title in _paper_tables.TABLES.items()}
     titles |= {"distances": _show.DISTANCES, "claims": _show.CLAIMS, "threshold-moves": loo.MOVES}
     votes_of = origin if isinstance(origin, str) else ", ".join(origin)
-    note = f"In percent; * the votes were fitted to it. Published: {published_source()}. This run: {votes_of} votes."
+    fitted_to = "In percent; * marks figures that the votes were fitted to."
+    note = f"{fitted_to} Published: {published_source()}. This run: {votes_of} votes."
 
     def write_more(folder: Path) -> None:
         marked = figures.assign(votes=figures["origin"].map(lambda name: "" if name == "published" else votes_of))

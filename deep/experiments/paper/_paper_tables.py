@@ -137,7 +137,7 @@ TABLES = {
     "3": "Encoders with thresholds from the other datasets, single prompts, and ensembles",
     "4": "ECE before and after Platt scaling, by ensembler and number of prompts",
     "5": "ECE of every calibrator on the smallest panel, by ensembler",
-    "6": "What ensembling gains over the best single prompt, both chosen on the test labels",
+    "6": "Gain of ensembling over the best single prompt, both chosen on the test labels",
 }
 
 
@@ -150,8 +150,8 @@ def ours_and_rivals(votes: VoteMatrix) -> tuple[VoteMatrix, VoteMatrix | None]:
     is_rival = np.array([_llm_solution(name) is not None for name in votes.voter_names])
     if is_rival.all():
         raise InputError(
-            f"`votes` must hold a voter that is no row of the paper's Table 3. Got {votes.voter_names[0]!r} and "
-            f"{len(is_rival) - 1} others that are. Add votes of other prompts, which ensembles are made of."
+            f"`votes` must hold voters besides the rows of the paper's Table 3. Got {votes.voter_names[0]!r} and "
+            f"{len(is_rival) - 1} others of that table. Add votes of other prompts, for the ensembles."
         )
     return _columns(votes, ~is_rival), _columns(votes, is_rival) if is_rival.any() else None
 
@@ -332,4 +332,4 @@ def check_labeled(votes: VoteMatrix) -> None:
     """Raise unless every dataset has labels, without which no table can be filled."""
     for dataset in votes.dataset_names:
         if (votes.labels[votes.datasets == dataset] < 0).any():
-            raise InputError(f"`label` must be 0 or 1 in every row. Got a row without in dataset {dataset!r}.")
+            raise InputError(f"`label` must be 0 or 1 in every row. Got a row without a label in dataset {dataset!r}.")

@@ -92,8 +92,8 @@ def _fit_of(row: Mapping[Hashable, Any]) -> str:
     return KEPT_OUT if kept_out(figure) else FITTED
 
 
-DISTANCES = "Printed figures beside this run's: how many are met, and how far apart they are on average, in points"
-CLAIMS = "What the paper says of its tables in words, and what these votes give"
+DISTANCES = "Printed figures and this run's: how many agree, and their mean distance in points"
+CLAIMS = "The paper's statements about its tables, and the results of these votes"
 
 
 def distances(figures: pd.DataFrame) -> pd.DataFrame:
@@ -140,13 +140,13 @@ def verdict_of(figures: pd.DataFrame, origin: str | list[str]) -> DatasetVerdict
     known = printed[printed["ours"].notna() & ~printed["fit"].isin([FITTED, DERIVED])]
     apart = f", {(known['ours'] - known['value']).abs().mean():.1f} points apart on average" if len(known) else ""
     met = f"{(known['verdict'] == MET).sum():,} of {len(known):,} printed figures"
-    suspect = f"{met} that these votes were not fitted to are met{apart}."
-    trust = "These votes are the user's own: what differs from the paper may be the judges."
+    suspect = f"{met} that these votes were not fitted to agree{apart}."
+    trust = "These votes are your own: differences from the paper may come from the judges."
     if origin == SIMULATED:
         trust = "These votes are SIMULATED from the paper's own figures; nothing here was measured on an LLM."
     missing = len(printed) - int(printed["ours"].notna().sum())
-    judged = f"{len(printed):,} printed figures of 6 tables; {missing:,} of them this run does not give."
-    then = "give votes of your own judges on these datasets"
+    judged = f"{len(printed):,} printed figures of 6 tables; this run lacks {missing:,} of them."
+    then = "use votes of your own judges on these datasets"
     return DatasetVerdict(judged, suspect, trust, then, "deep paper --votes votes.parquet", picture=ANSWER)
 
 
@@ -155,7 +155,7 @@ def draw_distance(figures: pd.DataFrame) -> Figure:
     printed = figures[(figures["verdict"] != "") & figures["ours"].notna()]
     gaps = (printed["ours"] - printed["value"]).abs().groupby(printed["table"])
     rows = [IntervalRow(f"Table {table}", gap.mean(), [gap.min(), gap.max()]) for table, gap in gaps][::-1]
-    return draw_intervals(rows, xlabel="points from the printed figure: mean, least and most", at=0.0)
+    return draw_intervals(rows, xlabel="points from the printed figure: mean, lowest and highest", at=0.0)
 
 
 UNDER = 7.0

@@ -1,6 +1,6 @@
 """`deep probe`: build the benchmark PROBE, measure a model step by step on it, and export training data.
 
-docs/probe.md says what is built and measured, and what it costs.
+docs/probe.md explains the benchmark, the measures and the cost.
 """
 
 import argparse
@@ -16,9 +16,9 @@ from deep.experiments.probe._records import TASKS
 BUILD = """\
 examples:
   deep probe build --articles articles.jsonl --out bench --writer a --decomposer b --verifier b c d e --budget 20
-      4 responses an article (one task each, 4 complexities) with claims, evidence and spans
+      4 responses per article (one task, 4 complexities) with claims, evidence and spans
   deep probe build --articles articles.jsonl --out bench --llm a b c d --articles-by all
-      12 responses an article (3 tasks); the first LLM writes and decomposes, all four verify
+      12 responses per article (3 tasks); the first LLM writes and decomposes, all four verify
   deep probe build --articles articles.jsonl --out bench --llm writer --tasks summarization
       one task, and a single LLM in all roles
 """
@@ -30,7 +30,7 @@ examples:
   deep probe eval --data bench --llm gpt-4o-mini --stage find --out bench-find
       evidence finding alone, on the claims of the benchmark
   deep probe eval --data bench --llm a b --match-llm c --out bench-eval
-      claims that say the same in other words are the same in the eyes of a third LLM, in place of an encoder
+      a third LLM, not an encoder, decides whether two claims say the same
   deep votes bench/evaluation.jsonl --judge stepwise --pool deep-9 --llm gpt-4o-mini --out votes.parquet
   deep probe eval --data bench --votes votes.parquet --out bench-voters
       any judge of deep, by task and complexity
@@ -54,27 +54,27 @@ class _Build:
     Parameters
     ----------
     articles : Path
-        With a column text, and as wanted article_id.
+        With a column text; article_id is optional.
     out : Path
         A new folder, or an earlier build.
     articles_by : str, default='task'
-        One task an article as in the paper, unless its column task says which, or all.
+        One task per article as in the paper (a column task can name it), or all.
     writer : str, optional
         LLM that writes, invents and inserts (default: the first of --llm).
     decomposer : str, optional
-        LLM that takes responses apart (default: the first of --llm).
+        LLM that splits responses into claims (default: the first of --llm).
     verifier : tuple of str
         LLMs that find evidence and vote on it (default: all of --llm).
     consensus : float, default=0.75
         Share of the verifiers that must pass evidence.
     attempts : int, default=5
-        Answers asked of a step before its sample is given up.
+        Attempts at a step before its sample is dropped.
     evaluation_size : int, default=100
-        Responses a task kept for evaluation.
+        Responses per task for evaluation.
     evaluation_share : float, default=0.2
-        Most articles of a task that are kept for it.
+        Most articles per task for evaluation.
     seed : int, default=0
-        Orders articles for split and styles.
+        Seed for the order of articles, the split and the styles.
     """
 
     articles: Path = option(MISSING, "FILE")
@@ -118,15 +118,15 @@ class _Steps:
     Parameters
     ----------
     stage : str, default='all'
-        One step on gold input, or all on the model's own.
+        One step on the correct input, or all steps on the model's own.
     match : str, default='semantic'
         When two claims are the same.
     match_encoder : str, optional
-        Compares claims: a hub id or folder (default: the installed one).
+        Encoder that compares claims: a hub id or folder (default: the installed one).
     match_similarity : float, default=SIMILAR
-        Least of claims that say the same.
+        Lowest similarity of equal claims.
     match_llm : str, optional
-        Compares claims, none of those measured; needed without an encoder.
+        LLM that compares claims, not one of those measured; needed without an encoder.
     """
 
     stage: str = option("all", choices=STAGES)
@@ -161,7 +161,9 @@ def add_arguments(parser: console.CommandParser) -> None:
     parser.add_subcommands(
         console.Subcommand("build", "build the benchmark from articles", of_build, _build, BUILD),
         console.Subcommand("eval", "measure models on it, step by step", of_eval, _eval, EVAL),
-        console.Subcommand("export-sft", "write chats to train a model on", console.adder(_Chats), _export, EXPORT),
+        console.Subcommand(
+            "export-sft", "write chats to train a model on", console.adder(_Chats, "json"), _export, EXPORT
+        ),
     )
 
 

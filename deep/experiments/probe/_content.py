@@ -160,9 +160,9 @@ def _read_facts(reply: LLMReply | None, count: int, known: SearchableText) -> li
         return Rejected("invent", items)
     facts = [" ".join(item.split()) for item in items if isinstance(item, str) and any(map(str.isalnum, item))]
     if len(facts) != len(items) or len(set(facts)) != count:
-        return Rejected("invent", "not as many facts as asked for")
+        return Rejected("invent", "fewer facts than requested")
     if any(known.find(fact) is not None for fact in facts):
-        return Rejected("invent", "a fact stands in the article")
+        return Rejected("invent", "a fact occurs in the article")
     return facts
 
 
@@ -355,7 +355,7 @@ def _decompose(sample: Sample, recipe: BuildOptions, log: list[Rejected]) -> Pro
         if isinstance(claims, str):
             return Rejected("decompose", claims)
         located = any(claim.span is not None for claim in claims)
-        return claims if located else Rejected("decompose", "no segment stands in the response")
+        return claims if located else Rejected("decompose", "no segment occurs in the response")
 
     question = stepwise.decomposition_question(sample.response, model=recipe.decomposer)
     return (yield from ask_again(question, read, recipe.attempts, log))

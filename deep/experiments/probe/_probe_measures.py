@@ -73,12 +73,12 @@ def stage_program(stage: str, sample: Sample) -> Program[Observed]:
         return Observed((yield from stepwise.decompose(sample.response, [])))
     if stage == "find":
         texts = [claim.text for claim in sample.labeled("truth")]
-        return Observed(_given(sample), found=(yield from stepwise.find_evidence(sample.source, texts, [])))
+        return Observed([*sample.claims], found=(yield from stepwise.find_evidence(sample.source, texts, [])))
     if stage == "evaluate":
         pairs = [(claim.text, excerpt) for claim in sample.claims for excerpt in known_excerpts(claim)]
-        return Observed(_given(sample), verdicts=(yield from stepwise.evaluate_evidence(sample.source, pairs, [])))
+        return Observed([*sample.claims], verdicts=(yield from stepwise.evaluate_evidence(sample.source, pairs, [])))
     if stage == "locate":
-        return Observed(_given(sample), checked=gold_checked(sample))
+        return Observed([*sample.claims], checked=gold_checked(sample))
     return (yield from _all(sample))
 
 
@@ -106,15 +106,10 @@ def known_excerpts(claim: GoldClaim) -> list[stepwise.Excerpt]:
     return claim.evidence if claim.label == "truth" else []
 
 
-def _given(sample: Sample) -> list[stepwise.Claim]:
-    return [stepwise.Claim(claim.text, claim.segment, claim.span) for claim in sample.claims]
-
-
 def gold_checked(sample: Sample) -> list[stepwise.CheckedClaim]:
     """Return the gold claims as a perfect judge would have checked them."""
     states = {"hallucinated": "unsupported", "truth": "supported"}
-    given = zip(_given(sample), sample.claims, strict=True)
-    return [stepwise.CheckedClaim(claim, states.get(gold.label, "undecided")) for claim, gold in given]
+    return [stepwise.CheckedClaim(claim, states.get(claim.label, "undecided")) for claim in sample.claims]
 
 
 def normalise(text: str) -> str:
@@ -521,9 +516,7 @@ def choose_matcher(args: argparse.Namespace, llms: Sequence[str]) -> Matcher:
     named = {name: getattr(args, name) for name in ("match_encoder", "match_llm") if getattr(args, name) is not None}
     if named and (args.match != "semantic" or len(named) > 1):
         name, value = next(iter(named.items()))
-        raise InputError(
-            f"`{name}` must be given where `match` is semantic, without the other of its kind. Got {value!r}."
-        )
+        raise InputError(f"`{name}` must be given if `match` is semantic; give an encoder or an LLM. Got {value!r}.")
     if not 0 < args.match_similarity <= 1:
         raise InputError(f"`match_similarity` must lie in (0, 1]. Got {args.match_similarity!r}.")
     if args.stage not in ("decompose", "all"):
@@ -547,7 +540,7 @@ def _llm(name: str | None, llms: Sequence[str]) -> Matcher:
     if name is None or name in llms:
         got = repr(name) if name else "None, and no encoder is installed"
         raise InputError(
-            f"`match_llm` must be an LLM that is not measured. Got {got}."
+            f"`match_llm` must not be one of the measured LLMs. Got {got}."
             " Name one, or an encoder with --match-encoder, or compare by form with --match normalised."
         )
     return Matcher(f"the LLM {name}", asks=True)

@@ -10,7 +10,7 @@ from deep._util.names import is_storable
 from deep.datasets import read_rows
 from deep.evaluate import Row, framed
 from deep.exceptions import InputError
-from deep.experiments.stepwise import Excerpt, evaluation_question, finding_question
+from deep.experiments.stepwise import Claim, Excerpt, evaluation_question, finding_question
 from deep.judges import Question
 from deep.prompt_pool import Span
 
@@ -57,11 +57,9 @@ class FoundExcerpt:
 
 
 @dataclass(frozen=True, slots=True)
-class GoldClaim:
+class GoldClaim(Claim):
     """A claim of a response with its label, one of `LABELS`, and the excerpts that were found for it."""
 
-    text: str
-    segment: str
     span: Span
     label: str
     candidates: tuple[FoundExcerpt, ...] = ()
@@ -235,7 +233,7 @@ def read_articles(path: Path) -> list[Article]:
             raise InputError(f"`articles` must be text without NUL. Got something else {at}. Use plain Unicode text.")
         for key, what in ((f"id {article.article_id}", "article_id"), (" ".join(text.split()), "text")):
             if key in seen:
-                raise InputError(f"`{what}` must be given once. Got that of {seen[key]} again {at}. Drop the row.")
+                raise InputError(f"`{what}` must be given once. Got {seen[key]}'s again {at}. Drop the row.")
             seen[key] = at.removeprefix("in ")
         articles.append(article)
     if not articles:
@@ -263,7 +261,7 @@ def chats(samples: Iterable[Sample]) -> Iterator[JsonObject]:
 def _of_claim(source: str, claim: GoldClaim) -> Iterator[JsonObject]:
     if claim.label == "truth":
         quoted = [excerpt.text for excerpt in claim.evidence]
-        reasoning = f"{len(quoted)} passage{'' if len(quoted) == 1 else 's'} of the source speak to the claim."
+        reasoning = f"{len(quoted)} passage{'' if len(quoted) == 1 else 's'} of the source concern the claim."
         yield _chat("find", finding_question(source, claim.text), {"reasoning": reasoning, "evidence": quoted})
     for candidate in claim.candidates:
         verdict = _verdict(claim, candidate)

@@ -1,7 +1,6 @@
 """Runs of PROBE: the benchmark is built, models are measured on it step by step, and training data are written."""
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +16,16 @@ import pandas as pd
 from deep._util.files import JsonObject, check_out, check_replaceable, read_toml, whole_file, write_json_lines
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId
-from deep.console import ask_programs, check_least, check_models, check_not_in, named, plain_tables
+from deep.console import (
+    SCHEMA,
+    ask_programs,
+    check_least,
+    check_models,
+    check_not_in,
+    named,
+    plain_tables,
+    print_result,
+)
 from deep.datasets import read_votes
 from deep.evaluate import DatasetVerdict, Row, framed, markdown, records
 from deep.exceptions import ExitStatus, InputError
@@ -196,8 +204,8 @@ def _write(
     poisoned = sum(sample.complexity > 0 for sample in samples)
     verdict = DatasetVerdict(
         f"{len(samples):,} responses of {len(articles):,} articles; {len(found) - len(samples):,} were given up.",
-        f"{poisoned:,} of {len(samples):,} responses hold hallucinated claims, put there on purpose.",
-        "The labels are by construction: read some before you trust a figure on them.",
+        f"{poisoned:,} of {len(samples):,} responses hold hallucinated claims, which were inserted.",
+        "The labels follow from the insertion: read some before you rely on them.",
         "measure an LLM on them",
         f"deep probe eval --data {quote(str(args.out))} --llm NAME",
     )
@@ -244,10 +252,10 @@ def _lines(results: JsonObject) -> Iterator[str]:
     yield from plain_tables("\n".join(study.printed_text("probe", [TABLE_1])))
     yield f"{results['samples']} samples ({splits}), {results['given_up']} given up"
     yield (
-        f"{settings['articles']} articles, of which each serves {serve}; for evaluation "
-        f"{_counted(results['splits']['evaluation']['by_task'])}, of {settings['evaluation_size']} a task wanted"
+        f"{settings['articles']} articles, each for {serve}; for evaluation "
+        f"{_counted(results['splits']['evaluation']['by_task'])} (requested: {settings['evaluation_size']} per task)"
     )
-    yield f"answers rejected, by the samples that met them: {_counted(results['rejected_answers'])}"
+    yield f"rejected answers, by number of samples: {_counted(results['rejected_answers'])}"
     yield f"left out: {_counted(results['left_out'])}"
 
 
@@ -259,7 +267,7 @@ def data_file(data: Path, split: str) -> Path:
     """Return the file of a split where `data` is a build, else `data` itself."""
     path = data / f"{split}.jsonl" if data.is_dir() else data
     if not path.is_file():
-        raise InputError(f"`data` must be what `deep probe build` wrote, or a file of it. Got {str(data)!r}.")
+        raise InputError(f"`data` must be a folder that `deep probe build` wrote, or a file of it. Got {str(data)!r}.")
     return path
 
 
@@ -394,12 +402,13 @@ def export(args: argparse.Namespace) -> int:
     """Run ``deep probe export-sft``."""
     out, data = check_out(args.out, [".jsonl"]), data_file(args.data, "train")
     if out.resolve() in (data.resolve(), *(data.resolve().with_name(f"{split}.jsonl") for split in SPLITS)):
-        raise InputError(f"`out` must leave the benchmark as it is. Got {str(out)!r}. Give another name.")
+        raise InputError(f"`out` must not overwrite the benchmark. Got {str(out)!r}. Give another name.")
     written = list(chats(split_samples(args.data, "train")))
     with whole_file(out) as scratch:
         write_json_lines(scratch, written)
     counts = Counter(chat["step"] for chat in written)
-    sys.stdout.write(f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {out}\n")
+    line = f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {out}"
+    print_result(SCHEMA | {name: counts[name] for name in ("find", "evaluate")}, [line], as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -494,8 +503,8 @@ def verdict_of(found: Measures, samples: Sequence[Sample], drawn: Collection[str
     picture = next((name for name in reversed(FIGURES) if name in drawn), "")
     recalls = {model: of["stepwise_recall"] for model, of in known.items() if "stepwise_recall" in of}
     if not recalls:
-        suspect = f"{claims:,} claims are hallucinated by label; this run measures single steps, none finds them."
-        return DatasetVerdict(judged, suspect, "No P was asked for: these are shares of steps.", then, picture=picture)
+        suspect = f"{claims:,} claims are hallucinated by label; this run measures single steps only."
+        return DatasetVerdict(judged, suspect, "These are shares of steps, without a P.", then, picture=picture)
     model = max(recalls, key=lambda name: recalls[name].value or 0.0)
     direct, alarms = known[model].get("direct_recall"), known[model].get("stepwise_false_alarms")
     asked = "" if direct is None else f"; asked directly, {direct.hits:,}"
@@ -511,7 +520,7 @@ def verdict_of_voters(table: pd.DataFrame, n: int) -> DatasetVerdict:
     rates = voter_rates(table)
     best = rates.iloc[int((rates["recall"] - rates["false alarms"].fillna(0.0)).argmax())]
     suspect = (
-        f"{best['model']} tells best: it calls {100 * best['recall']:.0f} % of the hallucinated responses inconsistent."
+        f"{best['model']} is best: it calls {100 * best['recall']:.0f} % of the hallucinated responses inconsistent."
     )
     alarms = "no response is clean, so false alarms are unknown"
     if best["false alarms"] == best["false alarms"]:

@@ -248,6 +248,10 @@ KINDS = ("cognitive", "factual", "irrelevant")
 """Types of statement; of two that as many samples name, the first, as more is asked of it."""
 
 
+BAD = {"irrelevant": False, "faithful": False, "consistent": False, "invented": True, "hallucinated": True}
+"""Verdicts that mean the same at every level."""
+
+
 def check_samples(samples: object, threshold: object) -> None:
     """Raise unless both are whole numbers, the threshold no more than the samples, or None."""
     if type(samples) is not int or samples < 1:
@@ -287,6 +291,27 @@ class SentenceVerdict:
     consistent: bool | None = None
     votes: Mapping[str, int] = field(default_factory=dict)
     reason: Reason | None = None
+
+    @property
+    def words(self) -> int:
+        """Words, as white space parts them."""
+        return len(self.text.split())
+
+    def hallucinated(self, level: str) -> bool | None:
+        """Return whether it is invented, or a cognitive statement below a level; None where that is left open.
+
+        Raises
+        ------
+        KeyError
+            Its verdict is none.
+        """
+        if self.verdict is None or self.verdict in BAD:
+            return BAD.get(self.verdict or "")
+        known = self.verdict.removeprefix("at least ")
+        if known not in TIERS:
+            raise KeyError(self.verdict)
+        fails = TIERS.index(known) <= CRITERIA.index(level)
+        return None if fails and known != self.verdict else fails
 
 
 @dataclass(slots=True)
@@ -458,7 +483,7 @@ def load_contrasts(path: str | Path) -> tuple[Contrast, ...]:
     content = read_toml(path, "examples")
     tables = content.get("examples")
     if not isinstance(tables, list) or not tables or set(content) != {"examples"}:
-        raise InputError(f"`examples` must hold tables [[examples]] and nothing else. Got {str(path)!r}. Add one.")
+        raise InputError(f"`examples` must hold only tables [[examples]]. Got {str(path)!r}. Add one.")
     return tuple(_contrast(table, number, path) for number, table in enumerate(tables, start=1))
 
 

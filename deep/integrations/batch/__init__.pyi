@@ -7,5 +7,4 @@ from ._files import SHARD_BYTES as SHARD_BYTES
 from ._files import SHARD_REQUESTS as SHARD_REQUESTS
 from ._files import BatchExporter as BatchExporter
 from ._files import BatchImporter as BatchImporter
-from ._results import BatchLines as BatchLines
 from ._results import FileResults as FileResults

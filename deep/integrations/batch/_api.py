@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from deep.exceptions import printable
 from deep.integrations.batch import _results as table
-from deep.integrations.batch._results import Batch, BatchLine, BatchLines, BatchSession, reply_in
+from deep.integrations.batch._results import CONTRADICTS, Batch, BatchLine, BatchSession, FileResults, reply_in
 from deep.llm import (
     AMBIGUOUS,
     NO_ROOM,
@@ -161,7 +161,7 @@ class BatchRunner(BatchSession):
             if attempt >= retry.attempts and error.kind == "unsent":
                 raise EndpointError(NO_ROOM.format(error.message, "none for one either"))
             if attempt >= retry.attempts or not retry.retries(error) or error.kind in once:
-                raise EndpointError(f"`batch` must be something the endpoint offers. Got {error}.") from error
+                raise EndpointError(f"`batch` must be supported by the endpoint. Got {error}.") from error
             await asyncio.sleep(retry.wait(attempt, error.retry_after))
             attempt += 1
 
@@ -185,7 +185,7 @@ class BatchRunner(BatchSession):
                 if waiting < batch.size:
                     self.tell(TWICE.format(n=batch.size - waiting, mark=batch.id, name=printable(names[batch.id])))
             elif batch.state != "doubtful":
-                await self._doubt(batch, "the endpoint never said that it made, and does not list")
+                await self._doubt(batch, "the endpoint never confirmed and does not list")
 
     async def _doubt(self, batch: Batch, why: str) -> None:
         """Give up on a batch that may be carried out, and paid, all the same; tell how to find out."""
@@ -300,7 +300,7 @@ class BatchRunner(BatchSession):
         await self.ledger.call(table.set_batch, batch_id=batch.id, **values)
         remote = await self._create(batch)
         if remote is None:
-            await self._doubt(batch, "the endpoint did not say that it made, and does not list")
+            await self._doubt(batch, "the endpoint did not confirm and does not list")
         else:
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="open", remote=remote)
 
@@ -347,16 +347,16 @@ class BatchRunner(BatchSession):
                 await self._give_up(batch, error)
 
     async def _give_up(self, batch: Batch, error: EndpointError) -> None:
-        """Give up on a batch that the endpoint does not know any more, where that is asked for; else raise."""
+        """Give up on a batch that the endpoint no longer knows, where that is asked for; else raise."""
         if _kind_of(error) != "no_model":  # 404
             raise error
         if "expired" not in self.ledger.retry:
             raise EndpointError(
                 f"`batch` must be known to the endpoint, with its files. Got {error.__cause__} for "
-                f"{printable(str(batch.remote))}. Check the key and the base URL; --retry-failed expired gives up on "
-                f"its {batch.size} requests and asks them again, so each may be paid twice."
+                f"{printable(str(batch.remote))}. Check the key and the base URL. Or give up its {batch.size} "
+                "requests by --retry-failed expired, which may pay each twice."
             ) from None
-        await self._doubt(batch, "the endpoint does not know any more")
+        await self._doubt(batch, "the endpoint no longer knows")
 
     async def _wait_for(self, batch: Batch) -> "RemoteBatch | None":
         """Return a batch that has ended; None where the run is stopped first."""
@@ -390,19 +390,20 @@ class BatchRunner(BatchSession):
         if not await self.ledger.call(table.still_in, batch_id=batch.id):
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="collected")
 
-    async def _results(self, batch: Batch, state: "RemoteBatch", stack: ExitStack) -> BatchLines:
+    async def _results(self, batch: Batch, state: "RemoteBatch", stack: ExitStack) -> FileResults:
         """Return the lines of a batch's own files, one an answer or more, lest what is paid be taken for lost."""
         names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
         for look in range(LOOKS):
             if look:
                 await self._pause()
             files = [stack.enter_context(await self._download(name)) for name in names if name]
-            lines = BatchLines(files, self.client.redact)
-            own = await self.ledger.call(table.may_be_of, batch_id=batch.id, keys=lines.keys())
-            found = len(lines.keys()) + lines.broken if lines.keys() and own else 0
+            lines = stack.enter_context(FileResults(files, self.client.redact))
+            keys = lines.keys()
+            own = await self.ledger.call(table.may_be_of, batch_id=batch.id, keys=keys)
+            found = len(keys) + lines.broken if keys and own else 0
             if found >= _answered(state) or "expired" in self.ledger.retry:
                 return lines
-        others = "" if own or not lines.keys() else f", and {len(lines.keys())} of other requests"
+        others = "" if own or not keys else f", and {len(keys)} of other requests"
         raise EndpointError(
             f"`batch` must come with its results. Got {found} results for {_answered(state)} or more of "
             f"{printable(str(batch.remote))}{others}. Run the same command again later: nothing is asked twice. "
@@ -423,7 +424,7 @@ class BatchRunner(BatchSession):
 
         return await self._api(fetch)
 
-    async def _enter(self, batch: Batch, lines: "BatchLines", requests: Mapping[str, Request], *, last: bool) -> None:
+    async def _enter(self, batch: Batch, lines: FileResults, requests: Mapping[str, Request], *, last: bool) -> None:
         """Enter the results of those of `requests` that were in the batch."""
         numbers = await self.ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
         written, failed = [], []
@@ -435,7 +436,7 @@ class BatchRunner(BatchSession):
             except CallError as error:
                 failed.append((job, error))
         for job, failure in failed:  # after the answers, which show what the model takes
-            contradicts = job.key in lines.contradicting
+            contradicts = failure.message == CONTRADICTS
             self.tally.contradictions += contradicts
             written.append(self._fail(job, failure, last=last or contradicts))
         await asyncio.gather(*written)
@@ -488,7 +489,7 @@ async def _named(answer: Awaitable[T]) -> T:
     """
     answered = await answer
     if not isinstance(getattr(answered, "id", None), str):
-        raise CallError("broken", "the answer names no file and no batch")
+        raise CallError("broken", "the answer names neither a file nor a batch")
     if not isinstance(getattr(answered, "status", None), str | None):
         raise CallError("broken", "the answer has a status that is not text")
     return answered

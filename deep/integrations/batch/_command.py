@@ -262,19 +262,19 @@ def export_lines(values: Account) -> Iterator[str]:
             "still counts, and is paid too."
         )
     yield (
-        f"{values['requests']} requests in {len(values['shards'])} files in {values['folder']}; nothing was sent, and "
-        f"nothing is paid before they are run; {values['settled_before']} settled before"
+        f"{values['requests']} requests in {len(values['shards'])} files in {values['folder']}; nothing was sent, "
+        f"and nothing is paid until they run; {values['settled_before']} settled before"
     )
     if values["exported_before"]:
         yield (
-            f"{values['exported_before']} requests are in files of an earlier export, or being asked elsewhere, and "
-            "were not exported again; --retry-failed exported gives up on those files"
+            f"{values['exported_before']} requests are in earlier exports or asked elsewhere, and were not exported "
+            "again. To give up those files: --retry-failed exported"
         )
     if values["stages_follow"]:
-        yield "staged judges go on from these answers: after --batch-in, --batch-out exports their next questions"
+        yield "staged judges need these answers first: after --batch-in, --batch-out exports their next questions"
     if values["stopped"]:
-        yield "stopped: the budget has no room for what more requests may cost"
-    yield f"they are written for {values['endpoint']} (--base-url names another), which --batch-in FOLDER must name too"
+        yield "stopped: the budget does not cover more requests"
+    yield f"they are for {values['endpoint']} (change: --base-url); give the same address with --batch-in FOLDER"
     yield (
         "if many replies are unparsable, run the same command without batch files and with --repair; ledger: "
         f"{values['ledger']}"
@@ -285,25 +285,25 @@ def import_lines(values: Account) -> Iterator[str]:
     """Yield the lines of an import for people."""
     yield (
         f"{values['entered']} results entered of {values['lines']} in {values['files']} files: {values['answered']} "
-        f"answers, {values['failed']} failures; those of {values['before']} requests were entered before"
+        f"answers, {values['failed']} failures; {values['before']} requests were entered before"
     )
     yield f"cost of these answers: {money(values['cost'], values['unpriced'])}"
     if values["broken"]:
         yield f"{values['broken']} lines match no request and were skipped"
     if values["repeated"]:
-        yield f"{values['repeated']} results say again what another one says"
+        yield f"{values['repeated']} results repeat another one"
     if values["strange"]:
         ids = ", ".join(map(repr, values["strange_ids"]))
-        yield f"{values['strange']} ids are of no request of this run, and were left: {ids}"
+        yield f"{values['strange']} ids match no request of this run and were ignored: {ids}"
     if values["contradictions"]:
         yield (
-            f"{values['contradictions']} requests have contradictory answers. Two in the files make no vote "
-            "(--retry-failed broken asks again); an answer in the ledger stays."
+            f"{values['contradictions']} requests have contradictory answers. Two answers in the files give no vote "
+            "(--retry-failed broken asks again); an answer in the ledger is kept."
         )
     if values["waiting"]:
-        yield f"{values['waiting']} requests have not come back: --batch-in again, or --retry-failed exported"
+        yield f"{values['waiting']} requests have no result yet: use --batch-in again, or --retry-failed exported"
     if values["open"]:
-        yield f"{values['open']} requests can be asked now: --batch-out exports them, a run without it asks them"
+        yield f"{values['open']} requests can be asked now: --batch-out exports them; a run without it asks them"
     yield "no votes were written yet" if values["out"] is None else f"votes: {values['out']}"
     yield f"ledger: {values['ledger']}"
 

@@ -172,7 +172,7 @@ def _opened(path: Path) -> BinaryIO:
         return path.open("wb")
     except OSError as error:
         raise InputError(
-            f"`batch_out` must be a folder that can be written to. Got {str(path.parent)!r}: {error.strerror}."
+            f"`batch_out` must be a writable folder. Got {str(path.parent)!r}: {error.strerror}."
         ) from None
 
 

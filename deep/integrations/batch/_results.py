@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, TypedDict, cast
+from typing import IO, NamedTuple, TypedDict, cast
 
 from sqlalchemy import Connection, case, func, select, update
 
@@ -61,63 +61,11 @@ class BatchLine(TypedDict, total=False):
     error: dict[str, object] | None
 
 
-class BatchLines:
-    """The lines of result files by custom id; only their places are held in memory.
-
-    Attributes
-    ----------
-    broken : int
-        Lines that are no result of a request.
-    contradicting : set of str
-        Custom ids with two results that differ.
-    """
-
-    def __init__(self, files: Iterable[IO[bytes]], redact: Redactor) -> None:
-        self.broken = 0
-        self.contradicting: set[str] = set()
-        self._redact = redact
-        self._places: dict[str, tuple[IO[bytes], int]] = {}
-        for file in files:
-            for at, line in placed_lines(file):
-                self._note(read_line(line.decode("utf-8-sig", errors="replace")), (file, at))
-
-    def _note(self, line: "BatchLine | None", place: tuple[IO[bytes], int]) -> None:
-        if line is None:
-            self.broken += 1
-        elif line["custom_id"] not in self._places:
-            self._places[line["custom_id"]] = place
-        elif result_of(line) != result_of(self._at(*self._places[line["custom_id"]])):
-            self.contradicting.add(line["custom_id"])
-
-    def keys(self) -> set[str]:
-        """Return all custom ids."""
-        return set(self._places)
-
-    def get(self, key: str) -> "BatchLine":
-        """Return the result of one request, without secrets.
-
-        Raises
-        ------
-        CallError
-            There is none, or there are two that contradict each other.
-        """
-        if key in self.contradicting:
-            raise CallError("broken", "the batch has two results for this request, which contradict each other")
-        if key not in self._places and self.broken:
-            raise CallError("broken", "the batch has lines that cannot be read, and none for this request")
-        if key not in self._places:
-            raise CallError("expired", "the batch ended without this request", reached=False)
-        return self._at(*self._places[key])
-
-    def _at(self, file: IO[bytes], at: int) -> "BatchLine":
-        return line_at(file, at, self._redact)
-
-
 def line_at(file: IO[bytes], at: int, redact: Redactor) -> "BatchLine":
     """Return the line at a place where one could be read before, without secrets."""
     file.seek(at)
     line = read_line(redact(file.readline(LONGEST_LINE).decode("utf-8-sig", errors="replace")))
-    assert line is not None, "a line that could be read before"
+    assert line is not None, "a line that was readable before"
     return line
 
 
@@ -233,13 +181,17 @@ def result_digest(line: BatchLine) -> bytes:
     return sha256(text.encode(errors="surrogatepass")).digest()[:16]
 
 
+CONTRADICTS = "the batch has two results for this request, which contradict each other"
+
+
 class FileResults:
-    """The results in the JSONL files of folders, indexed in a temporary file.
+    """The results in JSONL files, indexed in a temporary file; only their places are known of them.
 
     Parameters
     ----------
-    folder : Path
-        Looked through with all folders in it; batch files of requests, which may lie there too, are passed over.
+    source : Path or sequence of open files
+        A folder is looked through with all folders in it; batch files of requests, which may lie there too, are passed
+        over.
     redact : Redactor
 
     Attributes
@@ -252,11 +204,11 @@ class FileResults:
         Results that say what another one of the same attempt has said.
     """
 
-    def __init__(self, folder: Path, redact: Redactor) -> None:
+    def __init__(self, source: Path | Sequence[IO[bytes]], redact: Redactor) -> None:
         self.files = self.lines = self.broken = self.repeated = 0
         self._redact = redact
-        self._paths: list[Path] = []
-        self._open: dict[int, BinaryIO] = {}
+        self._paths = sorted(source.rglob("*.jsonl")) if isinstance(source, Path) else []
+        self._open: dict[int, IO[bytes]] = {} if isinstance(source, Path) else dict(enumerate(source))
         with ExitStack() as stack:
             scratch = stack.enter_context(tempfile.TemporaryDirectory())
             self._index = sqlite3.connect(Path(scratch) / "index.sqlite", check_same_thread=False)
@@ -265,9 +217,8 @@ class FileResults:
             self._index.execute("PRAGMA synchronous = OFF")
             columns = "key TEXT, number INT, digest BLOB, file INT, at INT, answered INT, met INT DEFAULT 0"
             self._index.execute(f"CREATE TABLE results ({columns}, PRIMARY KEY (key, number, digest)) WITHOUT ROWID")
-            for path in sorted(folder.rglob("*.jsonl")):
-                check_regular(path, "batch-in")
-                self._add(path)
+            for number in range(len(self._paths) or len(self._open)):
+                self._add(number)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> "FileResults":
@@ -290,52 +241,69 @@ class FileResults:
             found[key].append(FileResult(number, digest, bool(answered), self._at(file, at)))
         return dict(found)
 
+    def keys(self) -> set[str]:
+        """Return the keys of all requests that have results."""
+        return {key for (key,) in self._index.execute("SELECT DISTINCT key FROM results")}
+
+    def get(self, key: str) -> BatchLine:
+        """Return the one result of a request, without secrets.
+
+        Raises
+        ------
+        CallError
+            There is none, or there are two that contradict each other.
+        """
+        found = self.of([key]).get(key, [])
+        if len(found) > 1:
+            raise CallError("broken", CONTRADICTS)
+        if not found and self.broken:
+            raise CallError("broken", "the batch has lines that cannot be read, and none for this request")
+        if not found:
+            raise CallError("expired", "the batch ended without this request", reached=False)
+        return found[0].line
+
     def strange(self, most: int = 3) -> tuple[int, list[str]]:
         """Return how many ids no request has had that :meth:`of` was called with, and the first of them."""
         (n,) = self._index.execute("SELECT count(DISTINCT key) FROM results WHERE NOT met").fetchone()
         first = self._index.execute("SELECT DISTINCT key FROM results WHERE NOT met ORDER BY key LIMIT ?", (most,))
         return n, [key for (key,) in first]
 
-    def _add(self, path: Path) -> None:
-        before, number = self.lines, len(self._paths)
-        self._paths.append(path)
-        gathered: list[ResultLine] = []
-        for place in self._places(path, number):
-            gathered.append(place)
-            if len(gathered) >= AT_ONCE:
-                self._enter(gathered)
-                gathered = []
-        self._enter(gathered)
+    def _add(self, number: int) -> None:
+        before, places = self.lines, self._places(number)
+        while some := list(islice(places, AT_ONCE)):
+            self._enter(some)
         self.files += self.lines > before
 
-    def _enter(self, places: Iterable[ResultLine]) -> None:
-        rows = list(places)
+    def _enter(self, rows: Sequence[ResultLine]) -> None:
         with self._index:
             insert = "INSERT OR IGNORE INTO results (key, number, digest, file, at, answered) VALUES (?, ?, ?, ?, ?, ?)"
             entered = self._index.executemany(insert, rows).rowcount
         self.lines += len(rows)
         self.repeated += len(rows) - max(entered, 0)
 
-    def _places(self, path: Path, file_number: int) -> Iterator[ResultLine]:
-        with path.open("rb") as file:
-            for start, raw in placed_lines(file):
-                line = read_line(raw.decode("utf-8-sig", errors="replace"))
-                if line is not None and "body" in line and "url" in line:
-                    continue  # a request, not its result
-                if line is None or (line.get("response") is None and line.get("error") is None):
-                    self.broken += 1
-                    continue
-                key, _, number = line["custom_id"].partition(".")
-                answered = (line.get("response") or {}).get("status_code") == 200
-                whole = int(number) if number.isdecimal() and number.isascii() and len(number) < 10 else 1
-                yield key, whole, result_digest(line), file_number, start, answered
+    def _places(self, number: int) -> Iterator[ResultLine]:
+        for start, raw in placed_lines(self._file(number)):
+            line = read_line(raw.decode("utf-8-sig", errors="replace"))
+            if line is not None and "body" in line and "url" in line:
+                continue  # a request, not its result
+            if line is None or (line.get("response") is None and line.get("error") is None):
+                self.broken += 1
+                continue
+            key, _, attempt = line["custom_id"].partition(".")
+            answered = (line.get("response") or {}).get("status_code") == 200
+            whole = int(attempt) if attempt.isdecimal() and attempt.isascii() and len(attempt) < 10 else 1
+            yield key, whole, result_digest(line), number, start, answered
 
-    def _at(self, file_number: int, at: int) -> BatchLine:
-        if file_number not in self._open:
+    def _at(self, number: int, at: int) -> BatchLine:
+        return line_at(self._file(number), at, self._redact)
+
+    def _file(self, number: int) -> IO[bytes]:
+        if number not in self._open:
             while len(self._open) >= MOST_OPEN:
                 self._open.pop(next(iter(self._open))).close()
-            self._open[file_number] = self._paths[file_number].open("rb")
-        return line_at(self._open[file_number], at, self._redact)
+            check_regular(self._paths[number], "batch-in")
+            self._open[number] = self._paths[number].open("rb")
+        return self._open[number]
 
 
 LiveRuns = Callable[[Connection], set[int]]

@@ -213,8 +213,8 @@ def read_head(config: "PretrainedConfig", entailment_label: str | int | None, mo
     fitting = [i for i, label in enumerate(labels) if alone or _plain(label) in _CONSISTENT]
     if len(fitting) != 1:
         raise InputError(
-            f"`entailment_label` must be given where the labels do not tell which one says that the claim is "
-            f"consistent. Got {', '.join(labels)} in {model_id!r}. Pass entailment_label={labels[-1]!r}, for instance."
+            f"`entailment_label` must be given if no label's name shows that it means consistent. Got "
+            f"{', '.join(labels)} in {model_id!r}. Pass entailment_label={labels[-1]!r}, for instance."
         )
     return Head(fitting[0], independent)
 

@@ -40,7 +40,7 @@ def _weights_of(folder: Path, *patterns: str) -> tuple[Path, State]:
         return path, found.get("state_dict", found)
     except Exception as error:  # torch raises whatever the damaged file makes it raise
         raise InputError(
-            f"`id_or_path` must hold tensors alone in {path.name}. Got {folder.name!r}: {one_line(error)} Save its "
+            f"`id_or_path` must hold only tensors in {path.name}. Got {folder.name!r}: {one_line(error)} Save its "
             f"tensors as {path.stem}.safetensors."
         ) from None
 
@@ -62,7 +62,7 @@ def _aligner(config: "PretrainedConfig", folder: Path) -> "tuple[PreTrainedModel
         model.load_state_dict({name: named[name] for name in known})
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise InputError(
-            f"`id_or_path` must hold AlignScore's weights and the config.json of the RoBERTa that they are of. "
+            f"`id_or_path` must hold AlignScore's weights and the config.json of their RoBERTa. "
             f"Got {folder.name!r}: {one_line(error)}"
         ) from None
     return model, [path]

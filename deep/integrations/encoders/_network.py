@@ -90,7 +90,7 @@ def _fetch(hub_id: str, revision: str | None) -> Path:
         return folder if any(folder.glob("*.safetensors")) else fetch("*.bin")
     except (OSError, ValueError) as error:
         raise InputError(
-            f"`id_or_path` must name a model that can be had from the hub or its local cache. Got {hub_id!r}: "
+            f"`id_or_path` must name a model on the hub or in its local cache. Got {hub_id!r}: "
             f"{one_line(error)} Check the name and the network, or give the folder of a copy."
         ) from None
 
@@ -301,7 +301,7 @@ def _check_kind(config: "PretrainedConfig", kind: NetworkKind, given: str) -> No
         what = {"classifier": "sequence-classification", "tagger": "token-classification"}.get(kind, kind)
         raise InputError(
             f"`id_or_path` must hold a {what} model. Got {given!r}, a "
-            f"{', '.join(built) or 'model that does not say what it is'}. For sentence embeddings use load_embedding."
+            f"{', '.join(built) or 'model of an unknown kind'}. For sentence embeddings use load_embedding."
         )
 
 

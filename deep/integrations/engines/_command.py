@@ -37,7 +37,7 @@ class _Moments:
     moments : tuple of str
         Moments counted before.
     to : str, optional
-        Print SQL that counts, and count nothing.
+        Print the SQL for counting, and count nothing.
     table : str, default='votes'
         The table of votes in SQL (default votes).
     out : Path, optional
@@ -53,7 +53,7 @@ class _Moments:
 
 add_arguments = adder(
     *(MODEL, "votes", "scores", _Moments, "allow-mismatch", "allow-missing"),
-    votes={"help": "tables of votes, parts of datasets or whole ones"},
+    votes={"help": "tables of votes, of whole datasets or parts"},
 )
 
 
@@ -97,7 +97,7 @@ def _alike(counted: Mapping[str, engines.Moments]) -> Iterator[str]:
     for at, path in enumerate(paths):
         same = next((other for other in paths[:at] if counted[other] == counted[path]), None)
         if same is not None:
-            yield f"{path} holds the same counts as {same}: if these are the same rows, they count twice"
+            yield f"{path} holds the same counts as {same}: if the rows are the same, they count twice"
 
 
 def _write_sql(args: argparse.Namespace) -> int:

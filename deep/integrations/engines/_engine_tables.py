@@ -66,7 +66,7 @@ class BatchScorer:
         if self.model.target is None and not self.streamed:
             raise InputError(
                 "`model` must be adapted to the dataset of the rows. Got one for any dataset. Run `deep adapt`, or "
-                "give `streamed` to score each row as one of a dataset like the training mean."
+                "give `streamed` to score each row at the mean of the training datasets."
             )
 
     def __call__(self, batch: "BatchLike") -> "BatchLike":

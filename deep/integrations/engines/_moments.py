@@ -293,7 +293,7 @@ def adapt_by_moments(model: Model, moments: Moments, dataset: str | None = None)
     """
     if model.target is not None:
         raise InputError(
-            f"`model` must be one for any dataset. Got one for {model.target!r}. Adapt the model that it was made of."
+            f"`model` must be one for any dataset. Got one for {model.target!r}. Adapt the model it was made from."
         )
     Moments.empty(model).check_same(moments)
     name = _chosen(moments, dataset)
@@ -435,14 +435,14 @@ def read_moments(path: str | Path) -> Moments:
             f"`moments` must have schema_version {MOMENTS_VERSION}. Got {values.get('schema_version')!r} in {shown}."
         )
     if "checksum" in values and values["checksum"] != file.checksum(values):  # older files have none
-        raise InputError(f"`moments` must be as they were written. Got {shown}, whose checksum differs. Count again.")
+        raise InputError(f"`moments` must not have been changed. Got {shown}, whose checksum differs. Count again.")
     return moments_from(values)
 
 
 def _checked(values: JsonObject) -> Moments:
     names = {key: tuple(check_name(name, key) for name in values[key]) for key in ("voters", "score_names", "parts")}
     model = values["model"]
-    _expect(model is None or isinstance(model, str), "model is no checksum")
+    _expect(model is None or isinstance(model, str), "model is not a checksum")
     _expect((model is None) == (not names["parts"]), "parts and model go together")
     datasets = {
         check_name(name, "datasets"): _dataset(one, len(names["voters"]), len(names["parts"]))
@@ -458,7 +458,7 @@ def _dataset(values: JsonObject, n_voters: int, n_parts: int) -> DatasetMoments:
     _expect(len(sums) == (n_parts + len(SHIFTS) if n_parts else 0), "p_sums are not one a part and shift")
     _expect(all(0 <= total <= n << 53 for total in sums), "p_sums are out of range")
     _expect(all(type(count) is int and count >= 1 for count in cells.values()), "a cell counts no rows")
-    _expect(all(len(text) == n_voters and not set(text) - set("-01") for text in cells), "a cell is no pattern")
+    _expect(all(len(text) == n_voters and not set(text) - set("-01") for text in cells), "a cell is not a pattern")
     _expect(sum(cells.values()) == (0 if n_parts else n), "cells do not add up to n")
     return DatasetMoments(n, cells, sums)
 

@@ -144,7 +144,7 @@ def read_foreign(paths: Sequence[str | Path], options: ForeignOptions | None = N
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         # A part of the file is of another type than the tool writes.
         name, why = str(paths[0]), f"{type(error).__name__}: {error}"
-        raise InputError(f"`files` must be as their tool writes them. Got another layout in {name!r}: {why}.") from None
+        raise InputError(f"`files` must have the layout of their tool. Got another in {name!r}: {why}.") from None
 
 
 def _read(paths: Sequence[str | Path], options: ForeignOptions) -> Foreign:
@@ -361,8 +361,8 @@ class _Settled:
             values = list(dict.fromkeys(str(self._plain(answer)) for answer in same))
             if item.people and len(values) > 1:
                 raise InputError(
-                    f"`files` must have one answer of a person. Got {values[0]!r} and {values[1]!r} of {name!r} "
-                    f"on item {item.item!r}. Choose the question with --answer, or delete one."
+                    f"`files` must have one answer per person and item. Got {values[0]!r} and {values[1]!r} of "
+                    f"{name!r} on item {item.item!r}. Choose the question with --answer, or delete one."
                 )
         return [
             answer._replace(judge=name if n == 1 else f"{name} {n}")
@@ -424,15 +424,15 @@ class _Settled:
         if grades and not usable:
             low, high = (f(x for name in grades for x in self._numbers[name]) for f in (min, max))
             raise InputError(
-                f"`from_grade` must be the grade from which on an answer counts as consistent. Got none, and grades "
+                f"`from_grade` must be the lowest grade that counts as consistent. Got none, with grades "
                 f"from {low:g} to {high:g} of {listed(sorted(grades))}. Say for instance --from-grade {high:g}."
             )
         for name in words:
             seen_words = ", ".join(map(repr, list(words[name])[:WORDS_SHOWN]))
-            self.notes.append(f"Left out: {name} ({seen_words}); --yes and --no say what words mean.")
+            self.notes.append(f"Left out: {name} ({seen_words}); set the meaning of words with --yes and --no.")
         for name in sorted(grades):
             low, high = min(self._numbers[name]), max(self._numbers[name])
-            self.notes.append(f"Left out: {name} (grades from {low:g} to {high:g}); --from-grade says what they mean.")
+            self.notes.append(f"Left out: {name} (grades from {low:g} to {high:g}); set --from-grade to use them.")
         self._left_out |= {*words, *grades}
 
     def _judgment(self, answer: ForeignAnswer) -> Judgment:
@@ -470,9 +470,9 @@ class _Settled:
         given = self._options.from_grade
         cut = [name for name in self.graders if self._cuts.get(name) == HALF != given]
         if cut:
-            self.notes.append(f"Numbers of {listed(cut)} count as consistent from {HALF:g} on (--from-grade).")
+            self.notes.append(f"Numbers of {listed(cut)} count as consistent at {HALF:g} or more (--from-grade).")
         if self.graders:
-            self.notes.append(f"Grades of {listed(self.graders)} stand beside the votes, in NAME.soft.parquet.")
+            self.notes.append(f"Grades of {listed(self.graders)} are beside the votes, in NAME.soft.parquet.")
         label = self._options.label
         if label is not None and all(one is None for one in self.labels):
             known = listed(sorted(names), 12) or "none"
@@ -486,7 +486,7 @@ def _examples(items: Sequence[ForeignItem], settled: _Settled) -> Iterator[Examp
     for item, label in zip(items, settled.labels, strict=True):
         name = str(item.item)
         if not is_storable(name):
-            raise InputError(f"`files` must name items in plain text, without NUL. Got {name!a}. Export them anew.")
+            raise InputError(f"`files` must name items in plain text, without NUL. Got {name!a}. Export them again.")
         seen[item.dataset, name] += 1
         n = seen[item.dataset, name]
         source = item.texts.get("source", "")

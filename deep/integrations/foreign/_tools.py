@@ -97,13 +97,13 @@ class ForeignOptions:
     Parameters
     ----------
     source : str, optional
-        The column, or the dotted path, of the source.
+        Column or dotted path of the source.
     claim : str, optional
-        Of the text to check.
+        Column or dotted path of the text to check.
     question : str, optional
-        Of the question that the claim answers.
+        Column or dotted path of the question that the claim answers.
     label : str, optional
-        The label: a column, or the judge who is right.
+        The label: a column, or the judge to treat as correct.
     item : str, optional
         The id of an item.
     judges : tuple of str
@@ -111,15 +111,15 @@ class ForeignOptions:
     ignore : tuple of str
         Judges to leave out.
     answer : str, optional
-        The question whose answers are read, where people answered several.
+        Which question's answers to read, if people answered several.
     yes : tuple of str
         Words that mean consistent.
     no : tuple of str
         Words that mean inconsistent.
     none : tuple of str
-        Words that are no answer.
+        Words that count as no answer.
     from_grade : float, optional
-        The grade from which on an answer counts as consistent; of numbers in [0, 1]: 0.5.
+        The lowest grade that counts as consistent; for numbers in [0, 1] the default is 0.5.
     dataset : str, optional
         The name of the dataset; default: the file's.
     """

@@ -28,7 +28,7 @@ class _Agreement:
     Parameters
     ----------
     file : Path
-        CSV: item_id, annotator, label, and as wanted the steps.
+        CSV: item_id, annotator, label; columns of steps are optional.
     filter_ambiguous : Path, optional
         Write the ambiguous items to this CSV file.
     min_marks : int, default=1
@@ -61,7 +61,7 @@ def _targets(file: Path, out: Path) -> dict[str, Path]:
     """Return the files of the ambiguous items and of the others; neither may be the file that is read."""
     targets = {"ambiguous": check_out(out, [".csv"], "filter_ambiguous"), "rest": out.with_suffix(".rest.csv")}
     if file.resolve() in [path.resolve() for path in targets.values()]:
-        raise InputError(f"`filter_ambiguous` must name another file than `file`. Got {str(out)!r} for {str(file)!r}.")
+        raise InputError(f"`filter_ambiguous` must differ from `file`. Got {str(out)!r} for {str(file)!r}.")
     return targets
 
 

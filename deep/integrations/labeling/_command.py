@@ -24,25 +24,25 @@ class _Page:
     votes : tuple of str
         Tables of votes (CSV, Parquet).
     examples : str, optional
-        Texts of the items, if not as the votes remember them.
+        Texts of the items; default: the examples that were judged.
     n : int, default=30
-        Items to label; more than before adds some.
+        Number of items to label; a larger number than before adds some.
     double : int, default=0
-        How many of them two people are to label.
+        How many of them two people must label.
     person : str, optional
         Who labels; default: the page asks.
     model : str, optional
-        A model file that `deep fit` wrote; default: what the votes alone tell.
+        A model file that `deep fit` wrote; default: P from the votes alone.
     labels : tuple of str
-        Labels given elsewhere: dataset, item_id, label; these items are passed over.
+        Labels that exist already: dataset, item_id, label; these items are skipped.
     dataset : str, optional
-        Which one, where the votes are of several; or that of tables without such a column.
+        Which dataset, if the votes have several; its name, if the tables have no such column.
     strategy : str, default='random'
         How the items are chosen.
     out : Path, default=Path('labels.csv')
-        The labels, with each person's and the log beside them.
+        The labels; each person's labels and the log go beside them.
     port : int, default=8001
-        Of the page; 0: any that is free.
+        Port of the page; 0: any free one.
     """
 
     votes: tuple[str, ...] = option((), "VOTES", flags=["votes"], nargs="+")
@@ -66,10 +66,11 @@ def add_arguments(parser: console.CommandParser) -> None:
             "log", "LOG", "the log of `deep label`: LABELS.log.sqlite, or LABELS.jsonl of an earlier deep", type=Path
         ),
         argument("out", "LABELS.csv", "the labels; default: beside the log", flags=["--out"], type=Path),
+        "json",
     )
-    worksheet = "print a worksheet for people who judge claims"
+    worksheet = "print a worksheet for people who label claims"
     parser.add_subcommands(
-        console.Subcommand("page", "label on a page of this machine", of_page, _page),
+        console.Subcommand("page", "label on a page served from this machine", of_page, _page),
         console.Subcommand.of("list", _list),
         console.Subcommand.of("agreement", _agreement),
         console.Subcommand("export", "write the tables of a log again", export, _export),
@@ -92,7 +93,7 @@ def _page(args: argparse.Namespace) -> int:
         examples=args.examples,
         columns=console.column_map(args),
     )
-    options.check_free()
+    serve.check_free(options)
     choice = {"n": args.n, "double": args.double, "strategy": args.strategy, "random_state": args.seed}
     with labeling.open_label_desk(subject, args.out, **choice) as desk:
         app = labeling.label_app(desk, person=person)
@@ -105,7 +106,7 @@ def _page(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     found = labeling.export_labels(args.log, args.out)
-    console.print_result({}, labeling.labeled_lines(found), as_json=False)
+    console.print_result(found, labeling.labeled_lines(found), as_json=args.json)
     return ExitStatus.DONE
 
 

@@ -324,7 +324,7 @@ def open_label_desk(
         There are fewer items without a label than `n`, or no texts of them; the files are of another dataset or in use.
     """
     if not 0 <= double <= n:
-        raise InputError(f"`double` must be from 0 to {n}, the items to label. Got {double!r}.")
+        raise InputError(f"`double` must be from 0 to {n}, the number of items to label. Got {double!r}.")
     files = LabelFolder(Path(out))
     files.check()
     plan_after = partial(_plan, subject, files.log, (n, double), strategy=strategy, random_state=random_state)
@@ -366,8 +366,8 @@ def _plan(
     other = next((item for item in queue if item not in subject.rows), None)
     if other is not None:
         raise InputError(
-            f"`out` must be new, or of the same votes. Got {str(path)!r}, which labels item {other[1]!r} of dataset "
-            f"{other[0]!r}. Name another."
+            f"`out` must be new, or belong to the same votes. Got {str(path)!r}, which labels item {other[1]!r} of "
+            f"dataset {other[0]!r}. Name another."
         )
     more = n - len(queue)
     left = len(subject.unlabeled(queue)) if queue else more
@@ -450,7 +450,7 @@ def _kept(call: Callable[[JsonObject], JsonObject], asked: object) -> JsonObject
         return call(asked)
     except OSError as error:
         why = error.strerror or type(error).__name__
-        said = f"This could not be written: {why}. Nothing was changed; make room, and answer again."
+        said = f"The label could not be written: {why}. Nothing was changed. Make room, and answer again."
         raise WebError(507, "not_kept", said) from None
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.columns import read_row, write_rows
-from deep._util.files import remember, whole_file
+from deep._util.files import JsonObject, remember, whole_file
 from deep._util.names import listed, plain_form
 from deep.datasets import Item, read_rows
 from deep.evaluate import agreement_measures
@@ -36,29 +36,6 @@ MOST_RATINGS = 20_000_000
 """Places of a table of items and annotators: 160 MB, and what is measured on it takes several times that."""
 
 _MARKS = {"": -1, "0": 0, "1": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """An item that annotators do not see alike.
-
-    Parameters
-    ----------
-    item : str
-    labels : dict of str to int
-        By annotator; only those that gave one.
-    steps : tuple of str
-        The steps on which their marks differ, in order.
-    """
-
-    item: str
-    labels: Mapping[str, int]
-    steps: tuple[str, ...]
-
-    @property
-    def on_label(self) -> bool:
-        """Whether the labels differ, and not the steps alone."""
-        return len(set(self.labels.values())) > 1
 
 
 @dataclass(frozen=True)
@@ -104,14 +81,18 @@ class Annotations:
         marks = ((item, one, marks[name]) for item in items for one, marks in self.by_item[item].items())
         return rating_table(marks, items, self.annotators)
 
-    def disagreements(self) -> list[Disagreement]:
-        """Return the items whose labels or steps differ, in the order of the file."""
+    def disagreements(self) -> list[JsonObject]:
+        """Return the items whose labels or steps differ, in the order of the file, as JSON values.
+
+        `labels` are those that were given, by annotator; `on_label` is whether they differ, and not the steps alone.
+        """
         found = []
         for item, given in self.by_item.items():
-            steps = tuple(step for step in STEPS if {0, 1} <= {marks[step] for marks in given.values()})
+            steps = [step for step in STEPS if {0, 1} <= {marks[step] for marks in given.values()}]
             labels = {one: marks["label"] for one, marks in given.items() if marks["label"] >= 0}
-            if steps or len(set(labels.values())) > 1:
-                found.append(Disagreement(item, labels, steps))
+            on_label = len(set(labels.values())) > 1
+            if steps or on_label:
+                found.append({"item": item, "labels": labels, "on_label": on_label, "steps": steps})
         return found
 
     def ambiguity(self, item: str, *, at_least: int) -> str | None:
@@ -291,10 +272,7 @@ def annotator_agreement(
         "all": measures(found.items),
         "without_ambiguous": measures(clear),
         "table_1": _table_1(found, kinds),
-        "disagreements": [
-            {"item": d.item, "labels": dict(d.labels), "on_label": d.on_label, "steps": list(d.steps)}
-            for d in found.disagreements()
-        ],
+        "disagreements": found.disagreements(),
     }
 
 
@@ -562,7 +540,7 @@ def _kept(path: Path, columns: Sequence[str], known: Collection[tuple[str, ...]]
         with scratch.open("rb+") as file:
             os.fsync(file.fileno())
     shown = listed([" ".join(filter(None, row[1:4])) for row in others], 5)
-    return f"{str(path)!r} held {len(others)} rows that are not in the log ({shown}): it is kept as {old.name!r}."
+    return f"{str(path)!r} held {len(others)} rows that are not in the log ({shown}). It was renamed to {old.name!r}."
 
 
 def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -159,7 +159,7 @@ class LabelLog:
                 self.remarks.append(f"{str(path)!r} {fault}. It was written anew with all labels{kept}.")
         if theirs:
             self.remarks.append(
-                f"Another program added {len(theirs)} events to {str(path)!r}. They hold from the next start on."
+                f"Another program added {len(theirs)} events to {str(path)!r}. They count after the next start."
             )
         self._left[path] = now, len(rows) + len(theirs)
 
@@ -265,12 +265,12 @@ def _merged(path: Path) -> tuple[EventRows, int, list[str]]:
             f"`labels` must be a log that `deep label` wrote. Got {str(refused[0])!r}, which {refused[1]}."
         )
     if broken and not merged:
-        raise InputError(f"`labels` must be a log that `deep label` wrote. Got others' text at {broken[0]}.")
+        raise InputError(f"`labels` must be a log that `deep label` wrote. Got text of another program at {broken[0]}.")
     told = [f"{file.name!r} {found.fault}" for file, found in files.items() if found.fault]
     if rows:
         told += [f"{file.name!r} is gone" for file in (path, _copy_of(path)) if file not in files]
     if len(merged) > len(rows):
-        told += [f"{place} is not whole and is passed over" for place in broken]
+        told += [f"{place} is incomplete and was skipped" for place in broken]
     ordered = dict(sorted(merged.items(), key=lambda row: row[1][0]))
     return ordered, len(merged) - len(rows), told
 
@@ -311,7 +311,7 @@ def _unreadable(path: Path) -> LogFile | None:
     except OSError as error:
         if error.errno != ELOOP:
             raise
-        return LogFile({}, "is a loop of links", is_foreign=True)
+        return LogFile({}, "is a circular link", is_foreign=True)
     if not S_ISREG(status.st_mode):  # reading a pipe would wait for ever
         return LogFile({}, "is a folder, a pipe or a device", is_foreign=True)
     return None if status.st_size else LogFile({}, "is empty")
@@ -449,8 +449,8 @@ def _only_one(path: Path) -> Iterator[None]:
         ) from None
     except OSError as error:  # a network file system without locks
         raise InputError(
-            f"`out` must be where files can be locked. Got {str(path)!r}: {error.strerror}. Name a folder on a disk of "
-            "this machine."
+            f"`out` must be in a folder where files can be locked. Got {str(path)!r}: {error.strerror}. Name a "
+            "folder on a disk of this machine."
         ) from None
     try:
         yield

@@ -29,7 +29,7 @@ class _Proposal:
     n : int, default=20
         Items to propose.
     strategy : str, default='random'
-        How they are chosen.
+        How the items are chosen.
     out : Path, optional
         Write them to a .csv with an empty column `label`.
     """
@@ -42,7 +42,7 @@ class _Proposal:
 add_arguments = console.adder(
     *(console.MODEL, "votes", "dataset", "scores", _Proposal, "seed", "json"),
     votes={"required": True, "help": "votes of one dataset"},
-    dataset={"help": "the dataset of tables that have no column dataset"},
+    dataset={"help": "name of the dataset, if the tables have no column dataset"},
 )
 
 
@@ -73,10 +73,10 @@ def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
     if out is None:
         yield from (f"  {item['item_id']}  {item['p_consistent']:.3f}" for item in found["items"])
     now, then = (evaluate.in_percent(found[f"expected_error_{when}"]) for when in ("before", "after"))
-    yield f"expected mean distance of P from the truth: {now} points now, {then} with these labels"
+    yield f"expected mean error of P: {now} points now, {then} with these labels"
     sizes = found["labels_needed"].items()
     needed = [f"{size or 'more than all'} for {console.level(float(power))}" for power, size in sizes]
     yield "labels that `deep check` needs to detect an error as large as on the worst training dataset,"
-    yield f"by the chance of finding it: {', '.join(needed)}"
+    yield f"by chance of detection: {', '.join(needed)}"
     if out is not None:
         yield f"items: {out}"

@@ -305,7 +305,7 @@ def label_lines(found: Results, *, told: str) -> Iterator[str]:
     yield from ([found["problem"]] if found["problem"] else [])
     done = _counted(found["complete"], "of them is", "of them are")
     yield f"{found['dataset']}: {_counted(found['items'], 'item', 'items')} to label, {done} done"
-    yield f"labels: {found['files']['labels']}, written after each one"
+    yield f"labels: {found['files']['labels']}, saved after each label"
 
 
 def labeled_lines(found: Results) -> Iterator[str]:
@@ -316,7 +316,7 @@ def labeled_lines(found: Results) -> Iterator[str]:
         yield f"  on {_counted(found['ties'], 'item', 'items')} people are tied, and get no label"
     if found["after_reveal"]:
         seen = _counted(found["after_reveal"], "label was", "labels were")
-        yield f"  {seen} given after a look at the votes; the annotations mark them"
+        yield f"  {seen} given after looking at the votes (marked in the annotations)"
     yield from ([f"  {found['problem']}"] if found["problem"] else [])
     yield f"labels of {_counted(found['labels'], 'item', 'items')}: {found['files']['labels']}"
     yield from (f"{name}: {found['files'][name]}" for name in ("annotations", "log"))

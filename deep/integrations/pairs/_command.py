@@ -35,13 +35,13 @@ class _Pairs:
     Parameters
     ----------
     votes : tuple of str
-        Answers: items that end in @ab and @ba, or judges that end in __ab and __ba.
+        Answers: items ending in @ab and @ba, or judges ending in __ab and __ba.
     pairs : str, optional
         The pairs: their texts and systems.
     rank : str, optional
         P of the pairs, as `deep score` writes it.
     held_out : bool, default=False
-        Measure P by both orders beside P by one alone.
+        Compare P from both orders with P from one order.
     out : Path, optional
         The joined votes: .parquet.
     """
@@ -90,10 +90,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _card_lines(cards: "Sequence[pairs.OrderCard]", n: int) -> Iterator[str]:
-    yield f"{n:,} pairs. Position bias: points above one half for the text that stands first (90 % interval)."
+    yield f"{n:,} pairs. Position bias: how much more often than 50 % the first text wins, in points (90 % interval)."
     for card in cards:
         if not card.n:
-            yield f"  {card.judge}: no pair was answered in both orders"
+            yield f"  {card.judge}: no pair has answers in both orders"
             continue
         line = f"  {card.judge}: {_points(card.position_bias, card.position_interval)}, "
         line += f"both orders agree on {console.percent(card.agreement)} of {card.n:,}"
@@ -117,12 +117,12 @@ def _held_out_lines(found: "Mapping[str, pairs.HeldOut]") -> Iterator[str]:
         if rows is not joined:
             gains = [*map(sub, rows["log_loss"], joined["log_loss"])]
             error = truediv(stdev(gains), sqrt(len(gains)))
-            line += f"; log loss above that of both orders by {mean(gains):.3f} (standard error {error:.3f})"
+            line += f"; log loss higher than with both orders by {mean(gains):.3f} (standard error {error:.3f})"
         yield line
 
 
 def _rank_lines(systems: "Sequence[pairs.RankedSystem]") -> Iterator[str]:
-    yield "Systems by their chance to be better than the mean one (Bradley-Terry on P; 90 % interval; ranks)"
+    yield "Systems by their chance to beat the average system (Bradley-Terry on P; 90 % interval; ranks)"
     for row in systems:
         ends = " to ".join(map(console.percent, row.interval))
         ranks = " to ".join(map(str, dict.fromkeys(row.ranks)))

@@ -148,7 +148,7 @@ def _joined(ab: int, ba: int) -> Judgment:
     if ab == ba:
         return Judgment(int(ab))
     place = "first" if ab else "second"
-    return Judgment(ABSTAIN, "abstained", rationale=f"A contradiction: the answer that stands {place}, in both orders.")
+    return Judgment(ABSTAIN, "abstained", rationale=f"A contradiction: the answer shown {place} wins in both orders.")
 
 
 def join_orders(votes: VoteMatrix) -> JoinedPairs:
@@ -186,8 +186,8 @@ def join_orders(votes: VoteMatrix) -> JoinedPairs:
         name, _, order = str(item).rpartition("@")
         if order not in ORDERS or not name:
             raise InputError(
-                "`votes` must have items that end in @ab and @ba, as `deep data pairs` writes them, or judges that end "
-                f"in __ab and __ba. Got {item!r} and {votes.voter_names[0]!r}."
+                "`votes` must have items ending in @ab and @ba (`deep data pairs`), or judges ending in __ab and "
+                f"__ba. Got {item!r} and {votes.voter_names[0]!r}."
             )
         rows.setdefault((dataset, name), {})[order] = i
     # A label, and a vote, of an item that was asked in the order B, A is about B.
@@ -367,7 +367,7 @@ def rank_systems(
     names = sorted({name for pair in known for name in pair.systems or ()})
     if len(names) < 2:
         raise InputError(
-            "`pairs` must have the columns system_a and system_b, and a P each. Got fewer than two systems."
+            "`pairs` must have the columns system_a and system_b, and a P for each row. Got fewer than two systems."
         )
     x = np.array(
         [[(name == pair.systems[0]) - (name == pair.systems[1]) for name in names] for pair in known if pair.systems]

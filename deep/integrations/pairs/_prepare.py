@@ -31,7 +31,7 @@ class _Prepare:
     pairs : str
         CSV, JSON, JSONL or Parquet with the columns a and b.
     orders : {'both', 'ab', 'ba'}, default='both'
-        In which order the answers stand.
+        Order of the two answers in the prompts.
     out : Path
         Examples: .csv.
     """

@@ -1,9 +1,7 @@
-from ._command import score_one_by_one as score_one_by_one
 from ._one_by_one import COLUMNS as COLUMNS
 from ._one_by_one import OneByOne as OneByOne
 from ._one_by_one import check_sequential as check_sequential
-from ._one_by_one import mean_savings as mean_savings
-from ._one_by_one import sequential_savings as sequential_savings
+from ._one_by_one import score_one_by_one as score_one_by_one
 from ._one_by_one import training_lines as training_lines
 from ._one_by_one import training_patterns as training_patterns
 from ._policy import STOP as STOP

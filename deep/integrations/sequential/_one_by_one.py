@@ -1,5 +1,7 @@
 """Judges of a model asked one by one until the decision is known: their order and prices, the effect, texts scored."""
 
+import argparse
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -10,29 +12,27 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from deep import asking
+from deep import asking, console
 from deep._util.checks import Floats, Mask
 from deep._util.odds import DECISION, expit, logit
-from deep.ensembles import ENSEMBLER_NAMES
-from deep.evaluate import hold_out
-from deep.exceptions import InputError
+from deep.exceptions import ExitStatus, InputError, StoppedError
 from deep.integrations.sequential._policy import STOP, AskingPolicy, Simulation
 from deep.judges import LLMJudge
 from deep.llm import History
 from deep.model import (
+    ITEM_COLUMNS,
     MAX_TABLE_VOTERS,
     ItemColumn,
     Model,
     ScoreOptions,
     columns_by_name,
     exported_columns,
-    fit,
     is_sure,
     match_columns,
     records_of,
 )
 from deep.prompt_pool import PromptJudge
-from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
+from deep.records import ABSTAIN, Example, Judgment
 
 Figures = dict[str, Any]
 
@@ -90,35 +90,27 @@ def check_sequential(model: Model, prior: float | None = None) -> Floats:
     return expit(logit(found.p_consistent) - logit(found.threshold))
 
 
-AVERAGED = ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
-
-
 def _figures(found: Simulation, counts: npt.NDArray[np.int64], prices: Prices) -> Figures:
-    effect = _effect(found, counts.sum(axis=1), counts)
-    asked = effect.pop("calls")
-    paid = float(np.average(found.cost, weights=counts.sum(axis=1)))
-    saved = {"calls_saved": 1 - asked / len(prices.asked), "price_saved": 1 - paid / sum(prices.values)}
-    return {"asked": asked, **saved, **effect}
-
-
-def _effect(found: Simulation, weights: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> Figures:
-    """Return the questions asked of a row, the decisions changed, and the balanced accuracies.
+    """Return the questions asked of a row, the shares saved, the decisions changed, and the balanced accuracies.
 
     Parameters
     ----------
     found : Simulation
-    weights : ndarray of int, shape (n_examples,)
-        The rows that each example stands for.
-    labels : ndarray of int, shape (n_examples, 2)
-        Those of them with label 0 and 1.
+        Of each pattern.
+    counts : ndarray of int, shape (n_patterns, 2)
+        Its rows with label 0 and 1.
+    prices : Prices
     """
-    one_by_one = found.p >= DECISION
+    weights, one_by_one = counts.sum(axis=1), found.p >= DECISION
+    asked, paid = (float(np.average(values, weights=weights)) for values in (found.calls, found.cost))
     return {
-        "calls": float(np.average(found.calls, weights=weights)),
+        "asked": asked,
+        "calls_saved": 1 - asked / len(prices.asked),
+        "price_saved": 1 - paid / sum(prices.values),
         "changed": int(weights[found.changed].sum()),
         "n": int(weights.sum()),
-        "balanced_accuracy_panel": _balanced(one_by_one ^ found.changed, labels),
-        "balanced_accuracy_sequential": _balanced(one_by_one, labels),
+        "balanced_accuracy_panel": _balanced(one_by_one ^ found.changed, counts),
+        "balanced_accuracy_sequential": _balanced(one_by_one, counts),
     }
 
 
@@ -130,9 +122,12 @@ def _balanced(decisions: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64]) -
     return float(right + np.where(decisions, 0, counts[:, 0]).sum() / counts[:, 0].sum()) / 2
 
 
-def _mean(rows: Sequence[Figures], averaged: Sequence[str]) -> Figures:
+AVERAGED = ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
+
+
+def _mean(rows: Sequence[Figures]) -> Figures:
     """Return the mean of some figures over datasets; rows and changed decisions are summed."""
-    known = {name: [row[name] for row in rows if row[name] is not None] for name in averaged}
+    known = {name: [row[name] for row in rows if row[name] is not None] for name in AVERAGED}
     means = {name: float(np.mean(values)) if values else None for name, values in known.items()}
     return {**means, **{name: sum(row[name] for row in rows) for name in ("changed", "n")}}
 
@@ -141,15 +136,15 @@ def training_lines(report: Figures) -> Iterator[str]:
     """Yield the lines for people about the training data."""
     mean, unit, cost = report["mean"], report["unit"], report["error_cost"]
     yield (
-        "asking one by one, lossless: until no answer of the others can change the decision"
+        "asking one by one, lossless: stops when the other judges cannot change the decision"
         if cost is None
-        else f"asking one by one, until it costs more than the errors it spares; a wrong decision: {cost:g} {unit}"
+        else f"asking one by one, while it saves more than it costs; cost of a wrong decision: {cost:g} {unit}"
     )
     yield f"prices: {_listed(report)}"
     yield (
-        "on the training data, each dataset in the order that the others teach:"
+        "on each training dataset, in the order learned from the others:"
         if report["held_out"]
-        else "on the one training dataset, in the order that it taught itself:"
+        else "on the only training dataset, in the order learned from itself:"
     )
     yield (
         f"  {mean['asked']:.2f} of {report['judges']} judges asked, {100 * mean['calls_saved']:.1f} % fewer; "
@@ -166,86 +161,8 @@ def _listed(report: Figures) -> str:
     said = [f"{name} {price:.3g}" for name, price in asked.items()]
     if len(set(asked.values())) == 1:
         said = [f"{next(iter(asked.values())):.3g} each"]
-    why = "" if report["unit"] == "dollars" else ", since dollars are not known for all judges"
+    why = "" if report["unit"] == "dollars" else ", because some judges have no price"
     return f"{', '.join(said)} (in {report['unit']}{why})"
-
-
-def sequential_savings(
-    votes: VoteMatrix,
-    sizes: Sequence[int] = (3, 5, 9),
-    ensemblers: Sequence[str] = ("LogisticRegression",),
-    *,
-    error_cost: float | None = None,
-    random_state: int = 0,
-    progress: Callable[[str, int], Callable[[], None]] = lambda _name, _steps: lambda: None,
-) -> list[Figures]:
-    """Ask the judges of each dataset one by one, by a chain and a policy learned on the other datasets.
-
-    Parameters
-    ----------
-    votes : VoteMatrix
-        Labeled.
-    sizes : sequence of int, default=(3, 5, 9)
-        Numbers of judges, from 2 to 10.
-    ensemblers : sequence of str, default=('LogisticRegression',)
-        The chain is the best of these on the training data.
-    error_cost : float, optional
-        Price of a wrong decision, in questions; default: no decision of the whole panel may change.
-    random_state : int, default=0
-    progress : callable, optional
-        Takes a name and a number of steps, and returns what is called after each step.
-
-    Returns
-    -------
-    list of dict
-        A row for each size and dataset: questions asked of each item, share saved, decisions changed, and the
-        balanced accuracies of panel and sequence; None where the dataset has labels of one class only.
-
-    Raises
-    ------
-    InputError
-        There is one voter only, or a size or an ensembler cannot be used.
-    """
-    most = min(10, votes.shape[1])
-    if most < 2:
-        raise InputError("`votes` must have at least two voters, or there is no order to ask them in. Got one.")
-    wrong = [size for size in sizes if not 2 <= size <= most]
-    if wrong:
-        raise InputError(f"`sizes` must be whole numbers from 2 to {most}. Got {wrong[0]!r}.")
-    unknown = [name for name in ensemblers if name not in ENSEMBLER_NAMES]
-    if unknown:
-        raise InputError(f"`ensembler` must be one of {', '.join(sorted(ENSEMBLER_NAMES))}. Got {unknown[0]!r}.")
-    step = progress("datasets", len(votes.dataset_names) * len(sizes))
-    rows = []
-    for size in sizes:
-        for name in votes.dataset_names:
-            split = hold_out(votes, name)
-            model = fit(
-                split.train, sizes=[size], ensembler=list(ensemblers), calibrator="platt", random_state=random_state
-            )
-            table = check_sequential(model)
-            policy = AskingPolicy.learn(table, *training_patterns(model), error_cost=error_cost)
-            found = policy.simulate(model.select(split.test), table)
-            rows.append({"test": name, "judges": len(model.voters), **_savings_figures(found, model, split.test)})
-            step()
-    return rows
-
-
-def _savings_figures(found: Simulation, model: Model, test: VoteMatrix) -> Figures:
-    chosen = model.report["chosen"]
-    assert isinstance(chosen, dict)  # as every fit writes it
-    labels = np.equal.outer(test.labels, (0, 1)).astype(np.int64)
-    effect = _effect(found, np.ones(len(labels), dtype=np.int64), labels)
-    return {"ensembler": chosen["ensembler"], "saved": 1 - effect["calls"] / len(model.voters), **effect}
-
-
-SAVINGS = ("calls", "saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
-
-
-def mean_savings(rows: Sequence[Figures]) -> list[Figures]:
-    """Return the mean over datasets for each number of judges; changed decisions and rows are summed."""
-    sizes = dict.fromkeys(row["judges"] for row in rows)
-    return [{"judges": n, **_mean([row for row in rows if row["judges"] == n], SAVINGS)} for n in sizes]
 
 
 PROBED = 100
@@ -254,20 +171,20 @@ PROBED = 100
 PANEL = "panel"
 """The voter of the program that asks for all; its requests bear the names of their judges."""
 
-N_ASKED = ItemColumn("n_asked", "int64", "judges that were asked; those that ask nobody are not counted", 2, high=None)
+N_ASKED = ItemColumn("n_asked", "int64", "judges that were asked; judges without an LLM are not counted", 2, high=None)
 
 UNLIKE: dict[str, dict[str, Any]] = {
-    "p_consistent": {"meaning": "P(consistent) given what was heard"},
-    "p_low": {"meaning": "its 90 % interval where all judges were asked, else null"},
-    "p_high": {"meaning": "its 90 % interval where all judges were asked, else null"},
+    "p_consistent": {"meaning": "P(consistent) from the answers so far"},
+    "p_low": {"meaning": "its 90 % interval if all judges were asked, else null"},
+    "p_high": {"meaning": "its 90 % interval if all judges were asked, else null"},
     "sure": {
         "meaning": (
-            "1 where the whole interval gives the decision a chance of 2 in 3, else 0; null where there is no interval"
+            "1 if the decision's chance is at least 2 in 3 over the whole interval, else 0; null without an interval"
         ),
         "nullable": True,
         "of": lambda heard: np.where(np.isnan(heard.bounds[0]), ABSTAIN, heard.voted & heard.sure),
     },
-    "n_votes": {"meaning": "votes of 1 or 0 that were heard"},
+    "n_votes": {"meaning": "votes of 1 or 0 so far"},
 }
 """How columns differ from those of the same name where the whole panel is asked."""
 
@@ -386,7 +303,7 @@ class OneByOne:
             "error_cost": self.error_cost,
             "held_out": len(rows) > 1,
             "datasets": rows,
-            "mean": _mean(rows, AVERAGED),
+            "mean": _mean(rows),
         }
 
     def run(
@@ -500,3 +417,32 @@ def _price(
     bound = judge.most_calls(example) if is_staged and isinstance(judge, LLMJudge) else None
     most = len(first) if bound is None else max(bound, 1)
     return most, np.nan if estimate.dollars is None else estimate.dollars * most / max(len(first), 1)
+
+
+def score_one_by_one(
+    fitted: Model,
+    args: argparse.Namespace,
+    plan: asking.Plan,
+    ask: asking.AskOptions | None,
+    options: ScoreOptions,
+) -> int:
+    """Score text by asking its judges one by one; print first what that would have done to the training data."""
+    if ask is None:
+        raise InputError("`sequential` must be given with a model of judges that are asked. Got none. Score without.")
+    work = OneByOne.prepare(fitted, plan, ask, options, args.error_cost)
+    with console.progress_bars() as bars:
+        training = work.training(bars("training datasets", len(fitted.cells.groups)))
+    if not args.json:
+        sys.stderr.write("\n".join([*training_lines(training), ""]))
+    if args.dry_run:
+        console.print_result(
+            console.SCHEMA | {"dry_run": True, "training": training}, ["nothing was sent"], as_json=args.json
+        )
+        return ExitStatus.DONE
+    with console.live_progress() as progress:
+        found = work.run(ask, progress)
+    if isinstance(found, str):
+        raise StoppedError(found)
+    more = {"training": training, **console.told_of_texts(fitted, options)}
+    console.print_scored(args, found, ITEM_COLUMNS | COLUMNS, more)
+    return ExitStatus.DONE

@@ -11,9 +11,9 @@ from ._exchange import make_app as make_app
 from ._exchange import read_json as read_json
 from ._guard import Access as Access
 from ._guard import Guard as Guard
-from ._guard import GuardOptions as GuardOptions
+from ._guard import ServerOptions as ServerOptions
 from ._guard import find_token as find_token
 from ._live import LiveAsker as LiveAsker
-from ._run import ServerOptions as ServerOptions
+from ._run import check_free as check_free
 from ._run import run_server as run_server
 from ._run import serving as serving

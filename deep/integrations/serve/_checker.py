@@ -122,25 +122,25 @@ class CheckOptions:
     Parameters
     ----------
     score : ScoreOptions, optional
-        The prior, and whether judges of another version may stand in.
+        The prior, and whether judges of another version are allowed.
     finder : Finder, optional
-        Where the model's judges are looked for.
+        Where to look for the model's judges.
     ask : AskOptions, optional
-        The ledger, limits and budget of judges that ask LLMs; needed where there are some.
+        Ledger, limits and budget of judges that ask LLMs; required for such judges.
     endpoint : str, optional
-        The endpoint's name in the ledger, if its address may change.
+        Ledger name of the endpoint, if its URL can change.
     dataset : str, default='served'
-        The dataset of the pairs in the ledger; it is no part of what is asked.
+        The dataset name of the pairs in the ledger; it is not sent.
     most_pairs : int, default=1000
         Pairs in one request.
     cache_bytes : int, default=8 MiB
-        Of answers to repeated pairs that are kept in memory; 0: none.
+        Memory for answers to repeated pairs; 0: none.
     no_text : bool, default=False
-        Keep no text once a request is answered; judges that ask LLMs are refused, for their ledger keeps it.
+        Keep no text after a request is answered. Judges that ask LLMs are refused, because their ledger keeps texts.
     on_scored : callable, optional
         Called, from a thread, with each :class:`deep.asking.Scored` pair that the judges have read.
     model_file : Path, optional
-        The file that the model was read from: where it holds another one later, answers say so.
+        The model's file: if it changes later, answers say so.
     mcp : bool, default=False
         Tools for agents at /mcp (Model Context Protocol).
 
@@ -185,59 +185,31 @@ def _of_column(column: ItemColumn) -> JsonSchema:
 
 
 _CONTRACT = packaged(__package__, "templates/contract.json")
-PAIR, ERROR, ASKED, PARTS, ANSWERED = (_CONTRACT[name] for name in ("pair", "error", "asked", "result", "answered"))
-# The columns of scores stand between the id of a pair, which keeps its place, and the rest.
-PARTS = {"id": PARTS["id"], **{name: _of_column(column) for name, column in SCORE_COLUMNS.items()}, **PARTS}
-ANSWERED = {"id": ANSWERED["id"], **{name: column.example for name, column in SCORE_COLUMNS.items()}, **ANSWERED}
-RESULT = {"type": "object", "properties": PARTS, "required": list(PARTS)}
-LIST = {"type": "array", "items": RESULT}
-RESULTS = {"type": "object", "properties": {"results": LIST}, "required": ["results"]}
-
-
-def _json(schema: JsonSchema, **examples: object) -> JsonSchema:
-    shown = {name: {"value": value} for name, value in examples.items()}
-    return {"application/json": {"schema": schema, **({"examples": shown} if shown else {})}}
-
-
-def _refusals(route: str) -> JsonSchema:
-    said = _CONTRACT["refusals"][route]
-    return {code: {"description": text, "content": _json(ERROR)} for code, text in said.items()}
+PAIR: JsonSchema = _CONTRACT["pair"]
 
 
 def contract() -> JsonSchema:
-    """Return the description of the routes, as OpenAPI has it."""
-    everywhere = _refusals("everywhere")
-    check: JsonSchema = {
-        "summary": "P(consistent) of one pair, or of a list of them",
-        "requestBody": {
-            "required": True,
-            "content": _json({"anyOf": [PAIR, {"type": "array", "items": PAIR}]}, one=ASKED, several=[ASKED]),
-        },
-        "responses": {
-            "200": {
-                "description": "one result, or a list of them in `results`",
-                "content": _json({"anyOf": [RESULT, RESULTS]}, one=ANSWERED, several={"results": [ANSWERED]}),
-            },
-            **_refusals("check"),
-            **everywhere,
-        },
+    """Return the description of the routes, as OpenAPI has it: ``contract.json``, and the columns of scores in it."""
+    parts, answered = _CONTRACT["result"], _CONTRACT["answered"]
+    # The columns of scores stand between the id of a pair, which keeps its place, and the rest.
+    parts = {"id": parts["id"], **{name: _of_column(column) for name, column in SCORE_COLUMNS.items()}, **parts}
+    known: dict[str, JsonSchema] = {
+        **_CONTRACT,
+        "error": {"application/json": {"schema": _CONTRACT["error"]}},
+        "result": {"type": "object", "properties": parts, "required": list(parts)},
+        "answered": {"id": answered["id"], **{name: c.example for name, c in SCORE_COLUMNS.items()}, **answered},
     }
-    described = {"description": "the model", "content": _json({"type": "object"})}
-    about = "The judges, how the model was fitted and on what, its prior and its threshold"
-    up = {"description": "it is", "content": _json({"type": "object"})}
-    ready = {"200": up, "503": {"description": "it is ending", "content": _json({"type": "object"})}}
-    counts = {"description": "the counts", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "deep", "version": __version__},
-        "paths": {
-            "/v1/check": {"post": check},
-            "/v1/model": {"get": {"summary": about, "responses": {"200": described, **everywhere}}},
-            "/healthz": {"get": {"summary": "Whether the server is up; needs no token", "responses": {"200": up}}},
-            "/readyz": {"get": {"summary": "Whether it takes requests; needs no token", "responses": ready}},
-            "/metrics": {"get": {"summary": "Counts in the text form of Prometheus", "responses": {"200": counts}}},
-        },
-    }
+
+    def filled(value: Any) -> Any:
+        """Put what is said once in the places that name it."""
+        if isinstance(value, list):
+            return [*map(filled, value)]
+        if not isinstance(value, dict):
+            return value
+        return known[value["part"]] if "part" in value else {name: filled(inner) for name, inner in value.items()}
+
+    about = {"title": "deep", "version": __version__}
+    return {"openapi": "3.1.0", "info": about, "paths": filled(_CONTRACT["paths"])}
 
 
 AT_ONCE = 32
@@ -256,32 +228,23 @@ OVERHEAD = 256
 """Bytes that an answer takes in memory besides itself."""
 
 
-_Bodies = dict[bytes, tuple[bytes, bool]]
-"""By the key of a pair, its answer as JSON, and whether the same pair would be answered the same."""
+_Bodies = dict[str, tuple[bytes, bool]]
+"""By the id of a pair, its answer as JSON, and whether the same pair would be answered the same."""
 
 
-@dataclass(frozen=True)
-class PairText:
-    """A source and a claim to hold against it, perhaps with the question that the claim answers."""
+def served_pair(source: str, claim: str, question: str | None = None, dataset: str = "served") -> Example:
+    """Return a pair as an example, whose id is the digest that stands for its texts where none is kept."""
+    digest = blake2b(digest_size=16)
+    for text in (source, claim, *([] if question is None else [question])):
+        raw = text.encode("utf-8", "surrogatepass")
+        digest.update(b"%d " % len(raw))
+        digest.update(raw)
+    return Example(source, claim, digest.hexdigest(), dataset=dataset, question=question)
 
-    source: str
-    claim: str
-    question: str | None = None
 
-    @property
-    def weight(self) -> int:
-        """The number of its characters."""
-        return len(self.source) + len(self.claim) + len(self.question or "")
-
-    @cached_property
-    def key(self) -> bytes:
-        """The digest that stands for it where no text is kept."""
-        digest = blake2b(digest_size=16)
-        for text in (self.source, self.claim, *([] if self.question is None else [self.question])):
-            raw = text.encode("utf-8", "surrogatepass")
-            digest.update(b"%d " % len(raw))
-            digest.update(raw)
-        return digest.digest()
+def weight_of(pair: Example) -> int:
+    """Return the number of characters of a pair."""
+    return len(pair.source) + len(pair.claim) + len(pair.question or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,10 +282,10 @@ class Checker:
                 "Leave it out."
             )
         self._told = Answers(self.plan, *([0] if given.no_text else []))
-        self._recent: dict[bytes, bytes] = {}
+        self._recent: dict[str, bytes] = {}
         self._recent_bytes = 0
         self._is_quick = all(column.judge.details.get("kind") == "lexical" for column in self.plan.columns)
-        self._waiting: deque[tuple[Sequence[PairText], int, asyncio.Future[_Bodies]]] = deque()
+        self._waiting: deque[tuple[Sequence[Example], int, asyncio.Future[_Bodies]]] = deque()
         self._closing = ExitStack()
         self._threads = [self._closing.enter_context(ThreadPoolExecutor(1, f"deep-{name}")) for name in ("one", "long")]
         self._ask_options = self.scorer.ask if self.plan.keeps_answers else None
@@ -351,7 +314,7 @@ class Checker:
             run_in_loop(self._asking.end()).result()
         self._closing.close()
 
-    async def check(self, pairs: Sequence[PairText]) -> list[PairAnswer]:
+    async def check(self, pairs: Sequence[Example]) -> list[PairAnswer]:
         """Return the answers to pairs; one that was answered lately is not worked on again.
 
         Raises
@@ -359,30 +322,31 @@ class Checker:
         WebError
             The endpoint refuses every request, or the ledger cannot be written.
         """
-        found = {pair.key: PairAnswer(self._recent[pair.key]) for pair in pairs if pair.key in self._recent}
-        new = list({pair.key: pair for pair in pairs if pair.key not in found}.values())
-        lacking = set[bytes]() if self._asking is None else await self._ask(self._asking, new)
+        asked = {pair.example_id: pair for pair in pairs}
+        found = {key: PairAnswer(self._recent[key]) for key in asked if key in self._recent}
+        new = [pair for key, pair in asked.items() if key not in found]
+        lacking = set[str]() if self._asking is None else await self._ask(self._asking, new)
         for some in _portions(new):
             answers = await self._answers(some)
-            for key, (body, lasts) in ((pair.key, answers[pair.key]) for pair in some):
+            for key, (body, lasts) in ((pair.example_id, answers[pair.example_id]) for pair in some):
                 found[key] = PairAnswer(body, key not in lacking)
                 if lasts and key not in lacking:
                     self._keep(key, body)
-        return [found[pair.key] for pair in pairs]
+        return [found[pair.example_id] for pair in pairs]
 
-    async def _ask(self, asking: "LiveAsker", pairs: Sequence[PairText]) -> set[bytes]:
+    async def _ask(self, asking: "LiveAsker", pairs: Sequence[Example]) -> set[str]:
         """Ask LLMs and functions about pairs, and return those for which the budget had no room."""
         try:
-            within = await asyncio.gather(*(asking.ask(self._example(pair)) for pair in pairs))
+            within = await asyncio.gather(*(asking.ask(pair) for pair in pairs))
         except EndpointError as error:
             raise WebError(502, "endpoint", str(error)) from None
         except LedgerError as error:
             raise WebError(503, "ledger", str(error)) from None
-        return {pair.key for pair, fits in zip(pairs, within, strict=True) if not fits}
+        return {pair.example_id for pair, fits in zip(pairs, within, strict=True) if not fits}
 
-    async def _answers(self, pairs: Sequence[PairText]) -> _Bodies:
+    async def _answers(self, pairs: Sequence[Example]) -> _Bodies:
         """Return answers, worked out in the event loop where that is quick: threads hand the interpreter to and fro."""
-        loop, weight = asyncio.get_running_loop(), sum(pair.weight for pair in pairs)
+        loop, weight = asyncio.get_running_loop(), sum(map(weight_of, pairs))
         longest = max(len(pair.claim) for pair in pairs)
         if self._is_quick and weight <= WEIGHT_OF_TURN and longest <= LONGEST_QUICK_CLAIM:
             if not self._waiting:
@@ -404,7 +368,7 @@ class Checker:
             loop.call_soon(self._turn, loop)
         self._finish([(pairs, future) for pairs, _, future in batch if not future.cancelled()])
 
-    def _finish(self, batch: "Sequence[tuple[Sequence[PairText], asyncio.Future[_Bodies]]]") -> None:
+    def _finish(self, batch: "Sequence[tuple[Sequence[Example], asyncio.Future[_Bodies]]]") -> None:
         """Answer several requests together, or one by one where that breaks, so that none suffers for another."""
         try:
             found = self._worked_out([pair for pairs, _ in batch for pair in pairs])
@@ -417,19 +381,15 @@ class Checker:
         for _, future in batch:
             future.set_result(found)
 
-    def _worked_out(self, pairs: Sequence[PairText]) -> _Bodies:
-        scored = self.scorer.read(list({p.key: self._example(p) for p in pairs}.values()), self._history, tell=False)
+    def _worked_out(self, pairs: Sequence[Example]) -> _Bodies:
+        scored = self.scorer.read(list({p.example_id: p for p in pairs}.values()), self._history, tell=False)
         if self.options.on_scored is not None:
             for one in scored:
                 self.options.on_scored(one)
         # The same pair would be answered the same only where no judge has failed.
         lasts = [all(judgment.reason != "failed" for judgment in one.judgments.values()) for one in scored]
         told = zip(scored, self._told.tell(scored), lasts, strict=True)
-        return {bytes.fromhex(one.example.example_id): (body, lasting) for one, body, lasting in told}
-
-    def _example(self, pair: PairText) -> Example:
-        named = pair.key.hex()
-        return Example(pair.source, pair.claim, named, dataset=self.options.dataset, question=pair.question)
+        return {one.example.example_id: (body, lasting) for one, body, lasting in told}
 
     @cached_property
     def _history(self) -> History | None:
@@ -440,7 +400,7 @@ class Checker:
         self._closing.callback(history.__exit__, None, None, None)
         return history.__enter__()
 
-    def _keep(self, key: bytes, body: bytes) -> None:
+    def _keep(self, key: str, body: bytes) -> None:
         """Keep an answer in memory, in place of those that are there longest."""
         most = 0 if self.options.no_text else self.options.cache_bytes
         if key in self._recent or len(body) + OVERHEAD > most:
@@ -451,16 +411,16 @@ class Checker:
             self._recent_bytes -= len(self._recent.pop(next(iter(self._recent)))) + OVERHEAD
 
 
-def _portions(pairs: Sequence[PairText]) -> Iterator[list[PairText]]:
+def _portions(pairs: Sequence[Example]) -> Iterator[list[Example]]:
     """Yield pairs some at a time, so that other requests have their turn between."""
-    some: list[PairText] = []
+    some: list[Example] = []
     weight = 0
     for pair in pairs:
-        if some and (len(some) == AT_ONCE or weight + pair.weight > WEIGHT_OF_TURN):
+        if some and (len(some) == AT_ONCE or weight + weight_of(pair) > WEIGHT_OF_TURN):
             yield some
             some, weight = [], 0
         some.append(pair)
-        weight += pair.weight
+        weight += weight_of(pair)
     if some:
         yield some
 
@@ -469,15 +429,15 @@ LONGEST_ID = 200
 FIELDS = frozenset({"claim", "id", "question", "source"})
 
 
-def read_pairs(value: object, most: int) -> tuple[list[tuple[str | None, PairText]], bool]:
+def read_pairs(value: object, options: CheckOptions) -> tuple[list[tuple[str | None, Example]], bool]:
     """Return the pairs of a body with their ids, and whether it was a list.
 
     Parameters
     ----------
     value : object
         A JSON value.
-    most : int
-        Pairs that one request may have.
+    options : CheckOptions
+        How many pairs one request may have, and of which dataset they are.
 
     Raises
     ------
@@ -486,20 +446,22 @@ def read_pairs(value: object, most: int) -> tuple[list[tuple[str | None, PairTex
 
     Examples
     --------
+    >>> from deep.integrations.serve import CheckOptions
     >>> from deep.integrations.serve._checker import read_pairs
-    >>> read_pairs({"source": "It rained.", "claim": "It was wet."}, 10)
-    ([(None, PairText(source='It rained.', claim='It was wet.', question=None))], False)
+    >>> [(name, pair)], is_list = read_pairs({"source": "It rained.", "claim": "It was wet."}, CheckOptions())
+    >>> name, pair.claim, is_list
+    (None, 'It was wet.', False)
     """
     if isinstance(value, dict):
-        return [_pair(value, "")], False
+        return [_pair(value, options.dataset, "")], False
     if not isinstance(value, list):
         raise refused(f"The body must be an object with source and claim, or a list of them. Got {_kind(value)}.")
-    if not 1 <= len(value) <= most:
-        raise refused(f"The list must have 1 to {most:,} pairs. Got {len(value):,}.")
-    return [_pair(each, f" in pair {number}") for number, each in enumerate(value)], True
+    if not 1 <= len(value) <= options.most_pairs:
+        raise refused(f"The list must have 1 to {options.most_pairs:,} pairs. Got {len(value):,}.")
+    return [_pair(each, options.dataset, f" in pair {number}") for number, each in enumerate(value)], True
 
 
-def _pair(value: object, where: str) -> tuple[str | None, PairText]:
+def _pair(value: object, dataset: str, where: str) -> tuple[str | None, Example]:
     if not isinstance(value, dict):
         raise refused(f"A pair must be an object with source and claim. Got {_kind(value)}{where}.")
     if not value.keys() <= FIELDS:
@@ -510,7 +472,7 @@ def _pair(value: object, where: str) -> tuple[str | None, PairText]:
     if name is not None and (not isinstance(name, str) or len(name) > LONGEST_ID):
         got = "a longer one" if isinstance(name, str) else _kind(name)
         raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")
-    return name, PairText(_text(value, "source", where), _text(value, "claim", where), question)
+    return name, served_pair(_text(value, "source", where), _text(value, "claim", where), question, dataset)
 
 
 def _text(pair: dict[str, Any], name: str, where: str) -> str:

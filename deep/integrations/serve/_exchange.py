@@ -61,7 +61,7 @@ CODES = {404: "not_found", 405: "method_not_allowed", 422: "invalid"}
 """The codes of the statuses that the router itself answers with."""
 
 
-BROKEN = "The server broke on this request, which is a bug of deep."
+BROKEN = "The server failed on this request: a bug of deep."
 
 
 TYPES = {".css": "text/css", ".js": "text/javascript"}
@@ -298,13 +298,13 @@ def read_json(body: bytes) -> object:
         text = body.decode()
     except UnicodeDecodeError as error:
         raise _refused(f"The body must be UTF-8. Got byte 0x{body[error.start]:02x} at {error.start}.") from None
-    deep = _refused(f"The body must have at most {DEEPEST} brackets within each other. Got more.")
+    deep = _refused(f"The body must have at most {DEEPEST} nested brackets. Got more.")
     try:
         value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once, parse_float=_finite)
     except json.JSONDecodeError as error:
-        raise _refused(f"The body must be JSON. Got what breaks at character {error.pos}: {error.msg}.") from None
+        raise _refused(f"The body must be JSON. Got an error at character {error.pos}: {error.msg}.") from None
     except ValueError as error:  # a number of thousands of digits
-        raise _refused(f"The body must be JSON. Got what cannot be read: {error}.") from None
+        raise _refused(f"The body must be JSON. Got unreadable text: {error}.") from None
     except RecursionError:
         raise deep from None
     if not is_shallow(value, DEEPEST + 1):  # what stands within the last brackets is no bracket
@@ -323,7 +323,7 @@ def _no_constant(name: str) -> NoReturn:
 def _finite(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
-        raise _refused("The body must be JSON. Got a number beyond all floats.")
+        raise _refused("The body must be JSON. Got a number that is too large.")
     return number
 
 

@@ -14,9 +14,11 @@ from hmac import compare_digest
 from math import ceil
 from pathlib import Path
 from time import monotonic
+from typing import ClassVar
 from urllib.parse import parse_qs
 
 from deep._util.files import read_bytes
+from deep._util.options import option
 from deep.exceptions import DeepError, InputError
 from deep.integrations.serve._exchange import (
     BROKEN,
@@ -139,51 +141,79 @@ CHANGING = frozenset({"DELETE", "PATCH", "POST", "PUT"})
 ONCE = ("authorization", "content-type", "host", "origin", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site")
 """Headers that decide who may ask: of two, a proxy may have looked at the other one."""
 
+MOST_BUFFERED = 1 << 26
+"""Bytes of the bodies that are being received and answered, together."""
+
+JSON = "application/json"
+"""All that a body may be; a form of another site is none."""
+
 MOST_CLIENTS = 10_000
 """Addresses whose rate is remembered; those that have been quiet go first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GuardOptions:
-    """The limits of a guard, and the names by which its server may be called.
+class ServerOptions:
+    """Where a server listens, and what its guard lets pass.
 
     Parameters
     ----------
-    hosts : tuple of str, default=('127.0.0.1', '::1', 'localhost')
-        Names by which the server may be called, ports apart; any other one in the ``Host`` header is refused, which is
-        what stops DNS rebinding. ``'*'`` stands for every IP address, which nobody can rebind.
-    access : Access, optional
-        The token; default: everybody who reaches the server may ask.
+    host : str, default='127.0.0.1'
+        The address to listen at; any but loopback needs a token.
+    port : int, default=8000
+        0: any that is free.
+    token : str, optional
+        What a client must send; see :class:`Access`.
+    names : tuple of str, optional
+        Further names by which the server may be called, behind a proxy say.
     largest_body : int, default=4 MiB
-        Bytes of one request's body.
-    most_buffered : int, default=64 MiB
-        Bytes of the bodies that are being received and answered, together.
+        Of one request's body.
     at_once : int, default=256
-        Requests that are answered side by side; one more gets 503.
+        Requests answered side by side; one more gets 503.
     rate : float, optional
-        Requests a second that one address may send for long, twice as many at once; one more gets 429.
-    media_types : tuple of str, default=('application/json',)
-        What a body may be; a form of another site is none of these.
+        Requests a second from one address.
+    read_timeout : float, default=20.0
+        Seconds for a request to come.
+    most_connections : int, default=512
+        Connections that may be open.
 
     Raises
     ------
     InputError
-        A limit is not above 0.
+        A value is out of range, or another address than loopback is without a token.
     """
 
-    hosts: tuple[str, ...] = LOOPBACK
-    access: Access | None = None
-    largest_body: int = 1 << 22
-    most_buffered: int = 1 << 26
-    at_once: int = 256
-    rate: float | None = None
-    media_types: tuple[str, ...] = ("application/json",)
+    heading: ClassVar[str] = "where, for whom, and how much"
+
+    host: str = option("127.0.0.1")
+    port: int = option(8000, "N")
+    token: str | None = None
+    names: tuple[str, ...] = option((), "NAME", flags=["--allow-name"])
+    largest_body: int = option(1 << 22, "BYTES", rare=True, flags=["--max-body"])
+    at_once: int = option(256, "N", rare=True, flags=["--max-requests"])
+    rate: float | None = option(None, "N")
+    read_timeout: float = option(20.0, "S", rare=True)
+    most_connections: int = 512
 
     def __post_init__(self) -> None:
-        for name in ("largest_body", "most_buffered", "at_once", "rate"):
+        if not 0 <= self.port <= 65535:
+            raise InputError(f"`port` must be from 0 to 65535. Got {self.port!r}.")
+        for name in ("largest_body", "at_once", "rate", "read_timeout", "most_connections"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise InputError(f"`{name}` must be above 0. Got {value!r}.")
+        if self.host not in LOOPBACK and self.token is None:
+            raise InputError(
+                f"`token` must be given where others can reach the server. Got none with host {self.host!r}. "
+                "Give one, or listen at 127.0.0.1."
+            )
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the names by which the server may be called, ports apart; ``'*'`` stands for every IP address.
+
+        Any other one in the ``Host`` header is refused, which stops DNS rebinding; addresses nobody can rebind.
+        """
+        return *LOOPBACK, ANY_ADDRESS if self.host in WILDCARDS else self.host, *self.names
 
 
 class Guard:
@@ -198,11 +228,11 @@ class Guard:
     Parameters
     ----------
     app : ASGI application
-    options : GuardOptions, optional
+    options : ServerOptions, optional
     say : callable, optional
         Called with the one line that tells of a ticket that was used, or of an error of the application.
-    address : callable, optional
-        Returns the address with the ticket of now.
+    port : int, default=0
+        Where the server listens, which its address says.
 
     Attributes
     ----------
@@ -215,17 +245,23 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        options: GuardOptions | None = None,
+        options: ServerOptions | None = None,
         say: Callable[[str], object] = lambda _: None,
-        address: Callable[[], str] = lambda: "",
+        port: int = 0,
     ) -> None:
-        self._app, self._say, self._address = app, say, address
-        self._options = options or GuardOptions()
-        self._access = self._options.access or Access()
+        self._app, self._say, self._port = app, say, port
+        self._options = options or ServerOptions()
+        self._access = Access(self._options.token)
         self._due: dict[str, float] = {}
         self._hosts = frozenset(_host_of(host) for host in self._options.hosts if host != ANY_ADDRESS)
         self._n_requests = self._n_bytes = self.n_cut = 0
         self.failure: DeepError | None = None
+
+    def address(self, page: str = "") -> str:
+        """Return the address of the server, or of a page of it with the ticket that opens it."""
+        host = LOOPBACK[0] if self._options.host in WILDCARDS else self._options.host
+        ticket = "" if self._access.is_open or not page else f"?token={self._access.ticket}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._port}{page}{ticket}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -251,7 +287,7 @@ class Guard:
         except CancelledError:
             self.n_cut += 1
             body.ended = True  # nothing more of it is waited for
-            await answer.refuse(WebError(503, "ending", "The server has been ended before the answer was there."))
+            await answer.refuse(WebError(503, "ending", "The server was stopped before the answer was ready."))
         except Exception as error:
             self._say(_place_of(error))
             await answer.refuse(WebError(500, "broken", BROKEN))
@@ -278,9 +314,7 @@ class Guard:
 
     def _check_access(self, scope: Scope, headers: Mapping[str, str]) -> None:
         if not self._access.allows(headers):
-            said = (
-                "A token must be sent as 'Authorization: Bearer TOKEN'; a browser opens the address that was printed."
-            )
+            said = "A token must be sent as 'Authorization: Bearer TOKEN'; in a browser, open the printed address."
             raise WebError(401, "unauthorized", said, headers={"www-authenticate": "Bearer"})
         if self._options.rate is not None:
             self._check_rate((scope.get("client") or ("",))[0], self._options.rate)
@@ -303,10 +337,8 @@ class Guard:
             return False
         cookie = self._access.redeem(parse_qs(query.decode("latin-1")).get("token", [""])[0])
         if cookie is None:
-            raise WebError(
-                401, "used", "The address must be the last one that was printed: it opens one browser, once."
-            )
-        self._say(f"to open another browser: {self._address()}")
+            raise WebError(401, "used", "The address must be the last one printed. It opens one browser, once.")
+        self._say(f"to open another browser: {self.address('/')}")
         await answer.redirect(scope["path"], cookie)
         return True
 
@@ -332,9 +364,8 @@ class Guard:
 
     def _check_media_type(self, headers: Mapping[str, str]) -> None:
         given, _, rest = headers.get("content-type", "").lower().partition(";")
-        if given.strip() not in self._options.media_types:
-            allowed = " or ".join(self._options.media_types)
-            raise WebError(415, "media_type", f"The Content-Type must be {allowed}. Got another one, or none.")
+        if given.strip() != JSON:
+            raise WebError(415, "media_type", f"The Content-Type must be {JSON}. Got another one, or none.")
         charset = re.search(r'charset\s*=\s*"?([^";\s]*)', rest)
         if charset is not None and charset[1] not in ("utf-8", "utf8"):
             raise WebError(415, "media_type", "The charset of the body must be UTF-8. Got another one.")
@@ -345,7 +376,7 @@ class Guard:
         most = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else options.largest_body
         if most > options.largest_body:
             raise self._too_large()
-        if self._n_bytes + most > options.most_buffered:
+        if self._n_bytes + most > MOST_BUFFERED:
             raise WebError(503, "busy", "Too many bytes are being received.", headers={"retry-after": "1"})
         self._n_bytes += most
         return most
@@ -366,7 +397,7 @@ def _check_framing(scope: Scope, headers: Mapping[str, str]) -> None:
         raise WebError(400, "bad_http", "The body must have Content-Length or Transfer-Encoding. Got both.")
     names = [name.decode("latin-1") for name, _ in scope["headers"]]
     if len(names) > len(headers) and any(names.count(name) > 1 for name in ONCE):
-        raise WebError(400, "bad_http", "A header that says who asks must be given once. Got one twice.")
+        raise WebError(400, "bad_http", "A header that identifies the client must be given once. Got one twice.")
 
 
 def _to_origin_form(scope: Scope, headers: Mapping[str, str]) -> None:

@@ -61,7 +61,7 @@ class LiveAsker:
     def __post_init__(self) -> None:
         self.plan.check_costs(self.options.budget)
         if self.options.batch:
-            raise InputError("`batch` must not be given where answers are waited for. Got it. Leave it out.")
+            raise InputError("`batch` must not be given for a live server. Got it. Leave it out.")
         if is_read_only(self.options.ledger):
             raise InputError(f"`ledger` must be writable. Got {self.options.ledger!r}, which is read-only.")
 
@@ -200,4 +200,4 @@ def _raise_first(caller: Caller, ended: Iterable[BaseException | None]) -> None:
         if error is not None:
             raise error
     if caller.gate.closed:
-        raise EndpointError("The endpoint has just refused a request for a reason that holds for all.")
+        raise EndpointError("The endpoint has just refused a request, and would refuse every other.")

@@ -7,15 +7,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError, needs_extra
 from deep.integrations.serve._exchange import ASGIApp
-from deep.integrations.serve._guard import ANY_ADDRESS, LOOPBACK, WILDCARDS, Access, Guard, GuardOptions, to_stderr
+from deep.integrations.serve._guard import Guard, ServerOptions, to_stderr
 
 if TYPE_CHECKING:
     import uvicorn
@@ -28,86 +26,20 @@ GRACE = 8
 """Seconds that a server which is told to end still works on answers; containers are killed after ten."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerOptions:
-    """Where a server listens, and what its guard lets pass.
-
-    Parameters
-    ----------
-    host : str, default='127.0.0.1'
-        The address to listen at; any but loopback needs a token.
-    port : int, default=8000
-        0: any that is free.
-    token : str, optional
-        What a client must send; see :class:`Access`.
-    names : tuple of str, optional
-        Further names by which the server may be called, behind a proxy say.
-    largest_body : int, default=4 MiB
-        Of one request's body.
-    at_once : int, default=256
-        Requests answered side by side.
-    rate : float, optional
-        Requests a second from one address.
-    read_timeout : float, default=20.0
-        Seconds for a request to come.
-    most_connections : int, default=512
-        Connections that may be open.
+def check_free(options: ServerOptions) -> None:
+    """Raise where nothing could be served: for what has something to write before it listens.
 
     Raises
     ------
     InputError
-        A value is out of range, or another address than loopback is without a token.
+        The address cannot be listened at.
+    MissingDependencyError
+        ``deep-judges[serve]`` is not installed.
     """
-
-    heading: ClassVar[str] = "where, for whom, and how much"
-
-    host: str = option("127.0.0.1")
-    port: int = option(8000, "N")
-    token: str | None = None
-    names: tuple[str, ...] = option((), "NAME", flags=["--allow-name"])
-    largest_body: int = option(1 << 22, "BYTES", rare=True, flags=["--max-body"])
-    at_once: int = option(256, "N", rare=True, flags=["--max-requests"])
-    rate: float | None = option(None, "N")
-    read_timeout: float = option(20.0, "S", rare=True)
-    most_connections: int = 512
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise InputError(f"`port` must be from 0 to 65535. Got {self.port!r}.")
-        for name in ("read_timeout", "most_connections"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(f"`{name}` must be above 0. Got {getattr(self, name)!r}.")
-        if self.host not in LOOPBACK and self.token is None:
-            raise InputError(
-                f"`token` must be given where others can reach the server. Got none with host {self.host!r}. "
-                "Give one, or listen at 127.0.0.1."
-            )
-
-    def check_free(self) -> None:
-        """Raise where nothing could be served: for what has something to write before it listens.
-
-        Raises
-        ------
-        InputError
-            The address cannot be listened at.
-        MissingDependencyError
-            ``deep-judges[serve]`` is not installed.
-        """
-        with needs_extra("serve", what="A server"):
-            import uvicorn  # noqa: F401
-        with _bound(self):
-            pass
-
-    def guard(self) -> GuardOptions:
-        """Return the limits of the guard, and the names by which the server may be called."""
-        own = (ANY_ADDRESS, *LOOPBACK) if self.host in WILDCARDS else (*LOOPBACK, self.host)
-        return GuardOptions(
-            hosts=(*own, *self.names),
-            access=Access(self.token),
-            largest_body=self.largest_body,
-            at_once=self.at_once,
-            rate=self.rate,
-        )
+    with needs_extra("serve", what="A server"):
+        import uvicorn  # noqa: F401
+    with _bound(options):
+        pass
 
 
 def run_server(
@@ -140,11 +72,10 @@ def run_server(
     MissingDependencyError
         ``deep-judges[serve]`` is not installed.
     """
-    chosen = options or ServerOptions()
-    with _listening(app, chosen, say) as (server, listener, guard, address):
+    with _listening(app, options or ServerOptions(), say) as (server, listener, guard):
 
         async def begin() -> None:
-            sys.stdout.write(f"serving {address.of_ticket(path)} (Ctrl-C ends it)\n")
+            sys.stdout.write(f"serving {guard.address(path)} (Ctrl-C ends it)\n")
             sys.stdout.flush()
             gc.freeze()  # libraries and the model stay to the end, and need not be gone through time and again
 
@@ -152,8 +83,8 @@ def run_server(
         with _stopped_by_signals(server):
             _run(server, listener, guard)
     n = guard.n_cut
-    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; the ledger marks them as in doubt"
-    say(f"the server has ended; {lost if n else 'requests in flight are answered'}")
+    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; the ledger marks them as unknown"
+    say(f"the server has stopped; {lost if n else 'requests in flight were answered'}")
     return ExitStatus.INTERRUPTED
 
 
@@ -178,7 +109,7 @@ def serving(app: ASGIApp, options: ServerOptions | None = None) -> Iterator[str]
     ...     answer.read()
     b'hello'
     """
-    with _listening(app, options or ServerOptions(port=0), to_stderr) as (server, listener, guard, address):
+    with _listening(app, options or ServerOptions(port=0), to_stderr) as (server, listener, guard):
         failures: list[BaseException] = []
         began = threading.Event()
 
@@ -199,7 +130,7 @@ def serving(app: ASGIApp, options: ServerOptions | None = None) -> Iterator[str]
         try:
             if failures:
                 raise failures[0]
-            yield str(address)
+            yield guard.address()
         finally:
             server.should_exit = True
             thread.join()
@@ -218,16 +149,14 @@ def _run(server: "uvicorn.Server", listener: socket.socket, guard: Guard) -> Non
 @contextmanager
 def _listening(
     app: ASGIApp, options: ServerOptions, say: Callable[[str], object]
-) -> "Iterator[tuple[uvicorn.Server, socket.socket, Guard, _Address]]":
+) -> "Iterator[tuple[uvicorn.Server, socket.socket, Guard]]":
     """Yield a server that is ready to run, its socket, its guard and its address."""
     with needs_extra("serve", what="A server"):
         import uvicorn
 
         from deep.integrations.serve._protocol import TimedProtocol
-    rules = options.guard()
     with _bound(options) as listener:
-        address = _Address(options.host, listener.getsockname()[1], rules.access)
-        guard = Guard(app, rules, say, address.of_ticket)
+        guard = Guard(app, options, say, listener.getsockname()[1])
         config = uvicorn.Config(
             guard,
             http=partial(TimedProtocol, read_timeout=options.read_timeout, most=options.most_connections),  # type: ignore[arg-type]
@@ -243,26 +172,7 @@ def _listening(
         )
         server = uvicorn.Server(config)
         server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # it raises them again, once more than asked
-        yield server, listener, guard, address
-
-
-@dataclass(frozen=True)
-class _Address:
-    """The address of a server, with a ticket where there is a token."""
-
-    host: str
-    port: int
-    access: Access | None
-
-    def __str__(self) -> str:
-        """Return it without a path."""
-        host = LOOPBACK[0] if self.host in WILDCARDS else self.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
-
-    def of_ticket(self, path: str = "/") -> str:
-        """Return the address of a page, with the ticket that opens it."""
-        ticket = "" if self.access is None or self.access.is_open else f"?token={self.access.ticket}"
-        return f"{self}{path}{ticket}"
+        yield server, listener, guard
 
 
 @contextmanager

@@ -261,7 +261,7 @@ def sample_note(n: int) -> str:
     """
     return (
         f"The stack was fitted on a sample of about {MOST_ROWS:,} of the {n:,} rows, drawn from each dataset and "
-        "class: that costs about 3e-5 of log loss at 23 scorers."
+        "class. That costs about 3e-5 of log loss at 23 scorers."
     )
 
 

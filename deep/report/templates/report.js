@@ -31,7 +31,7 @@ const COLUMNS = {
 const VIEWS = {
   "lowest P": { sort: "p", down: false },
   "judges disagree most": { sort: "split", down: true },
-  "P and label disagree most: likely label errors": { sort: "gap", down: true },
+  "Largest difference between P and label: likely label errors": { sort: "gap", down: true },
   "P is least sure": { sort: "unsure", down: false },
 };
 
@@ -155,7 +155,7 @@ function browser(root) {
     choice("vote", "that judge's vote", Object.entries(VOTES)),
     ...views.map(([button]) => button),
   );
-  const caption = make("caption", { "data-paper": "Items" }, make("span", {}, "Items; a head sorts, an item opens beside, arrow keys go on"));
+  const caption = make("caption", { "data-paper": "Items" }, make("span", {}, "Items. Click a head to sort, an item to open; arrow keys move"));
   const table = make("table", { class: "items" }, caption, make("thead", {}, make("tr", {}, ...heads)), body);
   const wide = make("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "items" }, table);
   root.append(form, status, make("div", { class: "split" }, make("div", {}, wide, more), reader));

@@ -41,7 +41,7 @@ async function call(path, fields = {}) {
       body: JSON.stringify({ person, ...fields }),
     });
   } catch {
-    throw new Error("The server does not answer, so this is not kept. Start `deep label` again, then repeat the key here.");
+    throw new Error("The server does not answer, so this label is not saved. Start `deep label` again, then repeat the key here.");
   }
   const found = await response.json();
   if (!response.ok) throw Object.assign(new Error(found.error.message), { refused: response.status === 422 });
@@ -139,7 +139,7 @@ function step(by) {
 }
 
 function progressText(p) {
-  const waiting = p.waiting ? `; ${several(p.waiting, "item")} of yours wait for a second person` : "";
+  const waiting = p.waiting ? `; ${several(p.waiting, "item")} of your labels wait for a second person` : "";
   return `${p.complete} of ${several(p.items, "item")} done. You: ${p.labeled} labeled, ${p.skipped} skipped, ${p.left} left${minutes(p.left)}${waiting}.`;
 }
 
@@ -152,7 +152,7 @@ function minutes(left) {
 
 function expectedText({ now, then }) {
   const later = points(now) === points(then) ? "" : `; with all of them, by ${points(then)}`;
-  return `With the labels so far, the chances that deep gives these claims are expected to be wrong by ${points(now)} percentage points on average${later}.`;
+  return `With these labels, the expected mean error of P is ${points(now)} percentage points on average${later}.`;
 }
 
 function showItem(item, note) {
@@ -239,7 +239,7 @@ function reveal() {
       make("li", {}, make("bdi", {}, each.person), `: ${WORDS[each.label]}${each.after_reveal ? " (after a look at the votes)" : ""}`,
         ...(each.note ? [make("br"), make("bdi", { class: "said" }, each.note)] : [])),
     );
-    const hint = "If you change your label now (undo), it is marked as given after this look.";
+    const hint = "If you change your label now (undo), it will be marked for having seen the votes.";
     at("revealed").replaceChildren(make("h3", {}, "People"), make("ul", {}, ...said), make("p", {}, hint), judged(item));
     open(at("reveal"));
   });
@@ -262,17 +262,17 @@ function verdict(found) {
   if (found === null) return "Not yet: no labels.";
   const needed = found.labels_needed["0.8"];
   if (found.flagged) return "Enough: they show that the model is wrong here.";
-  if (found.enough) return "Enough: so many labels correct P (`deep adapt`), which is worth more than a test.";
+  if (found.enough) return "Enough: with this many labels, correcting P (`deep adapt`) helps more than a test.";
   const there = `there ${found.n_labels === 1 ? "is" : "are"} ${found.n_labels}`;
-  if (needed === null) return `Not yet: more labels than there are items would be needed to test the model; ${there}.`;
-  return found.n_labels >= needed ? `Enough to test the model with; ${there}.` : `Not yet: a test of the model needs ${needed} labels; ${there}.`;
+  if (needed === null) return `Not yet: a test of the model needs more labels than there are items; ${there}.`;
+  return found.n_labels >= needed ? `Enough to test the model; ${there}.` : `Not yet: a test of the model needs ${needed} labels; ${there}.`;
 }
 
 function canaryText(found) {
   if (found === null) return [];
   const verdict = found.flagged ? "disagree with the model" : "do not disagree with the model";
   return [
-    `${several(found.n_labels, "label")} ${verdict}: ${percent(found.observed)} % of them are consistent, ${percent(found.expected)} % were expected. If the model were right, labels as far from it as these would come in ${chance(found.p_value)} % of cases.`,
+    `${several(found.n_labels, "label")} ${verdict}: ${percent(found.observed)} % of them are consistent, ${percent(found.expected)} % were expected. If the model is right, labels this far from it occur in ${chance(found.p_value)} % of cases.`,
     ...found.advice,
   ];
 }
@@ -292,7 +292,7 @@ function enough() {
   });
 }
 
-const again = () => alone(async () => show(await call("/again"), { said: "The skipped items come again." }));
+const again = () => alone(async () => show(await call("/again"), { said: "The skipped items are shown again." }));
 const DEEDS = {
   u: undo, r: reveal, e: enough, "?": () => open(at("help")), g: again,
   j: () => step(1), k: () => step(-1), m: () => at("note").focus(),

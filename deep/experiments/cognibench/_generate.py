@@ -40,13 +40,13 @@ class _Generate:
     turns : int, default=3
         Messages of the user, and answers.
     words : int, default=200
-        The most words that an answer is asked for.
+        Most words of an answer.
     persona : tuple of str
-        Who asks, in turn; default: all six.
+        Personas that ask, in turn; default: all six.
     asker : str, optional
         The LLM that plays the persona; default: the first that answers.
     out : Path
-        Ends in .jsonl: a turn a line, as `label` reads them.
+        Output .jsonl with one turn per line, which `label` reads.
     dry_run : bool, default=False
         Print the most calls it can take, and send nothing.
     """
@@ -161,7 +161,7 @@ def _texts(path: Path) -> list[tuple[str, str]]:
         name, text = str(row.get("example_id") or number), row.get("source")
         if not isinstance(text, str) or not text.strip() or name in found:
             raise InputError(
-                f"`texts` must have a `source` in each row, and an `example_id` of its own if any. Got "
+                f"`texts` must have a `source` in each row, and its `example_id`s must be unique. Got "
                 f"{(name if name in found else text)!r} at {where}."
             )
         found[name] = text
