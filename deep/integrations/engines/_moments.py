@@ -233,9 +233,7 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
         A column is missing or holds something else, or the model needs soft scores, which patterns do not have.
     """
     if model.score_names:
-        raise InputError(
-            f"`cells` must not be given with a model of grades or scores, {model.score_names[0]!r}. Got some."
-        )
+        raise InputError(f"`cells` must not be given with a model of soft scores, {model.score_names[0]!r}. Got some.")
     moments, wanted = Moments.empty(model), ["dataset", COUNT, *dict.fromkeys(model.voter_names)]
     for source in open_all(paths):
         missing = [name for name in wanted if name not in source.columns]
