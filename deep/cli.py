@@ -180,11 +180,12 @@ def _main(words: list[str], command: str | None) -> int:
         _load(parts[f"{command}.{words[0]}"])
     asked = command_parser(command).asked(words)
     with console.spoken(asked), console.recorded(asked):
-        if getattr(asked.args, "dataset", None) is None:
+        dataset, scales = (getattr(asked.args, name, None) for name in ("dataset", "scale"))
+        if dataset is None and not scales:
             return _command(command).run(asked.args)
         from deep._util.frames import rows_under
 
-        with rows_under(asked.args.dataset):
+        with rows_under(dataset, scales or ()):
             return _command(command).run(asked.args)
 
 

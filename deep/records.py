@@ -1,24 +1,44 @@
 """The records that every room shares: an example, a judgment of it, and a matrix of votes."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Labels, Texts, Votes, check_consistent_length, check_kind, check_labels, check_votes
+from deep._util.checks import (
+    Floats,
+    Labels,
+    Texts,
+    Votes,
+    as_numbers,
+    check_consistent_length,
+    check_kind,
+    check_labels,
+    check_votes,
+)
 from deep._util.frames import Frame, FrameVotes, Layout, frame_of
 from deep._util.join import read_frame
 from deep._util.names import check_name, check_twins, family_of, html_table, listed, plain_form
+from deep._util.scales import (
+    BINARY,
+    Scale,
+    answer_columns,
+    numbers_of_votes,
+    recognise,
+    scale_sentence,
+    scales_of,
+)
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["ABSTAIN", "FAILURE_REASONS", "UNASKED_REASONS", "Example", "Judgment", "Reason", "VoteMatrix"]
+__all__ = ["ABSTAIN", "FAILURE_REASONS", "UNASKED_REASONS", "Example", "Judgment", "Reason", "Scale", "VoteMatrix"]
 
 T = TypeVar("T")
 
@@ -201,7 +221,8 @@ class VoteMatrix:
     Parameters
     ----------
     votes : array-like of shape (n_examples, n_voters)
-        1 consistent, 0 inconsistent, -1 no vote; stored as int8.
+        1 consistent, 0 inconsistent, -1 no vote; stored as int8. With `scales`, the judges' answers as they gave them,
+        NaN where there is none: a vote of 1 is then an answer from the middle of the scale on.
     example_ids : sequence of str, length n_examples
         Unique within a dataset.
     voter_names : sequence of str, length n_voters
@@ -213,6 +234,10 @@ class VoteMatrix:
         Default: every example is its own document.
     families : mapping of str to str, optional
         Dataset name to the family it belongs to; a dataset not named is its own family.
+    scales : sequence of str, length n_voters, optional
+        Of judges that do not all vote: 'binary', 'unit', '1-5', '5-1' where 5 is the worst, 'A-E', 'bad<fair<good'.
+    answers : ndarray of float, shape (n_examples, n_voters), optional
+        Places on the scales, 0 the worst and 1 the best answer, NaN where there is none; None where all judges vote.
     checked : bool, default=False
         True where every column was checked as it was read, and has its own type: nothing is then looked at again.
 
@@ -231,6 +256,10 @@ class VoteMatrix:
     (2, 2)
     >>> m.rows(m.labels == 1).example_ids.tolist()
     ['a']
+    >>> graded = VoteMatrix([[1, 4], [0, 2]], ["a", "b"], ["strict", "grader"], ["news"] * 2, [1, 0],
+    ...                     scales=["binary", "1-5"])
+    >>> graded.answers.tolist(), graded.votes.tolist()
+    ([[1.0, 0.75], [0.0, 0.25]], [[1, 1], [0, 0]])
     """
 
     votes: Votes
@@ -240,6 +269,8 @@ class VoteMatrix:
     labels: Labels
     document_ids: Texts | None = None
     families: Mapping[str, str] = field(default_factory=dict)
+    scales: tuple[Scale, ...] | None = None
+    answers: Floats | None = None
 
     def __init__(
         self,
@@ -250,10 +281,12 @@ class VoteMatrix:
         labels: npt.ArrayLike,
         document_ids: Iterable[object] | None = None,
         families: Mapping[str, str] | None = None,
+        scales: Iterable[str | Scale] | None = None,
+        answers: Floats | None = None,
         *,
         checked: bool = False,
     ) -> None:
-        given = (votes, example_ids, voter_names, datasets, labels, document_ids, families or {})
+        given = (votes, example_ids, voter_names, datasets, labels, document_ids, families or {}, scales, answers)
         for name, value in zip(self.__dataclass_fields__, given, strict=True):
             object.__setattr__(self, name, value)
         if not checked:
@@ -263,10 +296,13 @@ class VoteMatrix:
         """Check each column, and give it its type."""
         voters = tuple(_texts(self.voter_names, "voter_names"))
         check_kind(self.families, Mapping, "families", "a mapping of dataset to family")
-        matrix = check_votes(self.votes, name="votes", voters=voters)
+        columns: dict[str, Any] = {"votes": self.votes}
+        if self.scales is not None and self.answers is None:
+            columns = _read_numbers(self.votes, [Scale.parse(scale) for scale in self.scales], voters)
+        columns["votes"] = matrix = check_votes(columns["votes"], name="votes", voters=voters)
         n = len(matrix)
         values: dict[str, object] = {
-            "votes": matrix,
+            **columns,
             "labels": _check_partial_labels(self.labels, n),
             "voter_names": voters,
             "example_ids": _names(self.example_ids, n, "example_ids"),
@@ -315,6 +351,7 @@ class VoteMatrix:
             f"VoteMatrix: {n:,} items x {k} voters, {int((self.labels >= 0).sum()):,} items labeled",
             f"voters: {listed(self.voter_names, rest='more')}",
             f"datasets: {listed(self.dataset_names, rest='more')}",
+            *([] if self.scales is None else [scale_sentence(self.voter_names, self.scales)]),
         ]
 
     @property
@@ -336,11 +373,81 @@ class VoteMatrix:
             datasets=self.datasets[mask],
             labels=self.labels[mask],
             document_ids=None if self.document_ids is None else self.document_ids[mask],
+            answers=None if self.answers is None else self.answers[mask],
         )
+
+    def judges(self, columns: Sequence[int] | npt.NDArray[np.intp]) -> Self:
+        """Return some judges, by their positions."""
+        names, own = tuple(self.voter_names[column] for column in columns), {"votes": self.votes[:, columns]}
+        if self.scales is not None and self.answers is not None:
+            own = answer_columns(self.answers[:, columns], tuple(self.scales[column] for column in columns))
+        return self.with_columns(voter_names=names, **own)
 
     def with_columns(self, **columns: Any) -> Self:
         """Return the matrix with some columns changed, each of its own type; none is checked again."""
         return type(self)(**{**vars(self), **columns}, checked=True)
+
+    def answers_on(self, scale: Scale, column: int) -> Floats:
+        """Return the answers of a judge as places on another scale than its own, NaN where there is none or outside.
+
+        Raises
+        ------
+        InputError
+            They are votes, and the scale has none.
+        """
+        own = BINARY if self.scales is None else self.scales[column]
+        places = numbers_of_votes(self.votes[:, column]) if self.answers is None else self.answers[:, column]
+        if (own.low, own.high, own.words) == (scale.low, scale.high, scale.words):
+            return places
+        found = scale.places(own.low + places * (own.high - own.low))
+        if own.binary and (outside := np.isnan(found) & ~np.isnan(places)).any():
+            row = int(np.flatnonzero(outside)[0])
+            raise InputError(
+                f"`votes` must hold answers of {self.voter_names[column]!r} on its scale {scale}. Got a vote of "
+                f"{self.votes[row, column]} at row {row}."
+            )
+        return found
+
+    def with_answers(
+        self,
+        answers: npt.ArrayLike,
+        names: Sequence[str] = (),
+        scales: Mapping[str, str | Scale] = MappingProxyType({}),
+    ) -> Self:
+        """Return the matrix in which grades or scores stand in the place of votes, or beside them as other judges.
+
+        Parameters
+        ----------
+        answers : array-like of shape (n_examples, n_judges)
+            In each judge's own unit; NaN where there is none.
+        names : sequence of str, optional
+            Of the judges; default "score 1", ...
+        scales : mapping of str to str, optional
+            Of some of them; others are recognised by the values, any unit among them.
+        """
+        numbers = as_numbers(answers, "scores")
+        if numbers.ndim != 2:
+            raise InputError(f"`scores` must be two-dimensional (examples x scorers). Got {numbers.ndim} dimension(s).")
+        check_consistent_length(numbers, len(self.votes), "scores")
+        names = tuple(names) or tuple(f"score {j + 1}" for j in range(numbers.shape[1]))
+        if len(names) != numbers.shape[1]:
+            raise InputError(f"`score_names` must be one a column of `scores`, {numbers.shape[1]}. Got {len(names)}.")
+        if np.isinf(numbers).any():
+            row, column = np.argwhere(np.isinf(numbers))[0].tolist()
+            raise InputError(f"`scores` must be finite or NaN. Got {numbers[row, column].item()!r} at row {row}.")
+        columns = dict(zip(names, numbers.T, strict=True))
+        known = scales_of(scales, names)
+        scores = recognise({name: own for name, own in columns.items() if name not in known}, any_unit=True)
+        known |= {name: replace(scale, declared=True) for name, scale in scores.items()}
+        others = [name for name in names if name not in self.voter_names]
+        voters = (*self.voter_names, *others)
+        of_judges = list(self.scales or [BINARY] * len(self.voter_names)) + [BINARY] * len(others)
+        places = np.full((len(numbers), len(voters)), np.nan)
+        places[:, : self.shape[1]] = numbers_of_votes(self.votes) if self.answers is None else self.answers
+        for name, own in columns.items():
+            at = voters.index(name)
+            of_judges[at], places[:, at] = known[name], known[name].places(own)
+        return self.with_columns(voter_names=voters, **answer_columns(places, tuple(of_judges)))
 
     @classmethod
     def from_frame(
@@ -350,6 +457,7 @@ class VoteMatrix:
         layout: Layout | None = None,
         dataset: str | None = None,
         voter_names: Iterable[object] | None = None,
+        scales: Mapping[str, str | Scale] | None = None,
     ) -> Self:
         """Make a vote matrix of a data frame, by the rules of :func:`deep.read_votes`: no cell is coerced into a vote.
 
@@ -368,6 +476,8 @@ class VoteMatrix:
             The dataset of all rows; to be given where there is no column ``dataset``.
         voter_names : iterable of str, optional
             The voters of an array, for example ``[lf.name for lf in lfs]``.
+        scales : mapping of str to str, optional
+            Of judges that give grades or scores, as :func:`deep.read_votes` takes them.
 
         Raises
         ------
@@ -395,7 +505,7 @@ class VoteMatrix:
             raise InputError(
                 "`voter_names` must be given with an array alone. Got them with a frame, which has columns."
             )
-        return cls(**read_frame(frame, layout=layout, dataset=dataset).vote_columns())
+        return cls(**read_frame(frame, layout=layout, dataset=dataset, scales=scales))
 
     @overload
     def to_frame(self, *, layout: Layout = "wide", library: Literal["pandas"] = "pandas") -> "pd.DataFrame": ...
@@ -429,6 +539,22 @@ class VoteMatrix:
     def family_of(self, dataset: str) -> str:
         """Return the family of a dataset; its own name where none is known."""
         return self.families.get(dataset, dataset)
+
+
+def _read_numbers(votes: npt.ArrayLike, scales: list[Scale], voters: tuple[str, ...]) -> dict[str, Any]:
+    """Return the columns for answers in the judges' own numbers."""
+    numbers = as_numbers(votes, "votes")
+    if numbers.ndim != 2 or numbers.shape[1] != len(scales):
+        raise InputError(f"`scales` must be one a column of `votes`. Got {len(scales)} for shape {numbers.shape}.")
+    places = np.column_stack([scale.places(column) for scale, column in zip(scales, numbers.T, strict=True)])
+    outside = np.argwhere(np.isnan(places) & ~np.isnan(numbers))
+    if len(outside):
+        row, column = outside[0].tolist()
+        raise InputError(
+            f"`votes` must lie on their scales or be NaN. Got {numbers[row, column]:g} at row {row}, column {column} "
+            f"({voters[column]!r}), whose scale is {scales[column]}."
+        )
+    return answer_columns(places, tuple(scales))
 
 
 def _check_partial_labels(labels: npt.ArrayLike, n: int) -> Labels:

@@ -226,25 +226,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 836,
-    "_util": 1_964,
+    "(root)": 911,
+    "_util": 2_228,
     "asking": 2_610,
     "calibration": 830,
     "commands": 760,
-    "console": 1_275,
-    "datasets": 2_504,
+    "console": 1_278,
+    "datasets": 2_536,
     "ensembles": 840,
-    "evaluate": 2_663,
-    "experiments/loo": 1_755,
-    "features": 1_160,
+    "evaluate": 2_747,
+    "experiments/loo": 1_758,
+    "features": 1_164,
     "llm": 3_170,
-    "model": 5_465,
+    "model": 5_597,
     "prompt_pool": 2_160,
     "report": 1_568,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_495, 15_015, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_123, 15_015, 261
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -5,7 +5,7 @@ All messages follow `` `param` must be <allowed>. Got <value!r> at <where>. <Rem
 
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ Array = npt.NDArray[np.generic]
 Votes = npt.NDArray[np.int8]
 Labels = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
+AnyVotes = Votes | Floats
+"""Votes, or of judges some of whom give grades or scores places on their scales, or evidence; NaN for none."""
 Weights = npt.ArrayLike | None
 """How often each row counts; None: once."""
 RandomState = int | np.random.Generator | None
@@ -78,6 +80,11 @@ def check_fitted(estimator: object, attribute: str) -> None:
         from sklearn.exceptions import NotFittedError  # loaded only to say so
 
         raise NotFittedError(f"This {type(estimator).__name__} is not fitted yet. Call `fit` first.")
+
+
+def is_votes(answers: AnyVotes) -> TypeGuard[Votes]:
+    """Return whether answers are votes: whole numbers, of whatever width; places and evidence are floats."""
+    return answers.dtype.kind in "biu"
 
 
 def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | None = None) -> Votes:
@@ -181,7 +188,7 @@ def check_probabilities(y_prob: npt.ArrayLike, *, name: str = "y_prob") -> Float
     return raw
 
 
-def check_some_votes(votes: Votes) -> None:
+def check_some_votes(votes: AnyVotes) -> None:
     """Raise where no row to learn from has a vote."""
     if (votes < 0).all():
         raise InputError("`votes` must hold a vote of 0 or 1 in the rows to learn from. Got only empty cells.")

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes, shown
 from deep._util.names import LONGEST, check_name
-from deep.exceptions import InputError
+from deep._util.scales import Scale, numbers_of_votes
+from deep.exceptions import InputError, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,11 +147,72 @@ def name_cells(column: Column, *, required: bool = False) -> Texts:
     return cells
 
 
-def vote_cells(column: Column) -> Votes:
-    """Return a voter's column as 1, 0, or -1 where a cell is empty."""
-    remedy = "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
-    of_grades = "Turn grades into votes first: 1 from the lowest grade that means consistent, else 0. " + remedy
-    return _ternary(column, "votes", remedy, of_grades)
+NO_VOTES = "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
+
+
+class GradeError(InputError):
+    """A column that was to hold votes holds a number that is none."""
+
+
+def vote_cells(column: Column, rows: Mask | None = None) -> Votes:
+    """Return a voter's column as 1, 0, or -1 where a cell is empty; with `rows` those alone are checked.
+
+    Raises
+    ------
+    GradeError
+        The first cell that is no vote is a number.
+    InputError
+        A cell is neither.
+    """
+    return _ternary(column, "votes", NO_VOTES, GradeError, rows)
+
+
+def answer_cells(column: Column, scales: Mapping[str, Scale]) -> Floats:
+    """Return a judge's column as places on its scale, or as its numbers where `scales` has none; nan where empty.
+
+    A cell outside the scale is no answer, of which a warning tells.
+    """
+    scale, plain = scales.get(column.name), _plain(column.values)
+    if scale is not None and scale.binary:
+        return numbers_of_votes(vote_cells(column))
+    if scale is not None and scale.words:
+        values, wrong = _answers_in_words(plain, scale.words)
+    else:
+        values, wrong = _numbers(plain)
+        if wrong.any() and _is_text(plain):
+            votes, wrong = _votes_of_text(plain)
+            values = numbers_of_votes(votes)
+        if wrong.any():
+            remedy = f"Say its answers from the worst to the best, as `--scale {column.name}=bad<good` (`scales`), or "
+            remedy += f"leave it out with `--ignore {column.name}` (`ignore`)."
+            raise _error(column, wrong, "`votes` must be numbers or empty.", remedy)
+    if scale is None:
+        wrong = np.isinf(values) | (np.abs(values) >= MOST_SCORE)
+        if wrong.any():
+            raise _error(column, wrong, "`votes` must lie between -1e15 and 1e15.", NO_VOTES)
+        return values
+    places = scale.places(values)
+    outside = np.isnan(places) & ((~np.isnan(values)) | wrong)
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        n, first = int(outside.sum()), shown(_cell(plain, row))
+        warn(
+            f"{n:,} answer{'s' * (n > 1)} outside the scale {scale}: none each. The first is {first} at "
+            f"{column.where(row)}."
+        )
+    return places
+
+
+def _answers_in_words(plain: "pa.ChunkedArray", words: Sequence[str]) -> tuple[Floats, Mask]:
+    """Return answers in words as their numbers, nan where empty or unknown, and a mask of the unknown ones."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    texts = compute.utf8_trim_whitespace(plain.cast(pa.string()).fill_null(""))
+    found = compute.index_in(texts, value_set=pa.array(words, pa.string())).cast(pa.float64())
+    values = found.to_numpy().astype(np.float64)
+    empty = compute.equal(texts, "").to_numpy(zero_copy_only=False)
+    return values, np.isnan(values) & ~empty
 
 
 def person_cells(column: Column) -> Labels:
@@ -183,13 +245,17 @@ def score_cells(column: Column) -> Floats:
     return values
 
 
-def _ternary(column: Column, role: str, remedy: str, of_grades: str = "") -> Votes:
+def _ternary(
+    column: Column, role: str, remedy: str, of_grades: type[InputError] = InputError, rows: Mask | None = None
+) -> Votes:
+    """Return a column of 1, 0 and empty cells; raise `of_grades` where the first other cell is a number."""
     plain = _plain(column.values)
     votes, wrong = _votes_of_text(plain) if _is_text(plain) else _votes_of_numbers(plain)
+    wrong = wrong if rows is None else wrong & rows
     if wrong.any():
         first = str(_cell(plain, int(np.flatnonzero(wrong)[0])))
-        remedy = of_grades if of_grades and NUMBER.fullmatch(first) else remedy
-        raise _error(column, wrong, f"`{role}` must be 0, 1 or empty.", remedy)
+        error = _error(column, wrong, f"`{role}` must be 0, 1 or empty.", remedy)
+        raise of_grades(str(error)) if NUMBER.fullmatch(first) else error
     return votes
 
 
@@ -254,7 +320,7 @@ MOST_PLACES = 10
 """Further rows that an error names."""
 
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
-NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan", re.IGNORECASE)
 
 
 def _error(column: Column, wrong: Mask, rule: str, remedy: str, cells: "pa.ChunkedArray | None" = None) -> InputError:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, shown
 from deep._util.columns import Column, TablePlace
 from deep._util.names import check_name
+from deep._util.scales import Scale
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -116,14 +118,27 @@ DATASET: ContextVar[str | None] = ContextVar("DATASET", default=None)
 """The dataset of the rows of tables that have no column dataset."""
 
 
+SCALES: ContextVar[Mapping[str, Scale]] = ContextVar("SCALES", default=MappingProxyType({}))
+"""The scales of judges, by name or pattern, where a reader of tables is told none."""
+
+
 @contextmanager
-def rows_under(dataset: str | None) -> Iterator[None]:
-    """Read the rows of tables without a column dataset as rows of this one."""
+def rows_under(dataset: str | None, scales: Sequence[str] = ()) -> Iterator[None]:
+    """Read rows of tables without a column dataset as rows of this one, and answers on scales, as ``"NAME=1-5"``."""
     token = DATASET.set(dataset if dataset is None else check_name(dataset, "dataset"))
+    declared = SCALES.set(dict(map(_declaration, scales)) if scales else SCALES.get())
     try:
         yield
     finally:
         DATASET.reset(token)
+        SCALES.reset(declared)
+
+
+def _declaration(text: str) -> tuple[str, Scale]:
+    name, mark, scale = text.rpartition("=")
+    if not (name and mark):
+        raise InputError(f"`scale` must be NAME=SCALE, as 'gpt-*=1-5'. Got {shown(text)}.")
+    return name, Scale.parse(scale, f" for {shown(name)}")
 
 
 UNNAMED = "data"

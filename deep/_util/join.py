@@ -1,6 +1,7 @@
 """Tables, files and frames alike: their columns by their roles, joined into one row an item."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -13,7 +14,9 @@ from deep._util.checks import Array, Floats, Labels, Positions, Texts, Votes, ch
 from deep._util.columns import (
     LONG,
     Column,
+    GradeError,
     Hashes,
+    answer_cells,
     hash_texts,
     id_cells,
     label_cells,
@@ -24,8 +27,9 @@ from deep._util.columns import (
     texts,
     vote_cells,
 )
-from deep._util.frames import NO_VOTE, ROLES, Frame, FrameSource, Layout, Source, frame_table, votes_array
+from deep._util.frames import NO_VOTE, ROLES, SCALES, Frame, FrameSource, Layout, Source, frame_table, votes_array
 from deep._util.names import ODD, check_name, check_no_known, check_twins, family_of, plain_form
+from deep._util.scales import Scale, UnknownScaleError, answer_columns, recognise, scales_of
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -155,7 +159,12 @@ class LongSource(FrameSource):
         self._check_voters(voters, len(first))
         check_repeated(part, rows * len(voters) + codes, "for a voter within a dataset")
         votes = np.full((len(first), len(voters)), NO_VOTE, dtype=np.int8)
-        votes[rows, codes] = vote_cells(columns["vote"])
+        try:
+            votes[rows, codes] = vote_cells(columns["vote"])
+        except GradeError:
+            votes = np.full(votes.shape, np.nan)
+            votes[rows, codes] = answer_cells(columns["vote"], {})
+            self._cells = columns["vote"], np.array(voters, dtype=object)[codes]
         self.costs = _mean_costs(columns["cost"], codes, voters) if "cost" in columns else {}
 
         wide = {"dataset": part.dataset[first], "item_id": items[first]}
@@ -169,7 +178,13 @@ class LongSource(FrameSource):
         named = {name: pa.array(values, pa.string()) for name, values in wide.items()}
         if labels is not None:
             named["label"] = votes_array(labels)
-        return pa.table(named | {name: votes_array(votes[:, code]) for code, name in enumerate(voters)})
+        array = partial(pa.array, from_pandas=True) if votes.dtype == np.float64 else votes_array
+        return pa.table(named | {name: array(votes[:, code]) for code, name in enumerate(voters)})
+
+    def check_votes(self, names: Collection[str]) -> None:
+        """Raise where an answer of judges that vote is no vote."""
+        column, voters = self._cells
+        vote_cells(column, np.isin(voters, [*names]))
 
     def _check_voters(self, voters: Sequence[str], n_items: int) -> None:
         taken = next((name for name in voters if name in ROLES), None)
@@ -479,13 +494,62 @@ def read_joined(
     return join_parts(parts, empty)
 
 
+def read_answers(
+    sources: Sequence[Source],
+    ignored: Collection[str],
+    scales: Mapping[str, str | Scale] | None = None,
+    what: str = "voter",
+) -> dict[str, Any]:
+    """Return the arguments of a :class:`deep.VoteMatrix` of tables of judges; where all vote, they are read as votes.
+
+    `scales` declares some by name or pattern, those of `rows_under` where it is None; others are recognised.
+    """
+    scales = SCALES.get() if scales is None else scales
+    if not scales:
+        with suppress(GradeError):
+            return read_joined(sources, ignored, vote_cells, np.int8(NO_VOTE), what).vote_columns()
+    voters = [name for name in all_columns(sources) if name not in {*ROLES, *ignored}]
+    declared = scales_of(scales, voters)
+    joined = read_joined(sources, ignored, partial(answer_cells, scales=declared), np.float64(np.nan), what)
+    rest = {name: column for name, column in zip(joined.names, joined.values.T, strict=True) if name not in declared}
+    try:
+        known = declared | recognise(rest)
+    except UnknownScaleError as error:
+        row = int(np.flatnonzero(rest[error.column] == error.value)[0])
+        place = f"item {shown(joined.example_ids[row])} of dataset {shown(joined.datasets[row])}"
+        paths = ", ".join(str(source.path) for source in sources if error.column in source.columns)
+        raise InputError(f"{error} It is {place}, in {paths}.") from None
+    # Of judges that vote beside those that do not, cells are votes as ever: no "01" or "nan" among them.
+    for source in sources:
+        _check_votes(source, {name: rest[name] for name in rest if known[name].binary and name in source.columns})
+    for name, column in rest.items():
+        column[:] = known[name].places(column)
+    return joined.vote_columns() | answer_columns(joined.values, tuple(known[name] for name in joined.names))
+
+
+def _check_votes(source: Source, numbers: Mapping[str, Floats]) -> None:
+    """Raise where a cell of columns of votes is none; `numbers` are their answers."""
+    for name, answers in numbers.items():
+        try:
+            if isinstance(source, LongSource):
+                source.check_votes([name])
+            else:
+                vote_cells(source.read([name])[name])
+        except GradeError as error:
+            has_grades = not np.isin(answers[~np.isnan(answers)], (0, 1)).all()
+            remedy = f" Of a judge that gives grades or shares, say the scale: `--scale {name}=1-5` (`scales`)."
+            raise InputError(f"{error}{remedy * has_grades}") from None
+
+
 def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:
     """Return the columns of tables, each once, in order of first appearance."""
     return tuple(dict.fromkeys(name for source in sources for name in source.columns))
 
 
-def read_frame(frame: Frame, *, layout: Layout | None, dataset: str | None) -> Joined:
-    """Return the votes of a frame; parameters and errors as in :meth:`deep.VoteMatrix.from_frame`."""
+def read_frame(
+    frame: Frame, *, layout: Layout | None, dataset: str | None, scales: Mapping[str, str | Scale] | None = None
+) -> dict[str, Any]:
+    """Return the arguments of the matrix of a frame; parameters and errors as in :meth:`deep.VoteMatrix.from_frame`."""
     source = FrameSource(frame_table(frame))
     names = long_names(source.columns)
     if layout is not None:
@@ -500,4 +564,4 @@ def read_frame(frame: Frame, *, layout: Layout | None, dataset: str | None) -> J
         source = LongSource(source, names)
     else:
         check_no_known([name for name in source.columns if name not in ROLES], ROLES, "frame", "drop it")
-    return read_joined([source], (), vote_cells, np.int8(NO_VOTE), "vote")
+    return read_answers([source], (), scales, "vote")

@@ -35,7 +35,7 @@ FETCH = console.adder(
 )
 PATH = console.adder(argument("name", "NAME", "a benchmark; default: the folders for all of them", nargs="?"))
 TABLES = console.adder(
-    *("votes", "ignore", "dataset", NAMES, console.ExampleColumns),
+    *("votes", "ignore", "dataset", "scale", NAMES, console.ExampleColumns),
     votes={"help": "tables of votes, joined as `fit` does"},
     names={"nargs": "*"},
 )

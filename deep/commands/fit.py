@@ -37,7 +37,8 @@ MAX_LISTED = 50
 
 add_arguments = console.adder(
     console.FitOptions,
-    *("labels", "dataset", "scores", "recipe", "sizes", "ensembler", "calibrator", "selector", "ignore", "decide"),
+    *("labels", "dataset", "scale", "scores", "recipe", "sizes", "ensembler", "calibrator", "selector", "ignore"),
+    "decide",
     *("share", "max-failure-rate", "strict", "seed", "jobs", "json"),
     labels={"help": "labels of a random sample of your own dataset: dataset, item_id, label"},
     scores={"help": "tables of soft scores, in any unit"},
@@ -55,8 +56,6 @@ def run(args: argparse.Namespace) -> int:
     with console.progress_bars() as progress:
         fitted = model.fit(
             data.votes,
-            scores=data.scores,
-            score_names=data.score_names,
             target=data.target,
             **topic_values(model.ChainOptions, args)
             | {"sizes": console.numbers_of_voters(args.sizes, data.votes.shape[1]) or None},
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
             provenance=data.provenance,
             run=console.parallel_map(n_jobs, progress, "fit"),
         )
-    results = console.SCHEMA | evaluate.fit_report(fitted, data.score_names) | {"model": str(out)}
+    results = console.SCHEMA | evaluate.fit_report(fitted) | {"model": str(out)}
     X, short = data.votes.votes, short_names(data.votes.voter_names)
     counts = zip(short.values(), (X == 1).sum(axis=0).tolist(), (X != ABSTAIN).sum(axis=0).tolist(), strict=True)
     results["constant_judges"] = evaluate.constant_words({name: (ones, n, len(X)) for name, ones, n in counts})

@@ -23,7 +23,7 @@ run = console.run_subcommand
 
 CARD = console.adder(
     console.CardOptions,
-    *("votes", "labels", "people", "consistent-from", "ignore", "dataset", "n-boot", "seed", "json"),
+    *("votes", "labels", "people", "consistent-from", "ignore", "dataset", "scale", "n-boot", "seed", "json"),
     console.ExampleColumns,
     votes={"help": "the same, as an option"},
     n_boot={"default": 2000},

@@ -46,7 +46,7 @@ class _Report:
     out: Path | None = option(None, "FILE")
 
 
-SHARED = ("labels", "people", "consistent-from", "prior", "compare", "dataset", "scores", "json")
+SHARED = ("labels", "people", "consistent-from", "prior", "compare", "dataset", "scale", "scores", "json")
 add_arguments = adder(_Report, *SHARED, ExampleColumns)
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from deep import asking, datasets, evaluate, llm, model, prompt_pool
-from deep._util.checks import Floats
 from deep._util.files import LARGEST_TEXT, check_out, read_bytes
 from deep._util.names import check_name
 from deep._util.options import options_of, topic_values
@@ -203,7 +202,8 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
         in_votes = set(datasets.table_columns(args.votes))
         # A name that neither has goes to the votes, whose error lists what there is.
         ignored = [name for name in args.ignore if name in in_votes or name not in in_scores]
-        votes = datasets.read_votes(args.votes, ignore=ignored)
+        scales = datasets.declared_scales([*in_votes], [*in_scores]) if score_tables else None
+        votes = datasets.read_votes(args.votes, ignore=ignored, scales=scales)
         if "max_failure_rate" in args:
             votes = _without_failing(votes, args)
     else:
@@ -236,18 +236,16 @@ def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
         note(f"warning: left out: {says}. {remedy}; --strict ends here.")
     if not failing:
         return votes
-    return votes.with_columns(votes=votes.votes[:, [name in kept for name in votes.voter_names]], voter_names=kept)
+    return votes.judges([votes.voter_names.index(name) for name in kept])
 
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """Votes, scores and a target that a model is fitted on.
+    """Votes and a target that a model is fitted on.
 
     Parameters
     ----------
     votes : VoteMatrix
-    scores : ndarray of float, shape (n_examples, n_scorers), optional
-    score_names : tuple of str
     target : str, optional
         The dataset that `--labels` is of.
     provenance : dict
@@ -255,8 +253,6 @@ class FitData:
     """
 
     votes: VoteMatrix
-    scores: Floats | None
-    score_names: tuple[str, ...]
     target: str | None
     provenance: dict[str, object]
 
@@ -269,11 +265,11 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
     InputError
         There are neither votes nor `--simulated`, or both, a table cannot be used, or labels are of several datasets.
     """
+    if not args.votes and not args.simulated:  # grades and scores are answers as votes are
+        args.votes, args.scores = args.scores, []
     if bool(args.votes) == args.simulated:
         what = "both" if args.votes else "neither"
-        grades = "; turn grades or scores into votes first: 1 from the lowest that means consistent, else 0"
-        alone = grades if args.scores and not args.votes else ""
-        raise InputError(f"`VOTES` or `simulated` must be given. Got {what}. Give tables of votes{alone}.")
+        raise InputError(f"`VOTES` or `simulated` must be given. Got {what}. Give tables of votes, grades or scores.")
     every, soft = read_votes_and_scores(args)
     if soft is not None:  # a label known beside the scores is known
         every = every.with_columns(labels=soft.labels)
@@ -288,11 +284,12 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
             )
         votes, target = datasets.join_labels(votes, table), names[0]
     provenance = _provenance(args, votes)
-    if soft is None:
-        return FitData(votes, None, (), target, provenance)
-    # Labels of the target are those of its own file and no others.
-    joined = datasets.join_scores(votes, replace(soft, labels=np.full_like(soft.labels, -1)))
-    return FitData(votes, joined.scores, soft.score_names, target, provenance)
+    if soft is not None:
+        # Labels of the target are those of its own file and no others.
+        joined = datasets.join_scores(votes, replace(soft, labels=np.full_like(soft.labels, -1)))
+        scales = datasets.declared_scales(soft.score_names, votes.voter_names)
+        votes = votes.with_answers(joined.scores, soft.score_names, scales)
+    return FitData(votes, target, provenance)
 
 
 def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object]:

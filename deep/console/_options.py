@@ -44,6 +44,9 @@ class TableOptions:
         Columns to ignore.
     dataset : str, optional
         Name of the dataset, if the tables have no column dataset; which one, if moments have several.
+    scale : tuple of str
+        Scales of judges that give grades or scores, by name or pattern: 'gpt-*=1-5', 'x=5-1' where 5 is the worst,
+        'x=A-E', 'x=bad<good', 'x=-3..0', 'x=unit', 'x=binary'; default: by their values.
     max_failure_rate : float, default=0.05
         Leave out a voter that fails on a larger share of a dataset.
     strict : bool, default=False
@@ -55,6 +58,7 @@ class TableOptions:
     range: tuple[str, ...] = option((), "NAME=LOW:HIGH", rare=True)
     ignore: tuple[str, ...] = option((), "COLUMN")
     dataset: str | None = option(None, "NAME")
+    scale: tuple[str, ...] = option((), "NAME=SCALE")
     max_failure_rate: float = option(0.05, "SHARE", rare=True)
     strict: bool = option(False, rare=True)
 

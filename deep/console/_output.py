@@ -325,6 +325,9 @@ def _matrix(card: "evaluate.PanelCard", width: int) -> Iterator[str]:
     title = "Each judge, in percent (accuracy: balanced; adds: rise of the log loss without it)"
     yield ""
     yield from evaluate.DataTable(title, first).lines(width)
+    for part in evaluate.level_tables(card.levels, [each.judge for each in card.judges], card.rank_agreement):
+        yield ""
+        yield from replace(part, rows=[{**row, "judge": _name(row["judge"])} for row in part.rows]).lines()
     if len(rows) > len(first):
         yield f"  ... and {len(rows) - len(first)} more; all of them, with intervals: --full, or --json"
 

@@ -73,6 +73,7 @@ from ._tables import VoteRows as VoteRows
 from ._tables import VotesGiven as VotesGiven
 from ._tables import as_votes as as_votes
 from ._tables import choose_datasets as choose_datasets
+from ._tables import declared_scales as declared_scales
 from ._tables import is_frame as is_frame
 from ._tables import is_paths as is_paths
 from ._tables import iter_votes as iter_votes

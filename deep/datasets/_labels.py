@@ -1,7 +1,7 @@
 """Labels of some items, from tables of their own, arrays or a Series, joined to votes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -147,9 +147,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     if documents is None and labels.document_ids is not None:
         documents = votes.datasets + "/" + votes.example_ids
         documents[at] = labels.document_ids[matched]
-    return VoteMatrix(
-        votes.votes, votes.example_ids, votes.voter_names, votes.datasets, joined, documents, votes.families
-    )
+    return replace(votes, labels=joined, document_ids=documents)
 
 
 def _check_same(votes: VoteMatrix, at: np.ndarray, given: Labels) -> None:

@@ -5,21 +5,32 @@ import math
 import re
 import zlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deep._util.checks import Floats, Texts, Votes, check_kind, shown
-from deep._util.columns import Column, TablePlace, long_names, read_table, score_cells, text_cells, vote_cells
+from deep._util.checks import AnyVotes, Texts, check_kind, shown
+from deep._util.columns import (
+    Column,
+    TablePlace,
+    answer_cells,
+    long_names,
+    read_table,
+    text_cells,
+    vote_cells,
+)
 from deep._util.files import GzipReader, check_regular
 from deep._util.frames import DATASET, UNNAMED, Frame, FrameSource, Source, frame_table
 from deep._util.join import LongSource
 from deep._util.names import is_storable
+from deep._util.scales import Scale
 from deep.datasets._rows import (
     ENDINGS,
     EXCEL_SEPARATOR,
@@ -297,22 +308,20 @@ class BatchColumns:
 
     batch: "pa.RecordBatch | pa.Table"
 
-    def votes(self, names: Sequence[str | None]) -> Votes:
+    def votes(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> AnyVotes:
         """Return columns of votes as 1, 0, or -1 where a cell is empty, shape (n_rows, n_names); None: all empty.
+
+        With scales of the columns, answers are places on them.
 
         Raises
         ------
         InputError
             A column is missing, or a cell is none of these.
         """
-        empty = np.full(self.batch.num_rows, -1, dtype=np.int8)
-        columns = [empty if name is None else vote_cells(self._column(name, "votes")) for name in names]
+        empty = np.full(self.batch.num_rows, np.nan) if scales else np.full(self.batch.num_rows, -1, dtype=np.int8)
+        read = partial(answer_cells, scales=scales) if scales else vote_cells
+        columns = [empty if name is None else read(self._column(name, "votes")) for name in names]
         return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0), dtype=np.int8)
-
-    def scores(self, names: Sequence[str]) -> Floats:
-        """Return columns of scores, nan where a cell is empty, shape (n_rows, n_names)."""
-        columns = [score_cells(self._column(name, "scores")) for name in names]
-        return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0))
 
     def names(self, column: str) -> Texts:
         """Return a column of text, none of it empty."""

@@ -4,15 +4,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 import numpy as np
 
-from deep._util.checks import Floats, Labels, Mask, Texts, Votes, shown
-from deep._util.columns import label_cells, score_cells, text_cells, texts, vote_cells
-from deep._util.frames import DATASET, ROLES, UNNAMED, Frame, Source, frame_table, rows_under
+from deep._util.checks import AnyVotes, Floats, Labels, Mask, Texts, Votes, shown
+from deep._util.columns import answer_cells, label_cells, score_cells, text_cells, texts, vote_cells
+from deep._util.frames import DATASET, ROLES, SCALES, UNNAMED, Frame, Source, frame_table, rows_under
 from deep._util.join import (
     KEYS,
     ROWS_AT_ONCE,
@@ -23,11 +25,13 @@ from deep._util.join import (
     hash_items,
     number_items,
     quoted,
+    read_answers,
     read_joined,
     read_part,
     twice,
 )
 from deep._util.names import plain_form, resolve_dataset
+from deep._util.scales import Scale, scales_of, votes_of
 from deep.datasets._judgments import read_beside
 from deep.datasets._source import ParquetSource, open_table
 from deep.exceptions import InputError, warn
@@ -95,8 +99,14 @@ Paths = str | Path | Sequence[str | Path]
 Tables = Paths | Frame
 
 
-def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None = None) -> VoteMatrix:
-    r"""Read votes from one or more tables.
+def read_votes(
+    paths: Tables,
+    *,
+    ignore: Iterable[str] = (),
+    dataset: str | None = None,
+    scales: Mapping[str, str | Scale] | None = None,
+) -> VoteMatrix:
+    r"""Read the answers of judges, mostly votes, from one or more tables.
 
     Parameters
     ----------
@@ -111,6 +121,10 @@ def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None
         Columns to leave out, of whichever files have them; also ``label``, ``document_id`` or ``family``.
     dataset : str, optional
         That of the rows of tables without a column dataset.
+    scales : mapping of str to str, optional
+        The scales of judges that give no votes, by name or pattern: ``{"gpt-*": "1-5"}``, as :class:`Scale` reads
+        them. Those of other judges are recognised: grades are whole numbers or halves up to 10, and judges who give
+        them share one range; shares lie between 0 and 1.
 
     Returns
     -------
@@ -144,8 +158,8 @@ def read_votes(paths: Tables, *, ignore: Iterable[str] = (), dataset: str | None
         dataset = DATASET.get() or UNNAMED
     with rows_under(dataset) if dataset is not None else nullcontext():
         sources = open_all(paths)
-        joined = read_joined(sources, _check_ignored(ignore, sources), vote_cells, np.int8(ABSTAIN), "voter")
-    return VoteMatrix(**joined.vote_columns())
+        columns = read_answers(sources, _check_ignored(ignore, sources), scales)
+    return VoteMatrix(**columns)
 
 
 def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
@@ -323,6 +337,12 @@ def table_columns(paths: Tables) -> tuple[str, ...]:
     return all_columns(open_all(paths))
 
 
+def declared_scales(names: Sequence[str], others: Sequence[str] = ()) -> dict[str, Scale]:
+    """Return the scales that `--scale` declares of some judges; those of `others` are passed over."""
+    found = scales_of(SCALES.get(), [*names, *others])
+    return {name: scale for name, scale in found.items() if name in names}
+
+
 def open_all(paths: Tables) -> list[Source]:
     """Open tables of votes, scores or labels: files, or one data frame."""
     is_one = isinstance(paths, (str, Path, Frame)) or not isinstance(paths, Iterable)
@@ -390,27 +410,31 @@ class VoteRows:
     datasets, example_ids : pyarrow.ChunkedArray of str, length n_examples
     labels : ndarray of int8, shape (n_examples,)
         1, 0, or -1 where unknown.
-    votes : ndarray of int8, shape (n_examples, n_voters)
-    scores : ndarray of float, shape (n_examples, n_scorers)
-        NaN where there is none.
+    answers : ndarray, shape (n_examples, n_voters)
+        Votes as int8, or places on scales, NaN for none, where some judges give grades or scores.
     """
 
     datasets: "pa.ChunkedArray"
     example_ids: "pa.ChunkedArray"
     labels: Labels
-    votes: Votes
-    scores: Floats
+    answers: AnyVotes
+
+    @property
+    def votes(self) -> Votes:
+        """Return the votes, shape (n_examples, n_voters): of a grade or score 1 from the middle of its scale on."""
+        return votes_of(self.answers)
 
 
 def iter_votes(
     paths: Paths,
     voters: Sequence[str],
     *,
+    scales: Mapping[str, Scale] = MappingProxyType({}),
     scores: Paths = (),
     score_names: Sequence[str] = (),
     size: int = ROWS_AT_ONCE,
 ) -> Iterator[VoteRows]:
-    """Read the votes of some voters as `read_votes` does, and scores as `join_scores`, at most `size` rows at a time.
+    """Read the answers of some voters as `read_votes` does, at most `size` rows at a time.
 
     One Parquet file of any length needs the memory of one group of its rows, and 8 bytes a row to find an item that
     comes twice. So do Parquet files of scores with the same items in the same order, which may be that very file. Other
@@ -421,10 +445,12 @@ def iter_votes(
     paths : path or sequence of paths
     voters : sequence of str
         The columns to read, in this order; at least one. `document_id`, `family` and all other columns are not read.
+    scales : mapping of str to Scale, optional
+        Of all voters, where some give grades or scores.
     scores : path or sequence of paths, optional
-        Tables of scores.
+        Further tables, of scores.
     score_names : sequence of str, optional
-        Their columns to read, in this order.
+        The voters that stand there, and not in the tables of votes.
     size : int
 
     Raises
@@ -438,21 +464,25 @@ def iter_votes(
     beside = open_all(scores) if score_names else []
     each_in_one = all(sum(name in source.columns for source in beside) == 1 for name in score_names)
     if len(sources) == 1 and each_in_one and all(_same_rows(sources[0], one, size) for one in beside):
-        yield from _iter_source(sources[0], voters, beside, score_names, size)
+        yield from _iter_source(sources[0], voters, scales, beside, score_names, size)
         return
-    votes = read_votes(paths, ignore={*all_columns(sources)} - {*KEYS, "label", *voters})
-    matrix = votes.votes[:, [votes.voter_names.index(name) for name in voters]]
-    soft = np.empty((len(matrix), 0))
+    own = [name for name in voters if name not in score_names]
+    ignored = {*all_columns(sources)} - {*KEYS, "label", *own}
+    votes = read_votes(paths, ignore=ignored, scales={name: scales[name] for name in own if name in scales})
     if score_names:
         table = read_scores(scores, ignore={*all_columns(beside)} - {*KEYS, "label", *score_names})
         table = join_scores(votes, table)
-        soft = table.scores[:, [table.score_names.index(name) for name in score_names]]
-    for start in range(0, len(matrix), size):
-        at = slice(start, start + size)
+        votes = votes.with_answers(table.scores, table.score_names, {name: scales[name] for name in score_names})
+    at = [votes.voter_names.index(name) for name in voters]
+    answers: AnyVotes = votes.votes[:, at]
+    if scales:
+        answers = np.column_stack([votes.answers_on(scales[name], j) for name, j in zip(voters, at, strict=True)])
+    for start in range(0, len(answers), size):
+        rows = slice(start, start + size)
         datasets, ids = (
-            pa.chunked_array([pa.array(column[at], pa.string())]) for column in (votes.datasets, votes.example_ids)
+            pa.chunked_array([pa.array(column[rows], pa.string())]) for column in (votes.datasets, votes.example_ids)
         )
-        yield VoteRows(datasets, ids, votes.labels[at], matrix[at], soft[at])
+        yield VoteRows(datasets, ids, votes.labels[rows], answers[rows])
 
 
 def _same_rows(one: Source, other: Source, size: int) -> bool:
@@ -471,25 +501,29 @@ def _same_rows(one: Source, other: Source, size: int) -> bool:
 
 
 def _iter_source(
-    source: Source, voters: Sequence[str], beside: Sequence[Source], score_names: Sequence[str], size: int
+    source: Source,
+    voters: Sequence[str],
+    scales: Mapping[str, Scale],
+    beside: Sequence[Source],
+    score_names: Sequence[str],
+    size: int,
 ) -> Iterator[VoteRows]:
     check_keys(source)
-    pieces = source.pieces([*KEYS, *{"label"}.intersection(source.columns), *voters], size)
+    own = [name for name in voters if name not in score_names]
+    pieces = source.pieces([*KEYS, *{"label"}.intersection(source.columns), *own], size)
     soft = [one.pieces([name for name in ("label", *score_names) if name in one.columns], size) for one in beside]
     seen = []
     for piece, *others in zip(pieces, *soft, strict=True):
         datasets, example_ids = (texts(piece[key], required=True) for key in KEYS)
-        votes = np.column_stack([vote_cells(piece[name]) for name in voters])
-        labels = label_cells(piece["label"]) if "label" in piece else np.full(len(votes), ABSTAIN, dtype=np.int8)
-        scores = np.empty((len(votes), len(score_names)), order="F")
+        columns = {name: column for each in (*others, piece) for name, column in each.items()}
+        read = partial(answer_cells, scales=scales) if scales else vote_cells
+        answers: list[Any] = [read(columns[name]) for name in voters]
+        labels = label_cells(piece["label"]) if "label" in piece else np.full(len(answers[0]), ABSTAIN, dtype=np.int8)
         for other in others:
-            for column, name in enumerate(score_names):
-                if name in other:
-                    scores[:, column] = score_cells(other[name])
             if "label" in other:
                 check_same_labels(labels, label_cells(other["label"]), datasets, example_ids)
         seen.append(hash_items(datasets, example_ids))
-        yield VoteRows(datasets, example_ids, labels, votes, scores)
+        yield VoteRows(datasets, example_ids, labels, np.column_stack(answers))
     if twice(seen):  # two items may share a hash, though hardly ever do: whether they are one is looked up
         part = read_part(source, (), frozenset(ROLES[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
@@ -510,13 +544,15 @@ VotesGiven = VoteMatrix | Frame | Paths
 """Votes, a data frame with the columns of a table of votes, or paths of such tables."""
 
 
-def as_votes(votes: object) -> VoteMatrix:
+def as_votes(votes: object, *, scales: Mapping[str, str | Scale] | None = None) -> VoteMatrix:
     """Return votes as a matrix.
 
     Parameters
     ----------
     votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
         A frame has the columns of a file (:func:`read_votes`); without a column dataset all rows are of one.
+    scales : mapping of str to str, optional
+        As in :func:`read_votes`; of a matrix none.
 
     Raises
     ------
@@ -534,9 +570,10 @@ def as_votes(votes: object) -> VoteMatrix:
         return votes
     if isinstance(votes, Frame):
         table = frame_table(votes)
-        return VoteMatrix.from_frame(table, dataset=None if "dataset" in table.column_names else UNNAMED)
+        dataset = None if "dataset" in table.column_names else UNNAMED
+        return VoteMatrix.from_frame(table, dataset=dataset, scales=scales)
     if is_paths(votes):
-        return read_votes(votes)
+        return read_votes(votes, scales=scales)
     raise InputError(
         "`votes` must be a VoteMatrix, a data frame (pandas, Polars, pyarrow) with item_id and a column per judge, "
         f"or a path. Got {type(votes).__name__}."

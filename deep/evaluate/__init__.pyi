@@ -37,6 +37,7 @@ from ._explanation import item_row as item_row
 from ._explanation import likeness as likeness
 from ._explanation import model_at as model_at
 from ._explanation import model_votes as model_votes
+from ._grades import level_tables as level_tables
 from ._holdout import METRICS as METRICS
 from ._holdout import HoldOut as HoldOut
 from ._holdout import HoldOutUnit as HoldOutUnit

@@ -12,6 +12,7 @@ from deep._util.names import dollars, short_names
 from deep.datasets import VoterUsage
 from deep.evaluate._annotators import clustered_interval, clustered_share
 from deep.evaluate._contribution import PanelReport
+from deep.evaluate._grades import level_tables
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value, shown
 from deep.evaluate._writers import OwnFamily
 from deep.features import cohen_kappa, kappa_of_counts, krippendorff_alpha
@@ -326,6 +327,11 @@ class PanelCard(Measured):
         In the order of the votes.
     between : ndarray of float, shape (n_judges, n_judges)
         Cohen's kappa of each two judges; needs no label.
+    levels : tuple of dict
+        Of judges that give grades or scores, by level: `judge`, `scale`, `answer`, `items`, `labeled`, `consistent`
+        (share of those labeled), `low`, `high` (95 %). All other figures are of votes cut at the middle of the scale.
+    rank_agreement : ndarray of float, shape (n_judges, n_judges), or None
+        Spearman's correlation of the answers of each two judges; None where all vote.
     error_correlation : ndarray of float, shape (n_judges, n_judges), or None
         None without labels; datasets x classes weigh the same.
     joint_errors : ndarray of int, shape (n_judges, n_judges), or None
@@ -367,6 +373,8 @@ class PanelCard(Measured):
     people_agreement: tuple[Row, ...]
     judges: tuple[JudgeCard, ...]
     between: Floats
+    levels: tuple[Row, ...]
+    rank_agreement: Floats | None
     error_correlation: Floats | None
     joint_errors: npt.NDArray[np.int64] | None
     effective_votes: float
@@ -394,8 +402,9 @@ class PanelCard(Measured):
         counts = ("datasets", "judges", "n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
         panel = ("cost_per_1000", "drop_first", "sample_twice", "agreement", "effective_votes")
         parts = ("effective_votes_a_dollar", "people", "people_agreement", "cards", "own_family", "between")
+        graded = () if self.rank_agreement is None else ("levels", "rank_agreement")
         return {
-            **{name: values[name] for name in (*counts, *panel, *parts)},
+            **{name: values[name] for name in (*counts, *panel, *parts, *graded)},
             **{name: values[name] for name in ("error_correlation", "joint_errors", "worth_missing")},
             **(values["worth"] or {}),
             "doubtful_labels": values["doubtful_labels"],
@@ -408,8 +417,8 @@ class PanelCard(Measured):
         ----------
         part : str
             ``judges`` (a row a judge: every figure), ``people`` (their agreement), ``by_dataset``, ``by_person``,
-            ``own_family``, ``reasons``, ``disagreements``, ``between``, ``error_correlation``, ``steps`` (judges
-            dropped one after the other) or ``doubtful_labels``.
+            ``own_family``, ``reasons``, ``disagreements``, ``between``, ``error_correlation``, ``levels``,
+            ``rank_agreement``, ``steps`` (judges dropped one after the other) or ``doubtful_labels``.
 
         Raises
         ------
@@ -456,8 +465,10 @@ PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
     "doubtful_labels": lambda card: list(card.doubtful_labels),
     "error_correlation": lambda card: _square(card.error_correlation, card),
     "judges": _judge_rows,
+    "levels": lambda card: list(card.levels),
     "own_family": lambda card: [asdict(each) for each in card.own_family],
     "people": lambda card: list(card.people_agreement),
+    "rank_agreement": lambda card: _square(card.rank_agreement, card),
     "reasons": lambda card: _entries(card, "reason", lambda one: one.itself.reasons, lambda n: {"items": n}),
     "steps": lambda card: [] if card.worth is None else [step.row() for step in card.worth.steps],
 }
@@ -491,7 +502,8 @@ def _judge_row(each: JudgeCard) -> dict[str, str]:
 
 
 def card_tables(card: "PanelCard") -> Iterator[DataTable]:
-    """Yield the tables of a row a judge: against people, against itself, and against the others."""
+    """Yield the tables of a row a judge: grades by level, then against people, against itself, and the others."""
+    yield from level_tables(card.levels, [each.judge for each in card.judges], card.rank_agreement)
     by = "item" if card.n_documents is None else "document"
     tables: dict[str, Callable[[JudgeCard], Measured | None]] = {
         f"Against people (1 = consistent; 95 % intervals, clustered by {by})": lambda each: each.people,

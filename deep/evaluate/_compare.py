@@ -10,6 +10,8 @@ import numpy as np
 
 from deep._util.checks import Floats, Positions, Texts, Votes, numbered
 from deep._util.names import listed, short_names
+from deep._util.scales import numbers_of_votes
+from deep._util.scales import votes_of as votes_of_answers
 from deep.datasets import (
     Failures,
     join_labels,
@@ -167,9 +169,9 @@ def read_together(model: Model, votes: Sequence[str], labels: Sequence[str] = ()
         A table cannot be used.
     """
     every = votes_for(model, votes)
-    soft = scores_for(model, every, scores)
+    every = scores_for(model, every, scores)
     unlabeled = every.with_columns(labels=np.full(len(every.labels), -1))
-    return Target(join_labels(every, read_labels(labels, every)) if labels else unlabeled, soft)
+    return Target(join_labels(every, read_labels(labels, every)) if labels else unlabeled)
 
 
 def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]:
@@ -257,7 +259,7 @@ def compare_systems(
         if not 0 < value < 1 or (1 + value) / 2 == 1:
             raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
     votes = target.votes
-    p = model.scores_of(votes, scores=target.scores).p_consistent  # one prior for all: differences are not shrunk
+    p = model.scores_of(votes).p_consistent  # one prior for all: differences are not shrunk
     joint = joint_shares(
         p, votes.labels, model.misfit, systems=system, documents=votes.document_ids, of_items=of == "items"
     )
@@ -476,13 +478,14 @@ def drift_report(
         if column is not None
     }
     renamed = {name: now for name, now in present.items() if now != name}
-    known, n_scores = _provenance(model, TRAINING_ROWS), len(model.score_names)
+    known = _provenance(model, TRAINING_ROWS)
 
-    def predict(patterns: Votes) -> Floats:  # where the model knows soft scores too, of rows that have none
-        return model.predict(patterns, np.full((len(patterns), n_scores), np.nan) if n_scores else None)
+    def predict(patterns: Votes) -> Floats:  # of judges that give grades or scores the drift of their votes is told
+        return model.predict(patterns if not model.scales else numbers_of_votes(patterns))
 
-    matrix = model.select(votes, allow_mismatch=True)
-    own = [] if renamed else [name for name, of in row_fingerprints(votes, matrix).items() if known.get(name) == of]
+    answers = model.select(votes, allow_mismatch=True)
+    own = [] if renamed else [name for name, of in row_fingerprints(votes, answers).items() if known.get(name) == of]
+    matrix = votes_of_answers(answers)
     new = ~np.isin(votes.datasets.astype(str), own)
     fresh = votes.rows(new)
     earlier = earlier_votes(model, fresh, reference) if new.any() else None
@@ -561,7 +564,7 @@ def earlier_votes(model: Model, votes: VoteMatrix, reference: VoteMatrix | None 
         Default: the votes of the fit, where all new ones are of one dataset that it knew.
     """
     if reference is not None:
-        matrix = model.select(reference, allow_mismatch=True)
+        matrix = votes_of_answers(model.select(reference, allow_mismatch=True))
         return EarlierVotes(matrix, model.voter_names, reference.document_ids, "the reference")
     names, cells = votes.dataset_names, model.cells
     if len(names) != 1 or names[0] not in cells.groups:
@@ -572,7 +575,8 @@ def earlier_votes(model: Model, votes: VoteMatrix, reference: VoteMatrix | None 
 
 def stream_rates(model: Model, votes: VoteMatrix) -> adaptation.VoteRates:
     """Return how often each voter of a model votes and says 1."""
-    return adaptation.vote_rates(model.select(votes, allow_mismatch=True), model.voter_names, votes.document_ids)
+    cast = votes_of_answers(model.select(votes, allow_mismatch=True))
+    return adaptation.vote_rates(cast, model.voter_names, votes.document_ids)
 
 
 def _provenance(model: Model, name: str) -> Mapping[str, object]:

@@ -340,7 +340,7 @@ def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMat
 def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
     """Return the votes of some judges."""
     columns = [votes.voter_names.index(name) for name in names]
-    return votes.with_columns(votes=votes.votes[:, columns], voter_names=names)
+    return votes.judges(columns)
 
 
 def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ...]) -> list[tuple[float, float, Mask]]:

@@ -17,6 +17,7 @@ from deep._util.names import dollars, short_names
 from deep.evaluate import _cards, _writers
 from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
+from deep.evaluate._grades import level_rows, rank_agreement
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.evaluate._measured import Row, shown
 from deep.evaluate._selective import constant_words
@@ -207,6 +208,8 @@ def panel_card(
         people_agreement=tuple(agreement),
         judges=cards,
         between=_between(votes),
+        levels=tuple(level_rows(votes)),
+        rank_agreement=rank_agreement(votes),
         error_correlation=correlation,
         joint_errors=None if correlation is None else wrong.T @ wrong,
         effective_votes=effective,

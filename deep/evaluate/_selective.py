@@ -1,6 +1,6 @@
 """Selective decisions: keep those of the model's rule that are sure enough to be right, and abstain elsewhere."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from deep._util.odds import expit
 from deep.datasets import LabelsGiven, as_labels
 from deep.exceptions import InputError
 from deep.model import LEVEL, LeftOut, Model, PriorEstimate, VotesLike, adaptation, is_sure, votes_of
-from deep.records import ABSTAIN, VoteMatrix
+from deep.records import VoteMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def select_decisions(
     for name, value in (("accuracy", accuracy), ("delta", delta)):
         check_share(value, name)
     votes = target.votes
-    found = model.scores_of(votes, scores=target.scores)
+    found = model.scores_of(votes)
     p, known, threshold = found.p_consistent, votes.labels >= 0, found.threshold
     if known.any():
         level = calibration.selective_threshold(
@@ -82,7 +82,7 @@ def select_decisions(
     else:
         report = transferred_confidence(model, accuracy)
     confidence = report["confidence"] if isinstance(report["confidence"], float) else np.inf
-    decided = (np.where(p >= threshold, p, 1 - p) >= confidence) & (model.select(votes) != ABSTAIN).any(axis=1)
+    decided = (np.where(p >= threshold, p, 1 - p) >= confidence) & found.voted
     report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(found.share)}
     report |= {"threshold": threshold, "rule": model.rule.sentence(threshold)}
     if known.any():
@@ -343,7 +343,7 @@ LEAST = 0.005
 """A member of less weight is not listed."""
 
 
-def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, object]:
+def fit_report(model: Model) -> dict[str, object]:
     """Return how a model was fitted and why, its scores on datasets left out, and the prior, as JSON values.
 
     Parameters
@@ -387,7 +387,7 @@ def fit_report(model: Model, scores_given: Sequence[str] = ()) -> dict[str, obje
         "correction": labels,
         "prior": asdict(model.prior),
         "decision": model.rule.values(),
-        "said": list(_said(model, scores_given)),
+        "said": list(_said(model)),
     }
 
 
@@ -421,8 +421,8 @@ def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
         yield f"inner scores: log loss {inner['log_loss']:.4f}, balanced accuracy {accuracy:.1f} %"
 
 
-def _said(model: Model, scores_given: Sequence[str]) -> Iterator[str]:
-    """Yield lines on the target's labels, the share of consistent items to expect, and the scores not used."""
+def _said(model: Model) -> Iterator[str]:
+    """Yield lines on the target's labels, and the share of consistent items to expect."""
     if model.correction is not None:
         yield f"corrected by {model.correction.n_labels} labels of {model.target}"
     prior = model.prior
@@ -434,8 +434,6 @@ def _said(model: Model, scores_given: Sequence[str]) -> Iterator[str]:
     )
     yield model.rule.sentence(model.threshold())
     yield from filter(None, [sure_words(model)])
-    if scores_given and not model.score_names:
-        yield f"scores not used: {', '.join(scores_given)}; only the stack learns from them"
 
 
 def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, decide: str | None = None) -> Model:

@@ -1,4 +1,4 @@
-"""One dataset that a model is used on: its votes, its soft scores, and labels of some of its items."""
+"""One dataset that a model is used on: answers on its items, and labels of some of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,6 +11,7 @@ from deep.datasets import (
     join_labels,
     read_labels,
     read_votes,
+    table_columns,
 )
 from deep.exceptions import InputError
 from deep.model import (
@@ -18,6 +19,7 @@ from deep.model import (
     Scores,
     adaptation,
     other_columns,
+    scales_of_columns,
     scores_for,
 )
 from deep.records import VoteMatrix
@@ -31,12 +33,9 @@ class Target:
     ----------
     votes : VoteMatrix
         Of one dataset; -1 where no label is to be used.
-    scores : ndarray of float, shape (n_examples, n_scorers), optional
-        Where the model was fitted on some.
     """
 
     votes: VoteMatrix
-    scores: Floats | None = None
 
     @property
     def name(self) -> str:
@@ -61,7 +60,8 @@ def votes_for(model: Model, paths: Sequence[str], *, one_dataset: bool = False) 
     InputError
         As :func:`deep.datasets.read_votes`, or there are several datasets where one is wanted.
     """
-    votes = read_votes(paths, ignore=other_columns(model.voters, list(paths)))
+    scales = scales_of_columns(model.voters, table_columns(paths), model.scales)
+    votes = read_votes(paths, ignore=other_columns(model.voters, list(paths)), scales=scales)
     if one_dataset and len(votes.dataset_names) > 1:
         raise InputError(f"`votes` must be of one dataset. Got {', '.join(votes.dataset_names)}. Give the rows of one.")
     return votes
@@ -103,7 +103,7 @@ def read_targets(
 
 def targets_of(model: Model, every: VoteMatrix, labels: Sequence[str] = (), scores: Sequence[str] = ()) -> list[Target]:
     """Return the datasets of votes that are in hand, otherwise as :func:`read_targets`."""
-    soft = scores_for(model, every, scores)
+    every = scores_for(model, every, scores)
     if labels:
         table = read_labels(labels, every)
         every = join_labels(every, table)
@@ -113,7 +113,7 @@ def targets_of(model: Model, every: VoteMatrix, labels: Sequence[str] = (), scor
     else:
         names, every = list(every.dataset_names), replace(every, labels=np.full(len(every.labels), -1))
     rows = [every.datasets == name for name in names]
-    return [Target(every.rows(own), None if soft is None else soft[own]) for own in rows]
+    return [Target(every.rows(own)) for own in rows]
 
 
 def label_proposal(
@@ -144,7 +144,7 @@ def label_proposal(
     """
     check_uncorrected(model)
     votes = target.votes
-    found = model.scores_of(votes, scores=target.scores)
+    found = model.scores_of(votes)
     p, labeled = found.p_consistent, np.flatnonzero(votes.labels >= 0)
     chosen = adaptation.propose_labels(
         p, model.misfit, n, strategy=strategy, labeled=labeled, random_state=random_state
@@ -194,11 +194,11 @@ def adapt_model(model: Model, target: Target, *, decide: str | None = None) -> t
     InputError
         The model is one of a dataset already.
     """
-    votes, soft = target.votes, target.scores
+    votes = target.votes
     documents, labels = votes.document_ids, votes.labels
-    fresh = model.adapted(votes, labels, scores=soft, documents=documents, target=target.name, decide=decide)
-    streamed = model.score(votes, scores=soft, streamed=True)
-    unlabeled, found = model.scores_of(votes, scores=soft), fresh.scores_of(votes, scores=soft)
+    fresh = model.adapted(votes, labels, documents=documents, target=target.name, decide=decide)
+    streamed = model.score(votes, streamed=True)
+    unlabeled, found = model.scores_of(votes), fresh.scores_of(votes)
     report: dict[str, object] = {
         "dataset": target.name,
         "n": len(votes.labels),
@@ -284,7 +284,7 @@ def share_report(
     ['corrected model', 'prediction-powered', 'mean of the labels', 'Rogan-Gladen']
     """
     votes = target.votes
-    found = model.scores_of(votes, scores=target.scores)
+    found = model.scores_of(votes)
     twice = target.n_labels > 0 and target.name in labels_seen(model)
     documents = None if votes.document_ids is None else votes.document_ids[votes.labels >= 0]
     is_one_document = documents is not None and target.n_labels > 1 and len(np.unique(documents)) == 1
@@ -412,7 +412,7 @@ def dataset_canary(model: Model, target: Target) -> tuple[Scores, adaptation.Can
     (558, 558)
     """
     votes = target.votes
-    found = model.scores_of(votes, scores=target.scores)
+    found = model.scores_of(votes)
     return found, adaptation.canary(found.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit)
 
 

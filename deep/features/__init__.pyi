@@ -12,6 +12,7 @@ from ._analysis import pairwise_agreement as pairwise_agreement
 from ._analysis import percentile_interval as percentile_interval
 from ._cells import Cells as Cells
 from ._cells import distinct_patterns as distinct_patterns
+from ._cells import distinct_rows as distinct_rows
 from ._selectors import MRMR as MRMR
 from ._selectors import RFE as RFE
 from ._selectors import SELECTORS as SELECTORS

@@ -7,7 +7,16 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Positions, Votes, check_consistent_length, check_labels, check_votes, numbered
+from deep._util.checks import (
+    AnyVotes,
+    Positions,
+    Votes,
+    check_consistent_length,
+    check_labels,
+    check_votes,
+    is_votes,
+    numbered,
+)
 from deep.exceptions import InputError
 
 CHUNK = 20
@@ -140,6 +149,32 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Positions]:
         inverse = np.empty(len(votes), dtype=np.intp)
         inverse[order] = number
     return votes[first], inverse
+
+
+def distinct_rows(answers: AnyVotes) -> tuple[AnyVotes, Positions]:
+    """Return the distinct rows of votes or of answers, and the position of each row among them.
+
+    Rows of judges that give grades repeat, and are merged exactly; where the answers of a row could be of more than
+    2**62 kinds, as scores are, hardly two rows are the same, and all are returned.
+
+    Examples
+    --------
+    >>> rows, inverse = distinct_rows(np.array([[0.25, np.nan], [0.0, 1.0], [0.25, np.nan]]))
+    >>> rows.tolist(), inverse.tolist()
+    ([[0.0, 1.0], [0.25, nan]], [1, 0, 1])
+    """
+    if is_votes(answers):
+        return distinct_patterns(answers)
+    codes, kinds = np.zeros(len(answers), dtype=np.int64), 1
+    for column in answers.T:
+        values, code = np.unique(column, return_inverse=True)  # of NaN there is one
+        kinds *= len(values)
+        if kinds > 1 << 62:
+            return answers, np.arange(len(answers))
+        codes *= len(values)
+        codes += code
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    return answers[first], inverse
 
 
 def _codes(votes: Votes) -> npt.NDArray[np.int64]:

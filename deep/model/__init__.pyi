@@ -73,11 +73,13 @@ from .file import other_columns as other_columns
 from .file import pattern_grid as pattern_grid
 from .file import prior_lines as prior_lines
 from .file import row_fingerprints as row_fingerprints
+from .file import scales_of_columns as scales_of_columns
 from .file import score_file as score_file
 from .file import scores_for as scores_for
 from .file import votes_of as votes_of
 from .file import votes_of_voters as votes_of_voters
 from .file import writer as writer
+from .linear import AnswerMap as AnswerMap
 from .linear import LabeledRows as LabeledRows
 from .linear import Unlabeled as Unlabeled
 from .linear import fit_best_judge as fit_best_judge

@@ -22,7 +22,7 @@ from deep.exceptions import InputError
 from deep.features import distinct_patterns
 from deep.model import adaptation, linear, score
 from deep.model.chain import MapLike, grouped
-from deep.model.linear import LabeledRows, Rows
+from deep.model.linear import AnswerMap, LabeledRows, Linear, Rows
 from deep.model.score import Blend, Part, Scorer, Scores, VoteForest, VoteSum
 
 Member = Callable[[LabeledRows, int], Scorer]
@@ -41,19 +41,20 @@ def _forest_votes(train: LabeledRows, seed: int) -> Scorer:
     return VoteForest(score.Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0]))
 
 
-def _linear_scores(train: LabeledRows, columns: list[int]) -> Scorer:
-    """Fit a ridge logistic regression on standardised scores."""
+def _logistic(train: LabeledRows, columns: list[int]) -> Scorer:
+    """Fit a ridge logistic regression on the evidence of some judges."""
     from sklearn.linear_model import LogisticRegression as Ridge
 
-    weights = train.balanced()
-    standardized = score.fit_standardizer(train.scores[:, columns], weights)
+    weights, k = train.balanced(), train.evidence.shape[1]
     # A mean loss beside a penalty of 1 / 200: how hard it pulls depends neither on rows nor on their weights.
     model = Ridge(C=100.0 / weights.sum(), max_iter=500)
-    model.fit(standardized(train.scores[:, columns]), train.labels, sample_weight=weights)
-    return score.ScoreSum(tuple(columns), standardized, float(model.intercept_[0]), model.coef_[0])
+    model.fit(np.nan_to_num(train.evidence[:, columns]), train.labels, sample_weight=weights)
+    coef = np.zeros(k)
+    coef[columns] = model.coef_[0]
+    return VoteSum(Linear.signed(float(model.intercept_[0]), coef))
 
 
-def _forest_scores(train: LabeledRows, seed: int) -> Scorer:
+def _forest(train: LabeledRows, seed: int) -> Scorer:
     from sklearn.ensemble import RandomForestClassifier
 
     # At most `FOREST_ROWS` rows of every dataset and class, drawn at random.
@@ -61,12 +62,9 @@ def _forest_scores(train: LabeledRows, seed: int) -> Scorer:
     code = 2 * train.groups + train.labels
     drawn = [rng.permutation(np.flatnonzero(code == one))[:FOREST_ROWS] for one in np.unique(code)]
     rows = train.rows(np.sort(np.concatenate(drawn)))
-    standardized = score.fit_standardizer(rows.scores, rows.balanced())
     model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=seed)
-    model.fit(standardized(rows.scores), rows.labels, sample_weight=rows.balanced())
-    return score.ScoreForest(
-        standardized, score.Trees.from_sklearn([one.tree_ for one in model.estimators_], _share_of_ones)
-    )
+    model.fit(np.nan_to_num(rows.evidence), rows.labels, sample_weight=rows.balanced())
+    return VoteForest(score.Trees.from_sklearn([one.tree_ for one in model.estimators_], _share_of_ones))
 
 
 def _share_of_ones(tree: object) -> Floats:
@@ -76,43 +74,42 @@ def _share_of_ones(tree: object) -> Floats:
 
 MEMBERS: dict[str, Member] = {
     "best-judge": lambda train, _: VoteSum(linear.fit_best_judge(train)),
-    "best-score": lambda train, _: _linear_scores(train, score.strongest(train, 1)),
-    "forest-scores": _forest_scores,
+    "best-score": lambda train, _: _logistic(train, score.strongest(train, 1)),
+    "forest-scores": _forest,
     "forest-votes": _forest_votes,
-    "logistic-scores": lambda train, _: _linear_scores(train, list(range(train.scores.shape[1]))),
-    "logistic-top-scores": lambda train, _: _linear_scores(train, score.strongest(train, N_TOP)),
+    "logistic-scores": lambda train, _: _logistic(train, list(range(train.evidence.shape[1]))),
+    "logistic-top-scores": lambda train, _: _logistic(train, score.strongest(train, N_TOP)),
     "majority": lambda train, _: VoteSum(linear.fit_majority(train)),
     "ridge-votes": lambda train, _: VoteSum(linear.fit_ridge(train)),
 }
 """Every member by name."""
 
-NEEDS_SCORES = ("best-score", "forest-scores", "logistic-scores", "logistic-top-scores")
+ON_VOTES = ("best-judge", "forest-votes", "majority", "ridge-votes")
+"""Members of a panel whose judges all vote."""
 
-SIMPLE = ("best-judge", "majority", "ridge-votes")
-"""Members on votes in which little is chosen."""
+ON_ANSWERS = ("best-score", "forest-scores", "logistic-scores", "logistic-top-scores", "majority", "ridge-votes")
+"""Members of one in which some give grades or scores."""
 
-SIMPLE_WITH_SCORES = ("best-score",)
+SIMPLE = ("best-judge", "best-score", "majority", "ridge-votes")
+"""Members in which little is chosen."""
 
 
-def members_for(n_scorers: int) -> tuple[str, ...]:
-    """Return the members that can be fitted on votes and so many scorers.
+def members_for(n_judges: int) -> tuple[str, ...]:
+    """Return the members of a panel in which so many judges stand of whom some give grades or scores; 0: all vote.
 
     Examples
     --------
     >>> members_for(0)
     ('best-judge', 'forest-votes', 'majority', 'ridge-votes')
     """
-    return tuple(
-        name
-        for name in sorted(MEMBERS)
-        if (n_scorers or name not in NEEDS_SCORES) and (n_scorers > 1 or name != "logistic-top-scores")
-    )
+    if not n_judges:
+        return ON_VOTES
+    return tuple(name for name in ON_ANSWERS if n_judges > 1 or name != "logistic-top-scores")
 
 
 def simple_members(names: Sequence[str]) -> tuple[str, ...]:
     """Return the members towards which weights are drawn: all where none of them is simple."""
-    known = SIMPLE_WITH_SCORES if "best-score" in names else SIMPLE
-    return tuple(name for name in names if name in known) or tuple(names)
+    return tuple(name for name in names if name in SIMPLE) or tuple(names)
 
 
 FormKey = tuple[str, bool]
@@ -138,7 +135,7 @@ class Stack(BaseEstimator):
     Parameters
     ----------
     members : sequence of str, optional
-        Keys of `MEMBERS`; default all that the number of voters and scorers allows.
+        Keys of `MEMBERS`; default all that the number of voters allows.
     temperature : float, default=0.01
         Above 0: the difference in mean log loss at which a member's weight falls by a factor e; more where losses
         are noisier than that.
@@ -195,7 +192,7 @@ class Stack(BaseEstimator):
         *,
         groups: npt.ArrayLike,
         sample_weight: Weights = None,
-        scores: npt.ArrayLike | None = None,
+        answer_map: AnswerMap | None = None,
         fits: Fits | None = None,
     ) -> Self:
         """Learn from labeled datasets.
@@ -203,15 +200,15 @@ class Stack(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_examples, n_voters)
-            Votes: 1, 0, or -1 for none.
+            Votes: 1, 0, or -1 for none; with `answer_map` places of answers on their scales, NaN for none.
         y : array-like of shape (n_examples,)
             Labels 0/1, both in every dataset.
         groups : array-like of shape (n_examples,)
             The dataset of each row; at least three. Above 50 they are left out in 20 groups.
         sample_weight : array-like of shape (n_examples,), optional
             How often each row counts.
-        scores : array-like of shape (n_examples, n_scorers), optional
-            Soft votes beside the hard ones, in any unit; NaN where there is none.
+        answer_map : AnswerMap, optional
+            Given where some judges give grades or scores.
         fits : mapping, optional
             The members by the dataset left out, where :func:`fit_shared` has fitted them already: several stacks
             that leave the same two datasets out need the same fits.
@@ -222,7 +219,8 @@ class Stack(BaseEstimator):
             There are fewer than three datasets, one lacks a class, a member is unknown or cannot be fitted on
             these votes, or a value is out of range.
         """
-        return self.fit_rows(*labeled_rows(X, y, groups, sample_weight, scores), fits)
+        self.answer_map_ = answer_map
+        return self.fit_rows(*labeled_rows(X, y, groups, sample_weight, answer_map), fits)
 
     def fit_rows(self, train: LabeledRows, names: Mapping[int, str], fits: Fits | None = None) -> Self:
         """Learn from rows that :func:`labeled_rows` has checked, with the names of their datasets; `fits` as above."""
@@ -232,7 +230,7 @@ class Stack(BaseEstimator):
         held = [_held(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
         forms = {(m, use): _fit_form(m, held, use_context=use) for m in members for use in (False, True)}
         self._weigh(forms, members)
-        self.members_, self.n_scorers_ = members, train.scores.shape[1]
+        self.members_ = members
         blend = Blend(tuple(self._part(m, fits[None][m], forms) for m in members))
         datasets = [train.only(code) for code in names]
         points = [adaptation.LeftOut.from_rows(blend.weighted(blend.raw(one)), *one.of_classes()) for one in datasets]
@@ -244,33 +242,28 @@ class Stack(BaseEstimator):
         self._judge(held, forms, tuple(names.values()), slope)
         return self
 
-    def score(self, X: npt.ArrayLike, *, sample_weight: Weights = None, scores: npt.ArrayLike | None = None) -> Scores:
+    def score(self, X: npt.ArrayLike, *, sample_weight: Weights = None) -> Scores:
         """Score all rows of one new dataset, whose mean P is looked at as well.
 
         Parameters
         ----------
         X : array-like of shape (n_examples, n_voters)
+            As in `fit`.
         sample_weight : array-like of shape (n_examples,), optional
-        scores : array-like of shape (n_examples, n_scorers), optional
-            Given where `fit` was given them.
 
         Returns
         -------
         Scores
         """
         check_is_fitted(self, "blend_")
-        target = Rows.from_arrays(X, scores, sample_weight)
-        if target.scores.shape[1] != self.n_scorers_:
-            raise InputError(
-                f"`scores` must have {self.n_scorers_} columns, as in `fit`. Got {target.scores.shape[1]}."
-            )
+        target = Rows.from_arrays(X, getattr(self, "answer_map_", None), sample_weight)
         raw = self.blend_.raw(target)
         contexts = self.blend_.contexts(raw, target.weights)
         prior = self.prior_.predict(self.blend_.profile(contexts), self.blend_.offset(contexts))
         return Scores(self.blend_.log_odds(raw, contexts), prior, self.misfit_)
 
     def _chosen(self, train: LabeledRows) -> tuple[str, ...]:
-        possible = members_for(train.scores.shape[1])
+        possible = members_for(train.evidence.shape[1])
         for name in self.members or ():
             checks.check_choice(name, possible, "members")
         if not self.temperature > 0:
@@ -370,9 +363,10 @@ def _held(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
     """Score one dataset by fits on the others."""
     ones, zeros = rows.of_classes()
     patterns, where = distinct_patterns(rows.votes)
+    distinct = None if rows.evidence.shape[1] else Rows.from_arrays(patterns)
     raw = {
         # Of trees on votes the distinct rows are enough; all others are quick.
-        name: scorer(Rows.from_arrays(patterns))[where] if isinstance(scorer, VoteForest) else scorer(rows)
+        name: scorer(distinct)[where] if distinct is not None and isinstance(scorer, VoteForest) else scorer(rows)
         for name, scorer in fitted.items()
     }
     points = {name: adaptation.LeftOut.from_rows(z, ones, zeros) for name, z in raw.items()}
@@ -396,15 +390,15 @@ def labeled_rows(
     y: npt.ArrayLike,
     groups: npt.ArrayLike,
     sample_weight: Weights = None,
-    scores: npt.ArrayLike | None = None,
+    answer_map: AnswerMap | None = None,
 ) -> tuple[LabeledRows, dict[int, str]]:
-    """Check labeled rows, leave out those of weight 0, and sample where scores are too many; name datasets by code."""
-    panel = Rows.from_arrays(X, scores, sample_weight)
+    """Check labeled rows, leave out those of weight 0, and sample evidence of too many; name datasets by code."""
+    panel = Rows.from_arrays(X, answer_map, sample_weight)
     labels = checks.check_labels(y, len(panel.votes))
     names, codes = checks.numbered(groups)
     checks.check_consistent_length(codes, len(labels), "groups")
     folds = grouped(codes)
-    rows, kept = LabeledRows(panel.votes, panel.scores, panel.weights, labels, folds), panel.weights > 0
+    rows, kept = LabeledRows(panel.votes, panel.evidence, panel.weights, labels, folds), panel.weights > 0
     if not kept.all():
         rows, codes = rows.rows(kept), codes[kept]
     n_present = len(np.unique(codes))
@@ -455,7 +449,7 @@ def fit_shared(
     y: npt.ArrayLike,
     *,
     groups: npt.ArrayLike,
-    scores: npt.ArrayLike | None = None,
+    answer_map: AnswerMap | None = None,
     targets: Sequence[str] = (),
     members: Sequence[str] | None = None,
     random_state: int = 0,
@@ -467,12 +461,12 @@ def fit_shared(
 
     Parameters
     ----------
-    X, y, groups, scores
+    X, y, groups, answer_map
         As in :meth:`deep.model.Stack.fit`.
     targets : sequence of str
         Each is left out of a stack of its own; none: one stack of all datasets.
     members : sequence of str, optional
-        Keys of `MEMBERS`; default all that the numbers of voters and scorers allow.
+        Keys of `MEMBERS`; default all that the number of voters allows.
     random_state : int, default=0
     run : callable, optional
         Like `map`; another one may spread the fits over processes.
@@ -482,7 +476,7 @@ def fit_shared(
     InputError
         The datasets are too few, or so many that they are not left out one by one and cannot be shared.
     """
-    rows, names = labeled_rows(X, y, groups, None, scores)
+    rows, names = labeled_rows(X, y, groups, None, answer_map)
     return share_fits(rows, names, targets=targets, members=members, random_state=random_state, run=run)
 
 
@@ -502,7 +496,7 @@ def share_fits(
         raise InputError(f"`targets` must be datasets that are left out one by one. Got {unknown[0]!r}.")
     bases = [frozenset([target]) for target in targets] or [frozenset[str]()]
     left_out = list(dict.fromkeys([*bases, *(base | {name} for base, name in product(bases, code))]))
-    members = members_for(rows.scores.shape[1]) if members is None else tuple(members)
+    members = members_for(rows.evidence.shape[1]) if members is None else tuple(members)
     step = partial(_fit_without, rows=rows, members=members, random_state=random_state)
     fitted = run(step, [[code[name] for name in left] for left in left_out])
     return SharedFits(tuple(code), dict(zip(left_out, fitted, strict=True)))

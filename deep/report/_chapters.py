@@ -109,8 +109,6 @@ def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert isinstance(said, list)
     assert isinstance(members, list)
     yield f"It holds: {'; '.join(member.strip() for member in members)}."
-    if material.model.score_names and material.soft is None:
-        yield "The model also uses soft scores, but got none: P comes from the votes alone. Give them by `--scores`."
     yield from [*said, *notes]
 
 

@@ -116,10 +116,8 @@ class ReportMaterial:
         The systems that wrote the items.
     study : DatasetVerdict, optional
         The answer of a study that is no hold-out.
-    soft : ndarray of float, shape (n_items, n_scorers), optional
-        The scores that P rests on beside the votes, where some are given.
     soft_tables : tuple of str
-        Their files.
+        Tables of scores that the answers were read from.
     """
 
     title: str
@@ -134,7 +132,6 @@ class ReportMaterial:
     folder: Path | None = None
     compared: "evaluate.SystemComparison | None" = None
     study: evaluate.DatasetVerdict | None = None
-    soft: Floats | None = None
     soft_tables: tuple[str, ...] = ()
 
     @property
@@ -177,20 +174,18 @@ class ReportMaterial:
         return int(self.runs[0]["settings"]["n_bins"]) if self.runs else DEFAULT_BINS
 
 
-def score_by(model: Model, votes: VoteMatrix, prior: float | None = None, soft: Floats | None = None) -> ScoredVotes:
+def score_by(model: Model, votes: VoteMatrix, prior: float | None = None) -> ScoredVotes:
     """Return votes with P by a model, each dataset scored by itself.
 
-    `prior` is the share of consistent items of each dataset, where it is known; `soft` the scores of `votes_alone`.
+    `prior` is the share of consistent items of each dataset, where it is known.
     """
     known = None if prior is None else check_prior(prior)
-    soft = votes_alone(model, votes) if soft is None else soft
     n = len(votes.labels)
     columns = {name: np.full(n, np.nan) for name in ("p", "low", "high", "before", "threshold")}
     decided, sure, priors = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), {}
     for name, rows in evaluate.dataset_rows(votes):
         part = votes.rows(rows)
-        own = None if soft is None else soft[rows]
-        found = model.scores_of(part, scores=own, prior=known, allow_mismatch=True, allow_missing=True)
+        found = model.scores_of(part, prior=known, allow_mismatch=True, allow_missing=True)
         columns["p"][rows], columns["threshold"][rows] = found.p_consistent, found.threshold
         decided[rows] = found.decisions
         sure[rows] = found.sure & (part.votes != ABSTAIN).any(axis=1)
@@ -199,11 +194,6 @@ def score_by(model: Model, votes: VoteMatrix, prior: float | None = None, soft: 
         priors[name] = found.share
     how = BY_MODEL if known is None else BY_GIVEN
     return ScoredVotes(votes, **columns, decided=decided, sure=sure, how=how, priors=priors)
-
-
-def votes_alone(model: Model, votes: VoteMatrix) -> Floats | None:
-    """Return the soft scores of a model where none is given, shape (n_items, n_scorers); None where it knows none."""
-    return np.full((len(votes.labels), len(model.score_names)), np.nan) if model.score_names else None
 
 
 def score_by_votes(votes: VoteMatrix) -> ScoredVotes:
@@ -360,8 +350,7 @@ def with_systems(material: ReportMaterial, column: str | None) -> ReportMaterial
     if material.model is None or material.scored is None:
         raise InputError(f"`compare` must be given with a model and votes. Got {column!r} without.")
     votes = material.scored.votes
-    soft = votes_alone(material.model, votes) if material.soft is None else material.soft
-    target = evaluate.Target(votes, soft)
+    target = evaluate.Target(votes)
     systems = evaluate.read_systems(material.tables, target, column)
     return replace(material, compared=evaluate.compare_systems(material.model, target, systems))
 
@@ -434,10 +423,10 @@ def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, known: Know
     if not tables:
         return material
     votes, people = _labeled(evaluate.votes_for(model, tables), labels)
-    soft = scores_for(model, votes, known.scores) if known.scores else None
-    scored, failures = score_by(model, votes, known.prior, soft), tuple(read_reasons(tables, votes))
+    votes = scores_for(model, votes, known.scores) if known.scores else votes
+    scored, failures = score_by(model, votes, known.prior), tuple(read_reasons(tables, votes))
     material = replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people)
-    return replace(material, soft=soft, soft_tables=tuple(known.scores))
+    return replace(material, soft_tables=tuple(known.scores))
 
 
 def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:

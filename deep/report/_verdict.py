@@ -295,8 +295,8 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     tables = " ".join(quote(table) for table in material.tables) or "votes.parquet"
     model = quote(material.path) if material.path else "model.json"
     soft = ""
-    if material.model is not None and material.model.score_names:
-        soft = f" --scores {' '.join(map(quote, material.soft_tables)) or 'scores.parquet'}"
+    if material.soft_tables:
+        soft = f" --scores {' '.join(map(quote, material.soft_tables))}"
     failed = any(badge.level == "fail" for badge in badges)
     if material.runs:
         worse = "do not use this panel: check the judges below, and fit again"

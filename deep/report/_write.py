@@ -110,10 +110,10 @@ def _material(
     matrix = votes_of(model, votes)
     matrix = matrix if labels is None else as_labels(labels, matrix, votes)
     tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()
-    selected = model.select(matrix, allow_mismatch=True, allow_missing=True)
-    soft = None if scores is None else model.rows(selected, scores).scores
-    scored = score_by(model, matrix, prior, soft)
-    return ReportMaterial("Report", model=model, scored=scored, tables=tables, soft=soft)
+    if scores is not None:
+        matrix = votes_of(model, model.beside(matrix, scores))
+    scored = score_by(model, matrix, prior)
+    return ReportMaterial("Report", model=model, scored=scored, tables=tables)
 
 
 def standard_place(sources: Sequence[str]) -> Path:

@@ -24,11 +24,11 @@ def one_row(tmp_path, cell="1", column="a", suffix="csv"):
 def test_no_vote(tmp_path, cell):
     """Only 1, 0, 1.0, 0.0, the words for them and empty cells are votes in CSV."""
     path = one_row(tmp_path, cell)
-    of_grades = "Turn grades into votes first: 1 from the lowest grade that means consistent, else 0. "
+    of_grades = " Of a judge that gives grades or shares, say the scale: `--scale a=1-5` (`scales`)."
     assert fault(read_votes, path) == (
         f"`votes` must be 0, 1 or empty. Got {cell!r} at {path}, column 'a', row 2 (line 3). "
-        f"{of_grades if cell in ('2', '-1', '1.5', '01') else ''}"
         "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
+        f"{of_grades if cell in ('2', '-1', '1.5') else ''}"
     )
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from deep.model import pattern_grid
+from deep._util.scales import Scale
+from deep.model import AnswerMap, pattern_grid
 from deep.records import VoteMatrix
 
 LEANINGS = (0.85, 0.75, 0.8, 0.7, 0.9, 0.65)
@@ -27,3 +28,15 @@ QUICK = {"sizes": [3], "ensembler": "LogisticRegression", "calibrator": "platt"}
 def table_of(model):
     """Return P(consistent) of every pattern of votes at equal class weights."""
     return model.predict(pattern_grid(len(model.voters)))
+
+
+def identity(n_judges):
+    """Return the map of answers that are evidence already."""
+    ends = np.array([0.0, 1.0])
+    return AnswerMap(
+        (Scale(0.0, 1.0),) * n_judges,
+        [(ends, ends)] * n_judges,
+        (False,) * n_judges,
+        np.zeros(n_judges),
+        np.ones(n_judges),
+    )

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 from deep.exceptions import InputError
-from deep.model import ChainOptions, ScoreOptions, SharedWork, Stack, fit, fit_asked, load, score_file
+from deep.model import AnswerMap, ChainOptions, ScoreOptions, SharedWork, Stack, fit, fit_asked, load, score_file
 from deep.model.adaptation import LeftOut, learn_line, profile_of
 from deep.model.linear import LabeledRows, fit_average
 from deep.records import VoteMatrix
@@ -154,9 +154,12 @@ def test_p_of_a_stack_is_that_of_the_estimator():
     """Model and `Stack` say the same, with soft scores and without."""
     new = small_votes(("new",), seed=3)
     for soft, of_new in ((None, None), (soft_scores(ABCD), soft_scores(new))):
-        stack = Stack().fit(ABCD.votes, ABCD.labels, groups=ABCD.datasets, scores=soft)
+        rows = ABCD if soft is None else ABCD.with_answers(soft)
+        answers = ABCD.votes if soft is None else rows.answers
+        stack = Stack().fit(answers, ABCD.labels, groups=ABCD.datasets, answer_map=AnswerMap.fit(rows))
         model = fit(ABCD, scores=soft)
-        found = stack.score(new.votes, scores=of_new)
+        new_answers = new.votes if soft is None else model.select(model.beside(new, of_new))
+        found = stack.score(new_answers)
         assert model.score(new, scores=of_new) == pytest.approx(found.p_consistent, abs=1e-12)
         assert model.intervals(new, scores=of_new) == pytest.approx(np.column_stack(found.interval()), abs=1e-12)
         assert model.score_names == (() if soft is None else ("score 1", "score 2"))
@@ -227,13 +230,12 @@ def test_a_stack_with_scores_and_a_target():
     votes, soft = few_of(ABCD, "d", 20), soft_scores(ABCD)
     model = fit(votes, scores=soft, target="d", score_names=["one", "two"])
     of = votes.datasets == "d"
-    others = fit(votes.rows(~of), scores=soft[~of]).adapted(
-        votes.rows(of), votes.labels[of], scores=soft[of], target="d"
-    )
+    rows = votes.with_answers(soft, ["one", "two"])
+    others = fit(rows.rows(~of)).adapted(rows.rows(of), votes.labels[of], target="d")
     p = model.score(votes.rows(of), scores=soft[of])
-    assert np.array_equal(p, others.score(votes.rows(of), scores=soft[of]))
+    assert np.array_equal(p, others.score(rows.rows(of)))
     assert model.score_names == ("one", "two")
-    with pytest.raises(InputError, match=r"`scores` must have the columns .*: one, two\. Got 0"):
+    with pytest.raises(InputError, match=r"`votes` must have a column for every voter .* named 'one'"):
         model.score(votes)
 
 

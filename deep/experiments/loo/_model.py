@@ -20,7 +20,7 @@ from deep.console import in_processes
 from deep.datasets import ScoreTable
 from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out
 from deep.experiments.loo._command import LooOptions
-from deep.experiments.loo._rivals import TestCells, context_member
+from deep.experiments.loo._rivals import TestCells, context_member, with_scores
 from deep.experiments.loo._show import LEARNED_PRIOR
 from deep.features import distinct_patterns
 from deep.records import VoteMatrix
@@ -222,17 +222,11 @@ def fit_model(
     # The groups of datasets are those that `fit` finds itself; it knows no families.
     work = model.SharedWork(groups if options.unit == "family" else None, fits, searched, run)
     return model.fit_asked(
-        split.train,
+        with_scores(split, scores)[0],
         options,
         work,
-        scores=_rows(scores, split.train_rows),
-        score_names=() if scores is None else scores.score_names,
         random_state=options.random_state,
     )
-
-
-def _rows(scores: ScoreTable | None, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64] | None:
-    return None if scores is None else scores.scores[rows]
 
 
 def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptions) -> list[list[str]]:
@@ -261,7 +255,7 @@ def member_fits(split: HoldOut, scores: ScoreTable | None, options: LooOptions, 
     """Fit the members that the model and the best judge with its context need; None of fewer than three groups."""
     if len(numbered(groups)[0]) < model.MIN_DATASETS:
         return None
-    return _fitted(split.train, groups, _rows(scores, split.train_rows), options).without()
+    return _fitted(with_scores(split, scores)[0], groups, options).without()
 
 
 def shared_fits(
@@ -278,32 +272,32 @@ def shared_fits(
     """
     names = votes.dataset_names
     alone = len(tests) < 2 or options.unit != "dataset" or len(names) <= model.MIN_DATASETS
-    if alone or (votes.labels < 0).any():
+    # Answers of grades and scores are mapped by the rows that a fit has, so each has its own members.
+    if alone or scores is not None or (votes.labels < 0).any():
         return None
     # Two splits show every dataset that is trained on.
     if any(set(hold_out(votes, test).train.dataset_names) != set(names) - {test} for test in tests[:2]):
         return None
     if len(numbered(model.training_groups(votes))[0]) < len(names):
         return None
-    return _fitted(votes, votes.datasets, None if scores is None else scores.scores, options, members, tests)
+    return _fitted(votes, votes.datasets, options, members, tests)
 
 
 def _fitted(
     votes: VoteMatrix,
     groups: Texts,
-    scores: npt.NDArray[np.float64] | None,
     options: LooOptions,
     members: Sequence[str] | None = None,
     targets: Sequence[str] = (),
 ) -> model.SharedFits:
     """Fit members: by default all for a stack or with scores, else those of the best judge with its context."""
-    if members is None and scores is None and options.asked and options.own != model.STACK:
+    if members is None and votes.answers is None and options.asked and options.own != model.STACK:
         members = [context_member(0)]
     return model.fit_shared(
-        votes.votes,
+        votes.votes if votes.answers is None else votes.answers,
         votes.labels,
         groups=groups,
-        scores=scores,
+        answer_map=model.AnswerMap.fit(votes),
         targets=targets,
         members=members,
         random_state=options.random_state,

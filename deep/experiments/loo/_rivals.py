@@ -26,11 +26,10 @@ from deep.ensembles import (
 from deep.evaluate import CONTEXT, HoldOut, Row, decision_metrics, row_weights
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model.stack import members_for
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
-    from deep.model.score import ScoreSum, VoteSum
+    from deep.model.score import VoteSum
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +94,26 @@ def context_member(n_scorers: int) -> str:
     return "best-score" if n_scorers else "best-judge"
 
 
+def with_scores(split: HoldOut, scores: ScoreTable | None) -> tuple[VoteMatrix, VoteMatrix]:
+    """Return training and test rows in which the scores stand, on the scales of the training rows."""
+    if scores is None:
+        return split.train, split.test
+    train = split.train.with_answers(scores.scores[split.train_rows], scores.score_names)
+    assert train.scales is not None  # scores are no votes
+    scales = dict(zip(train.voter_names, train.scales, strict=True))
+    known = {name: scales[name] for name in scores.score_names}
+    return train, split.test.with_answers(scores.scores[split.test_rows], scores.score_names, known)
+
+
+def _fit_and_score(
+    stack: model.Stack, train: VoteMatrix, test: VoteMatrix, groups: Texts, fits: model.Fits | None
+) -> model.Scores:
+    """Fit a stack on training rows, and score test rows."""
+    X, new = (part.votes if part.answers is None else part.answers for part in (train, test))
+    stack.fit(X, train.labels, groups=groups, answer_map=model.AnswerMap.fit(train), fits=fits)
+    return stack.score(new)
+
+
 def context_baseline(
     split: HoldOut, scores: ScoreTable | None, *, groups: Texts, fits: model.Fits | None = None, random_state: int = 0
 ) -> Baseline | None:
@@ -121,12 +140,10 @@ def context_baseline(
     """
     if len(numbered(groups)[0]) < model.MIN_DATASETS:
         return None
-    soft = (None, None) if scores is None else (scores.scores[split.train_rows], scores.scores[split.test_rows])
+    train, test = with_scores(split, scores)
     stack = model.Stack([context_member(0 if scores is None else scores.shape[1])], random_state=random_state)
-    stack.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=fits)
-    found = stack.score(split.test.votes, scores=soft[1])
-    names = split.train.voter_names if scores is None else scores.score_names
-    name = names[model.leading_column(cast("VoteSum | ScoreSum", stack.blend_.parts[0].scorer))]
+    found = _fit_and_score(stack, train, test, groups, fits)
+    name = train.voter_names[model.leading_column(cast("VoteSum", stack.blend_.parts[0].scorer))]
     return Baseline(name, CONTEXT, found.decisions, p=found.p_consistent)
 
 
@@ -269,15 +286,13 @@ def fit_and_score(
     ensembler : str, optional
         As in :func:`deep.model.fit`.
     """
-    train = None if scores is None else scores.scores[split.train_rows]
-    fitted = model.fit(split.train, scores=train, ensembler=ensembler, random_state=random_state)
+    fitted = model.fit(with_scores(split, scores)[0], ensembler=ensembler, random_state=random_state)
     return fitted, score_held_out(fitted, split, scores)
 
 
 def score_held_out(fitted: model.Model, split: HoldOut, scores: ScoreTable | None) -> model.Scores:
     """Score the rows of a held-out dataset."""
-    soft = scores.scores[split.test_rows] if scores is not None and fitted.score_names else None
-    return fitted.scores_of(split.test, scores=soft)
+    return fitted.scores_of(with_scores(split, scores)[1])
 
 
 def paper_chains(
@@ -325,16 +340,15 @@ def compare_parts(
     y = split.test.labels[labeled]
     if len(numbered(groups)[0]) < model.MIN_DATASETS or len(np.unique(y)) < 2:
         return []
-    train, test = (scores.scores[rows] for rows in (split.train_rows, split.test_rows))
+    both = with_scores(split, scores)
+    of_encoders = [name in scores.score_names for name in both[0].voter_names]
+    encoders = (part.judges(np.flatnonzero(of_encoders)) for part in both)
     found: dict[str, tuple[Floats, Mask]] = {}
     rows: list[Row] = []
-    on_scores = [name for name in members_for(train.shape[1]) if name not in members_for(0)]
     # Without scores rows are other cells, and forests draw others: prompts are fitted as in a run without scores.
-    for name, members in (("prompts", None), ("encoders", on_scores), ("both", None)):
-        soft = (None, None, prompt_fits) if name == "prompts" else (train, test, fits)
-        stack = model.Stack(members, random_state=random_state)
-        stack.fit(split.train.votes, split.train.labels, groups=groups, scores=soft[0], fits=soft[2])
-        scored = stack.score(split.test.votes, scores=soft[1])
+    panels = (("prompts", (split.train, split.test), prompt_fits), ("encoders", encoders, None), ("both", both, fits))
+    for name, (train, test), own_fits in panels:
+        scored = _fit_and_score(model.Stack(random_state=random_state), train, test, groups, own_fits)
         p, decisions = found[name] = scored.p_consistent[labeled], scored.decisions[labeled]
         of = decision_metrics(y, p, decisions, n_bins=n_bins, n_boot=n_boot, random_state=random_state)
         low, high = of["balanced_accuracy_ci"]
@@ -470,7 +484,9 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
             cast = votes.votes[rows][:, (votes.votes[rows] != ABSTAIN).any(axis=0)]
             p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
             decided[rows, column] = np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5)
-    return votes.with_columns(votes=decided, voter_names=tuple(f"{name} of {k}" for name in chosen))
+    return votes.with_columns(
+        votes=decided, voter_names=tuple(f"{name} of {k}" for name in chosen), scales=None, answers=None
+    )
 
 
 @dataclass(frozen=True, eq=False)

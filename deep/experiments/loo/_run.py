@@ -22,7 +22,7 @@ from deep.experiments.loo._command import LooOptions
 from deep.experiments.loo._model import LooOutcome, ScoredChain, Step, chain_table, run_tasks
 from deep.experiments.loo._run_tables import LooResult
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
-from deep.model.stack import members_for
+from deep.model.stack import ON_VOTES
 from deep.records import ABSTAIN, VoteMatrix
 
 SCHEMA_VERSION = 1
@@ -364,7 +364,7 @@ def run_all(
     shared = prompts = None
     if len(groups) == len(tests):
         shared = _model.shared_fits(votes, tests, scores, settings)
-        prompts = None if scores is None else _model.shared_fits(votes, tests, None, settings, members_for(0))
+        prompts = None if scores is None else _model.shared_fits(votes, tests, None, settings, ON_VOTES)
     step()
     for together in groups:
         results = leave_datasets_out(

@@ -157,8 +157,7 @@ def ours_and_rivals(votes: VoteMatrix) -> tuple[VoteMatrix, VoteMatrix | None]:
 
 
 def _columns(votes: VoteMatrix, kept: npt.NDArray[np.bool_]) -> VoteMatrix:
-    names = tuple(name for name, keep in zip(votes.voter_names, kept, strict=True) if keep)
-    return votes.with_columns(votes=votes.votes[:, kept], voter_names=names)
+    return votes.judges(np.flatnonzero(kept))
 
 
 def with_rivals(run: Run, rivals: VoteMatrix | None, settings: LooOptions) -> Run:

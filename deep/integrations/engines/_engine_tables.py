@@ -88,7 +88,7 @@ class BatchScorer:
         return pa.schema([*fields, *schema_of(SCORE_COLUMNS)])
 
     def _kept(self, names: list[str]) -> list[str]:
-        read = {*self._voters(names), *self.model.score_names}
+        read = {*self._voters(names)}
         kept = [name for name in names if name not in read]
         clash = next((name for name in SCORE_COLUMNS if name in kept), None)
         if clash is not None:
@@ -102,19 +102,19 @@ class BatchScorer:
         import pyarrow as pa
 
         columns = BatchColumns(batch)
-        votes = columns.votes(self._voters(batch.schema.names))
+        scales = file.scales_of_columns(self.model.voters, batch.schema.names, self.model.scales)
+        votes = columns.votes(self._voters(batch.schema.names), scales)
         if not len(votes):
             return [pa.array([], field.type) for field in schema_of(SCORE_COLUMNS)]
         if self._table is None:
-            soft = columns.scores(self.model.score_names) if self.model.score_names else None
-            found = self.model.scores_of(votes, scores=soft, streamed=True).columns()
+            found = self.model.scores_of(votes, streamed=True).columns()
             return [SCORE_COLUMNS[name].array(values) for name, values in found.items()]
         codes = file.pattern_codes(votes)
         return [SCORE_COLUMNS[name].array(values[codes]) for name, values in self._table.items()]
 
     @cached_property
     def _table(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the scores of every pattern of votes; None where there are too many or soft scores beside them."""
+        """Return the scores of every pattern of votes; None where they are too many, as grades are."""
         model = self.model
         return model.scores_at(model.contexts, evidence=model.every_pattern).columns() if model.has_table else None
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Texts, Votes, check_consistent_length, shown
+from deep._util.checks import AnyVotes, Floats, Positions, Texts, check_consistent_length, shown
 from deep._util.columns import Column, name_cells, score_cells, vote_cells
 from deep._util.files import JsonObject, read_bytes
 from deep._util.names import check_name
@@ -148,10 +148,9 @@ def _checksum(model: Model) -> str:
 
 def moments_of_votes(
     model: Model,
-    votes: Votes,
+    votes: AnyVotes,
     *,
     datasets: Sequence[str] | Texts,
-    scores: Floats | None = None,
     counts: npt.ArrayLike | None = None,
 ) -> Moments:
     """Return the moments of rows.
@@ -159,11 +158,9 @@ def moments_of_votes(
     Parameters
     ----------
     model : Model
-    votes : ndarray of int8, shape (n_examples, n_voters)
-        In the order of the model's voters: 1, 0, or -1 for none.
+    votes : ndarray, shape (n_examples, n_voters)
+        In the order of the model's voters, as :meth:`Model.select` gives them: 1, 0, or -1 for none.
     datasets : sequence of str, length n_examples
-    scores : ndarray of float, shape (n_examples, n_scorers), optional
-        Where the model was fitted on some.
     counts : array-like of int, shape (n_examples,), optional
         How often each row counts, at least once.
 
@@ -174,13 +171,12 @@ def moments_of_votes(
     """
     codes = file.dataset_codes(datasets)
     check_consistent_length(codes[1], len(votes), "datasets")
-    return _counted(model, votes, scores, codes, counts)
+    return _counted(model, votes, codes, counts)
 
 
 def _counted(
     model: Model,
-    votes: Votes,
-    scores: Floats | None,
+    votes: AnyVotes,
     datasets: tuple[Sequence[str], Positions],
     counts: npt.ArrayLike | None = None,
 ) -> Moments:
@@ -190,7 +186,7 @@ def _counted(
     check_consistent_length(n, len(votes), "counts")
     if not len(votes):
         return found
-    rows = model.rows(votes, scores)
+    rows = model.rows(votes)
     of_dataset = file.rows_by_dataset(dataset_of, len(names))
     if found.model is None:
         codes = file.pattern_codes(rows.votes)
@@ -222,10 +218,10 @@ def moments_of_batch(
         A column is missing or holds something else.
     """
     columns = BatchColumns(batch)
-    votes = columns.votes(matched_names(model, batch.schema.names, **matching))
+    scales = file.scales_of_columns(model.voters, batch.schema.names, model.scales)
+    votes = columns.votes(matched_names(model, batch.schema.names, **matching), scales)
     whole = dataset is not None and ([dataset], np.zeros(len(votes), dtype=np.intp))
-    scores = columns.scores(model.score_names) if model.score_names else None
-    return _counted(model, votes, scores, whole or file.dataset_codes(columns.names("dataset")))
+    return _counted(model, votes, whole or file.dataset_codes(columns.names("dataset")))
 
 
 def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
@@ -266,8 +262,7 @@ def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, 
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
     found = Moments.empty(model)
     for rows in file.iter_pieces(model, paths, scores, options):
-        soft = rows.scores if model.score_names else None
-        found = found.merge(moments_of_votes(model, rows.votes, datasets=rows.datasets, scores=soft))
+        found = found.merge(moments_of_votes(model, rows.answers, datasets=rows.datasets))
     return found
 
 

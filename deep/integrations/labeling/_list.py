@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     out = None if args.out is None else check_out(args.out, [".csv"])
     fitted = model.load(args.model)
     votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
-    target = evaluate.Target(votes, model.scores_for(fitted, votes, args.scores))
+    target = evaluate.Target(model.scores_for(fitted, votes, args.scores))
     report = evaluate.label_proposal(fitted, target, args.n, strategy=args.strategy, random_state=args.seed)
     results = console.SCHEMA | report
     if out is not None:

@@ -74,7 +74,7 @@ class LabelSubject:
     @cached_property
     def scores(self) -> Scores:
         """Return P(consistent) of every row, by the votes and no label."""
-        return self.model.scores_of(self.target.votes, scores=self.target.scores)
+        return self.model.scores_of(self.target.votes)
 
     def propose(
         self, n: int, *, taken: Collection[Item] = (), strategy: str = "random", random_state: int = 0

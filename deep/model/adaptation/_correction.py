@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import Floats, Mask, Positions, Votes, Weights, check_consistent_length, check_kind
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, Weights, check_kind, is_votes
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.features import distinct_patterns
+from deep.features import distinct_rows
 from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, laplace, newton_logistic, student_quantile
 from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
 
@@ -53,7 +53,7 @@ class Clusters:
             codes = np.arange(n)
         else:
             names = np.asarray(documents).astype(str)
-            check_consistent_length(names, n if kept is None else len(kept), "documents")
+            checks.check_consistent_length(names, n if kept is None else len(kept), "documents")
             codes = np.unique(names if kept is None else names[kept], return_inverse=True)[1]
         return cls(codes, np.ones(n) if weights is None else weights, documents is not None)
 
@@ -111,7 +111,7 @@ def labeled_mask(labels: npt.ArrayLike, n: int) -> Mask:
         A value is another, or their number is not n.
     """
     raw = np.asarray(labels)
-    check_consistent_length(raw, n, "labels")
+    checks.check_consistent_length(raw, n, "labels")
     wrong = ~np.isin(raw, (-1, 0, 1))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -311,10 +311,10 @@ class JudgeColumns:
     size: float
 
     @classmethod
-    def of(cls, votes: Votes) -> Self:
-        """Scale votes of 1 and 0; no vote lies half way between them."""
-        patterns, row = distinct_patterns(votes)
-        signed = (patterns == 1).astype(np.float64) - (patterns == 0)
+    def of(cls, answers: AnyVotes) -> Self:
+        """Scale votes of 1 and 0, or evidence; no vote lies half way between them."""
+        patterns, row = distinct_rows(answers)
+        signed: Floats = 1.0 * (patterns == 1) - (patterns == 0) if is_votes(patterns) else np.nan_to_num(patterns)
         share = np.bincount(row, minlength=len(patterns)) / len(row)
         means = share @ signed
         # So the log-odds of an item have one spread before labels, however many judges there are.

@@ -27,6 +27,7 @@ from ._table import pattern_text as pattern_text
 from ._table import patterns_from_text as patterns_from_text
 from ._table import row_fingerprints as row_fingerprints
 from ._table import rows_by_dataset as rows_by_dataset
+from ._table import scales_of_columns as scales_of_columns
 from ._table import select_columns as select_columns
 from ._table import voters_of as voters_of
 from ._table import votes_of as votes_of

@@ -17,11 +17,12 @@ from deep import __version__
 from deep._util.checks import Floats, Votes, check_share
 from deep._util.files import JsonObject, whole_file
 from deep._util.odds import P_MIN
+from deep._util.scales import Scale
 from deep.calibration import CALIBRATOR_NAMES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
 from deep.features import Cells
-from deep.model import adaptation, score
+from deep.model import adaptation, linear, score
 from deep.model.chain import RECIPES, ChainSpec, KeptCells
 from deep.model.file import _kinds
 from deep.model.file._kinds import COUNT, NAME, NUMBER, OBJECT, JsonKind, expect, list_of, numbers, optional, record
@@ -33,9 +34,6 @@ OLDEST_SCHEMA = 4
 
 METHODS = ("average", "chain", "own-labels", "stack", "votes")
 """How a model can have been fitted."""
-
-LARGEST_SCORE = 1e100
-"""Scores come in any unit."""
 
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost")
@@ -139,25 +137,27 @@ def _trees_on(columns: str) -> JsonKind:
     )
 
 
+SCALE = NAME.made_into(Scale.parse, str)
+
 KNOTS = record(
     "knots",
-    lambda scores, ranks: (scores, ranks),
-    take=lambda pair: dict(zip(("scores", "ranks"), pair, strict=True)),
-    scores=numbers(largest=LARGEST_SCORE).checked(lambda scores: len(scores) and _ascend(scores), "knots must ascend"),
-    ranks=numbers("scores")
-    .checked(lambda ranks: (np.diff(ranks) >= 0).all(), "knots must ascend")
+    lambda places, shares: (places, shares),
+    take=lambda pair: dict(zip(("places", "shares"), pair, strict=True)),
+    places=numbers().checked(lambda places: len(places) and _ascend(places), "knots must ascend"),
+    shares=numbers("places")
+    .checked(lambda shares: (np.diff(shares) >= 0).all(), "knots must not fall")
     .checked(_are_shares, "{} must lie between 0 and 1"),
 )
 
-
-def _standardizer_on(columns: _kinds.Size) -> JsonKind:
-    return record(
-        "standardizer",
-        score.Standardizer,
-        knots=list_of(KNOTS, columns).made_into(list, tuple),
-        centre=numbers(columns),
-        scale=numbers(columns).checked(_above_zero, "{} must be above 0"),
-    )
+ANSWER_MAP = record(
+    "answer_map",
+    linear.AnswerMap,
+    scales=list_of(SCALE, "voters"),
+    knots=list_of(KNOTS, "voters").made_into(list, tuple),
+    log_odds=list_of(_kinds.one_of((True, False)), "voters"),
+    centre=numbers("voters"),
+    scale=numbers("voters").checked(_above_zero, "{} must be above 0"),
+).checked(lambda one: not all(scale.binary for scale in one.scales), "{} must have a judge that does not vote")
 
 
 def _chain(voters: tuple[Voter, ...], cells: JsonObject, table: Table | None, **spec: Any) -> ChainScorer:
@@ -214,26 +214,12 @@ CHAIN = record(
 
 VOTE_SUM = record("scorer", Linear, ones=numbers("voters"), zeros=numbers("voters"))
 
-SCORE_SUM = record(
-    "scorer",
-    score.ScoreSum,
-    columns=_indices("score_names"),
-    standardizer=_standardizer_on("columns"),
-    coef=numbers("columns"),
-)
-
 VOTE_FOREST = record("scorer", score.VoteForest, trees=_trees_on("voters"))
-
-SCORE_FOREST = record(
-    "scorer", score.ScoreForest, standardizer=_standardizer_on("score_names"), trees=_trees_on("score_names")
-)
 
 SCORER = _kinds.tagged(
     "kind",
     {
         "chain": (ChainScorer, CHAIN),
-        "score-forest": (score.ScoreForest, SCORE_FOREST),
-        "score-sum": (score.ScoreSum, SCORE_SUM),
         "vote-forest": (score.VoteForest, VOTE_FOREST),
         "vote-sum": (score.VoteSum, VOTE_SUM.made_into(score.VoteSum, attrgetter("linear"))),
     },
@@ -371,16 +357,17 @@ class Field:
 
 SHARE = NUMBER.checked(lambda value: 0 <= value <= 1, "{} must lie between 0 and 1")
 
-SCORE_NAMES = list_of(NAME).checked(lambda names: len(set(names)) == len(names), "{} must be named once each")
-
 DATASETS = _kinds.described(dict).checked(
     lambda rows: all(isinstance(row, dict) and "prior" in row for row in rows.values()), "{} must have a prior each"
 )
 
+SCALES_SINCE = 6
+"""The schema version from which on scores are answers of judges; those of earlier files had maps of another kind."""
+
 FIELDS = (
     Field("method", _kinds.one_of(METHODS)),
     Field("voters", VOTERS),
-    Field("score_names", SCORE_NAMES),
+    Field("answer_map", optional(ANSWER_MAP), since=SCALES_SINCE),
     Field("target", optional(NAME)),
     Field("created", _kinds.described(str), "report"),
     Field("chosen", _kinds.described(dict), "report"),
@@ -420,6 +407,8 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         The content is not what `model_values` returns.
     """
     values: dict[str, Any] = {}
+    if content["schema_version"] < SCALES_SINCE:
+        expect(not content["score_names"], "score_names must be empty: scores are answers on a scale now. Fit again")
     for field in FIELDS:
         if field.since > content["schema_version"]:
             values[field.key] = field.default

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes, as_numbers, check_consistent_length, check_votes
+from deep._util.checks import AnyVotes, Floats, Positions, as_numbers, is_votes
 from deep._util.frames import frame_of_table
 from deep._util.names import html_table, listed
 from deep._util.odds import P_MIN
+from deep._util.scales import Scale
 from deep.exceptions import InputError
-from deep.features import Cells, distinct_patterns
+from deep.features import Cells, distinct_rows
 from deep.model.adaptation import (
     Belief,
     Correction,
@@ -33,15 +34,18 @@ from deep.model.file._table import (
     ChainScorer,
     Voter,
     VotesLike,
+    check_answers,
+    check_width,
     dataset_codes,
     pattern_codes,
     pattern_grid,
+    row_in_order,
     rows_by_dataset,
     select_columns,
-    votes_in_order,
     votes_of_voters,
+    with_scores,
 )
-from deep.model.linear import Rows
+from deep.model.linear import AnswerMap, Rows
 from deep.model.score import (
     BALANCED,
     NOTHING,
@@ -68,10 +72,7 @@ class Model:
     Parameters
     ----------
     voters : tuple of Voter
-    score_names : tuple of str
-        Soft scores beside the votes; mostly none.
-    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}
-        How it was fitted; docs/which-fit.md tells when.
+    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}, see docs/which-fit.md
     blend : Blend
         From rows to log-odds at equal class weights.
     prior_rule : PriorRule
@@ -94,6 +95,8 @@ class Model:
         From which P on an item is called consistent; :meth:`deciding` sets it.
     context_weight : float, default=0.0
         How far the threshold of the rule 'balanced' moves from even odds to the mean P of a dataset.
+    answer_map : AnswerMap, optional
+        From answers to evidence, where some judges give grades or scores.
 
     Examples
     --------
@@ -107,7 +110,6 @@ class Model:
     """
 
     voters: tuple[Voter, ...]
-    score_names: tuple[str, ...]
     method: str
     blend: Blend
     prior_rule: PriorRule
@@ -120,6 +122,7 @@ class Model:
     correction: Correction | None = None
     rule: DecisionRule = BALANCED
     context_weight: float = 0.0
+    answer_map: AnswerMap | None = None
 
     def __repr__(self) -> str:
         return "\n".join(self._said())
@@ -135,10 +138,9 @@ class Model:
         """Return lines on the model for people."""
         n, prior = len(self.cells.groups), self.prior
         whose = "any dataset" if self.target is None else f"the dataset {self.target}"
-        known = f"{n} dataset{'' if n == 1 else 's'}"
         share = f"{prior.estimate:.2f} (90 % interval {prior.low:.2f} to {prior.high:.2f})"
         return [
-            f"Model ({self.method}) of {len(self.voters)} judges, fitted on {known}, for {whose}",
+            f"Model ({self.method}) of {len(self.voters)} judges, fitted on {n} dataset{'s' * (n != 1)}, for {whose}",
             f"judges: {listed(self.voter_names, rest='more')}",
             f"share of consistent items expected: {share}",
             self.rule.sentence(self.threshold()),
@@ -150,6 +152,16 @@ class Model:
         return tuple(voter.name for voter in self.voters)
 
     @property
+    def scales(self) -> Mapping[str, Scale]:
+        """Return the scales of the voters by name; none where all vote."""
+        return {} if self.answer_map is None else dict(zip(self.voter_names, self.answer_map.scales, strict=True))
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Return the names of the voters that do not vote."""
+        return tuple(name for name, scale in self.scales.items() if not scale.binary)
+
+    @property
     def chain(self) -> ChainScorer | None:
         """Return the chain, where the model is one."""
         scorer = self.blend.parts[0].scorer
@@ -158,7 +170,7 @@ class Model:
     @property
     def has_table(self) -> bool:
         """Return whether all that is said of a row hangs on its pattern of votes, of which there are few."""
-        return not self.score_names and len(self.voters) <= MAX_TABLE_VOTERS
+        return self.answer_map is None and len(self.voters) <= MAX_TABLE_VOTERS
 
     def threshold(self, prior: float | None = None) -> float:
         """Return the P from which on an item of a dataset not known is called consistent; `prior` as in `score`."""
@@ -193,7 +205,7 @@ class Model:
         """Return the prior where a dataset is not known: that of the training datasets, or of the target."""
         return self.prior_at(self.contexts)
 
-    def predict(self, patterns: VotesLike, scores: Floats | None = None) -> Floats:
+    def predict(self, patterns: VotesLike) -> Floats:
         """Return P(consistent) of rows at equal class weights and the training contexts, shape (n_examples,).
 
         Raises
@@ -201,7 +213,7 @@ class Model:
         InputError
             A vote is out of range, or the number of columns differs.
         """
-        return self.scores_of(patterns, scores=scores, streamed=True).p_uniform
+        return self.scores_of(patterns, streamed=True).p_uniform
 
     def score(
         self,
@@ -218,14 +230,14 @@ class Model:
         Parameters
         ----------
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
-            A matrix or frame is matched by column name; a plain array has the model's voters in their order. Each
-            dataset of a matrix is scored by itself; rows of an array are one dataset.
+            A matrix or frame is matched by name, and each dataset scored alone; a plain array is one dataset, and has
+            the model's voters in their order, with places on their scales, 0 to 1, where some grade.
         scores : array-like of shape (n_examples, n_scorers), optional
-            Soft scores in the order of `score_names`, given where `fit` was given them.
+            Of the judges `score_names` in their own units, where they do not stand in `votes`.
         prior : float in (0, 1), optional
             Share of label 1 among the rows; default: estimated.
         streamed : bool, default=False
-            Score each row by itself, as one of a dataset like the mean of those that were trained on.
+            Score each row by itself, as one of a dataset like the training mean.
         allow_mismatch : bool, default=False
             Score votes of another prompt version or model, where the id is the same.
         allow_missing : bool, default=False
@@ -259,8 +271,8 @@ class Model:
 
         Parameters
         ----------
-        votes : VoteMatrix, data frame, array-like, or paths
-            As in `score`, as the others are.
+        votes, prior, matching
+            As in `score`.
         library : {'pandas', 'polars'}, default='pandas'
             Whose frame.
 
@@ -277,15 +289,16 @@ class Model:
         """
         import pyarrow as pa
 
-        given = votes_of_voters(self.voters, votes)
+        given = votes_of_voters(self.voters, votes, self.scales)
+        answers = self.select(given, **matching)
         if not isinstance(given, VoteMatrix):
-            rows = self.rows(self.select(given)).votes
+            rows = self.rows(answers).votes
             given = VoteMatrix(rows, range(len(rows)), self.voter_names, ["data"] * len(rows), np.full(len(rows), -1))
         items = {"dataset": pa.array(given.datasets, pa.string()), "item_id": pa.array(given.example_ids, pa.string())}
         label = pa.array(given.labels, mask=given.labels == ABSTAIN)
         columns = self._columns(list(SCORE_COLUMNS), given, None, prior=prior, **matching)
         scores = {name: SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()}
-        why = strongest_votes(self._streamed, [voter.id for voter in self.voters], self.select(given, **matching))
+        why = strongest_votes(self.p_streamed, [voter.id for voter in self.voters], answers, [*self.scales.values()])
         return frame_of_table(pa.table({**items, "label": label, **scores, "why": why}), library)
 
     def intervals(
@@ -311,25 +324,22 @@ class Model:
         **matching: bool,
     ) -> Scores:
         """Return all that is said of the rows of one dataset; parameters as in `score`."""
-        rows = self.rows(self.select(votes, **matching), scores)
-        evidence, where = self.evidence(rows.votes, rows.scores)
+        evidence, where = self.evidence(self.select(self.beside(votes, scores), **matching))
         if streamed or not len(where):
             return self.scores_at(self.contexts, prior, evidence.of_rows(where))
         batch = contexts_of_means(evidence.sums(where) / len(where))
         found = self.scores_at(batch if self.target is None else self.contexts, prior, evidence.of_rows(where))
         return replace(found, batch_share=self.share_of(batch, len(where)) if prior is None else None)
 
-    def evidence(self, votes: Votes, scores: Floats | None = None) -> tuple[Evidence, Positions]:
-        """Return the evidence on distinct rows of votes and scores, and which of these each row is.
+    def evidence(self, answers: AnyVotes) -> tuple[Evidence, Positions]:
+        """Return the evidence on distinct rows of answers, and which of these each row is; parameters as in `rows`.
 
         Where all hangs on the pattern of votes and rows are many, the distinct rows are all patterns.
         """
-        if self.looks_up(len(votes)) and not np.size(() if scores is None else scores):
-            return self.every_pattern, pattern_codes(votes).astype(np.intp)
-        rows = self.rows(votes, scores)
-        if self.score_names:  # hardly two rows have the same scores
-            return self.of_patterns(rows.votes, self.blend.raw(rows)), np.arange(len(votes))
-        patterns, where = distinct_patterns(rows.votes)
+        check_width(self.voters, answers)
+        if self.looks_up(len(answers)):
+            return self.every_pattern, pattern_codes(answers).astype(np.intp)
+        patterns, where = distinct_rows(check_answers(self.voters, self.scales, answers))
         return self.of_patterns(patterns), where
 
     def looks_up(self, n_rows: int) -> bool:
@@ -341,12 +351,15 @@ class Model:
         """The evidence on every pattern of votes: the one table that is kept."""
         return self.of_patterns(pattern_grid(len(self.voters)))
 
-    def of_patterns(self, patterns: Votes, raw: Floats | None = None) -> Evidence:
-        """Return the evidence on patterns of votes, not checked; `raw` where soft scores stand beside them."""
-        if raw is None:
-            raw = self.blend.of_votes(Rows(patterns, np.empty((len(patterns), 0)), np.ones(len(patterns))))
-        own = None if self.chain is None else self.chain.uncalibrated(patterns)
-        return Evidence(self.blend.weighted(raw), (patterns != ABSTAIN).sum(axis=1), own, raw)
+    def of_patterns(self, patterns: AnyVotes) -> Evidence:
+        """Return the evidence on rows of answers, none of which is checked."""
+        if is_votes(patterns):
+            rows = Rows(patterns, np.empty((len(patterns), 0)), np.ones(len(patterns)))
+        else:
+            rows = Rows.from_arrays(patterns, self.answer_map)
+        raw = self.blend.of_rows(rows)
+        own = None if self.chain is None else self.chain.uncalibrated(rows.votes)
+        return Evidence(self.blend.weighted(raw), (rows.votes != ABSTAIN).sum(axis=1), own, raw)
 
     def _contexts(self, evidence: Evidence, where: Positions) -> Floats:
         """Return the contexts of a dataset of these rows; those of the target where the model was adapted to one."""
@@ -466,8 +479,8 @@ class Model:
                 "Adapt the model that it was made of, or fit again with all labels."
             )
         Belief.check_rule(self.prior_rule, labels, documents)
-        rows = self.rows(self.select(votes), scores)
-        evidence, where = self.evidence(rows.votes, rows.scores)
+        answers = self.select(self.beside(votes, scores))
+        evidence, where = self.evidence(answers)
         contexts = self._contexts(evidence, where)
         found = self.scores_at(contexts, evidence=evidence.of_rows(where))
         fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(found.prior), target=target)
@@ -475,7 +488,7 @@ class Model:
             return fresh if decide is None else fresh.deciding(decide)
         from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
 
-        judges = JudgeColumns.of(rows.votes) if self.chain is None else None
+        judges = JudgeColumns.of(self.rows(answers).features) if self.chain is None else None
         correction, weights = Correction.learn_with_judges(
             self.misfit, found.prior, found.p_uniform, labels, documents=documents, judges=judges
         )
@@ -486,7 +499,7 @@ class Model:
             # The line and the correction stretch what stands in the blend.
             blend = self.blend.with_judges(*judges.linear(weights), 1 / (found.prior.slope * correction.slope))
             fresh = replace(fresh, blend=blend)
-            evidence = fresh.evidence(rows.votes, rows.scores)[0]
+            evidence = fresh.evidence(answers)[0]
             fresh = replace(fresh, contexts=contexts_of_means(evidence.sums(where) / len(where)))
             found = fresh.scores_at(fresh.contexts, evidence=evidence.of_rows(where))
         rule = self.rule if decide is None else DecisionRule.parse(decide)
@@ -506,21 +519,21 @@ class Model:
             raise InputError(f"`share` must be given with a model that no labels have corrected. Got {share!r}.")
         return replace(self, prior_rule=Belief.of(share).joined_to(self.prior_rule))
 
-    def explain(self, votes: Sequence[int] | Mapping[str, int]) -> list[Contribution]:
+    def explain(self, votes: Sequence[float] | Mapping[str, float]) -> list[Contribution]:
         """Return the contribution of each vote of one row to the log-odds of P(consistent).
 
         Parameters
         ----------
-        votes : sequence of int in the order of `voters`, or mapping of voter name to vote
-            A voter that a mapping does not name has no vote.
+        votes : sequence of numbers in the order of `voters`, or mapping of voter name to vote
+            A voter that a mapping does not name has no vote. Grades and scores are as the judge gives them.
         """
-        given = votes_in_order(self.voter_names, votes) if isinstance(votes, Mapping) else list(votes)
-        row = check_votes([given], name="votes")
-        self._check_width(row)
-        return contributions(self._streamed, self.voter_names, row[0])
+        row = row_in_order(self.voters, self.scales, votes)
+        return contributions(self.p_streamed, self.voter_names, row, [*self.scales.values()])
 
-    def _streamed(self, patterns: Votes) -> Floats:
-        return self.score(patterns, streamed=True)
+    def p_streamed(self, answers: AnyVotes) -> Floats:
+        """Return P(consistent) of rows of answers, as :meth:`select` gives them, each scored by itself."""
+        evidence, at = self.evidence(answers)
+        return self.scores_at(self.contexts, evidence=evidence.of_rows(at)).p_consistent
 
     def document(self) -> dict[str, object]:
         """Return the content of the model's file; its floats come back bit for bit."""
@@ -541,20 +554,18 @@ class Model:
         """
         write_document(self.document(), path)
 
-    def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> Votes:
-        """Return the columns of the model's voters, in their order; parameters as in `score`."""
-        return select_columns(self.voters, votes, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
+    def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> AnyVotes:
+        """Return the columns of voters, in their order: votes, or places on their scales; parameters as in `score`."""
+        matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
+        return select_columns(self.voters, votes, self.scales, **matching)
 
-    def rows(self, votes: Votes, scores: npt.ArrayLike | None = None) -> Rows:
-        """Return rows of votes in the order of `voters` and of scores in that of `score_names`, checked."""
-        self._check_width(votes)
-        rows = Rows.from_arrays(votes, scores, name="votes")
-        if rows.scores.shape[1] != len(self.score_names):
-            names = ", ".join(self.score_names) or "none"
-            raise InputError(
-                f"`scores` must have the columns that the model was fitted on: {names}. Got {rows.scores.shape[1]}."
-            )
-        return rows
+    def rows(self, answers: AnyVotes) -> Rows:
+        """Return rows of answers in the order of `voters`, as :meth:`select` gives them, checked."""
+        return Rows.from_arrays(check_answers(self.voters, self.scales, answers), self.answer_map, name="votes")
+
+    def beside(self, votes: VotesLike, scores: npt.ArrayLike | None) -> VotesLike:
+        """Return votes in which the scores of `score_names` stand that are given beside them."""
+        return votes if scores is None else with_scores(self.voters, self.scales, votes, scores)
 
     def _columns(
         self,
@@ -567,13 +578,9 @@ class Model:
         **matching: bool,
     ) -> dict[str, npt.NDArray[Any]]:
         """Return columns of the scores of all rows, each dataset scored by itself."""
-        votes = votes_of_voters(self.voters, votes)
-        matrix = self.select(votes, **matching)
-        self._check_width(matrix)
-        soft = None if scores is None else as_numbers(scores, "scores")
-        if soft is not None:
-            check_consistent_length(soft, len(matrix), "scores")
-        evidence, where = self.evidence(matrix, soft)
+        votes = votes_of_voters(self.voters, self.beside(votes, scores), self.scales)
+        answers = self.select(votes, **matching)
+        evidence, where = self.evidence(answers)
         rows: Sequence[Positions | slice] = [slice(None)]
         if isinstance(votes, VoteMatrix) and not streamed:
             known, dataset_of = dataset_codes(votes.datasets)
@@ -591,10 +598,3 @@ class Model:
                 f"`prior` must not be given: the model was corrected by labels of its target. Got {given!r}."
             )
         return PriorEstimate.known(check_prior(given), profile, offset)
-
-    def _check_width(self, patterns: npt.ArrayLike) -> None:
-        shape = np.shape(patterns)
-        if len(shape) != 2 or shape[1] != len(self.voters):
-            raise InputError(
-                f"`votes` must have {len(self.voters)} columns: {', '.join(self.voter_names)}. Got {shape}."
-            )

@@ -19,7 +19,14 @@ from deep.exceptions import InputError
 from deep.model import score
 from deep.model.adaptation import MIN_BATCH, PriorEstimate, contexts_of_means
 from deep.model.file._model import Model
-from deep.model.file._table import dataset_codes, in_order, match_columns, other_columns, rows_by_dataset
+from deep.model.file._table import (
+    dataset_codes,
+    in_order,
+    match_columns,
+    other_columns,
+    rows_by_dataset,
+    scales_of_columns,
+)
 from deep.model.options import ScoreOptions
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -28,8 +35,8 @@ if TYPE_CHECKING:
     from pyarrow import parquet
 
 
-def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> Floats | None:
-    """Return the soft scores of a model beside votes, in its order; None where it was fitted on none.
+def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> VoteMatrix:
+    """Return votes in which the answers of a model's judges stand that tables of scores hold.
 
     Parameters
     ----------
@@ -41,45 +48,50 @@ def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> Floats 
     Raises
     ------
     InputError
-        There are no tables where the model needs some, or it has no use for them, or a column is missing.
+        There are such tables, and the model has no use for them, or a judge has no column in any.
     """
-    check_scores_given(model, paths)
+    check_scores_given(model, paths, votes.voter_names)
     if not paths:
-        return None
-    ignored = [name for name in table_columns(paths) if name not in ("dataset", "item_id", "label", *model.score_names)]
-    found = join_scores(votes, read_scores(paths, ignore=ignored))
-    return found.scores[:, [found.score_names.index(name) for name in model.score_names]]
+        return votes
+    columns = table_columns(paths)
+    own = [name for name in model.score_names if name in columns]
+    found = join_scores(votes, read_scores(paths, ignore=set(columns) - {"dataset", "item_id", "label", *own}))
+    return votes.with_answers(found.scores, found.score_names, {name: model.scales[name] for name in own})
 
 
-def check_scores_given(model: Model, paths: Sequence[str]) -> None:
-    """Raise where tables lack a score of a model, or there are none where it needs some, or the reverse."""
-    names = ", ".join(model.score_names)
-    if bool(paths) != bool(model.score_names):
-        what = f"be given with a model that was fitted on them: {names}" if names else "not be given with this model"
-        raise InputError(f"`scores` must {what}. Got {repr(paths[0]) if paths else 'none'}.")
-    columns = table_columns(paths) if paths else ()
-    missing = [name for name in model.score_names if name not in columns]
-    if missing:
-        raise InputError(f"`scores` must have the columns {names}. Got none named {missing[0]!r}.")
+def check_scores_given(model: Model, paths: Sequence[str], columns: Sequence[str] = ()) -> None:
+    """Raise where tables are given and hold no answers of a model, or a judge stands neither there nor in `columns`."""
+    names = model.score_names
+    if paths and not names:
+        raise InputError(f"`scores` must not be given with a model of votes. Got {paths[0]!r}.")
+    known = {*columns, *(table_columns(paths) if paths else ())}
+    missing = [name for name in names if name not in known]
+    if missing and (paths or len(missing) == len(names)):
+        raise InputError(
+            f"`scores` must have the columns {', '.join(names)}, or `votes`. Got none named {missing[0]!r}."
+        )
 
 
 def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], options: ScoreOptions) -> Iterator[VoteRows]:
-    """Read a model's voters, in their order, and scorers from tables of votes and of scores.
+    """Read a model's voters, in their order, from tables of votes and of scores.
 
     Raises
     ------
     InputError
         A column is missing or of another version or model, or a table cannot be read.
     """
-    check_scores_given(model, scores)
+    columns = [name for name in table_columns(paths) if name not in VOTE_COLUMNS]
+    check_scores_given(model, scores, columns)
+    beside = [name for name in model.score_names if scores and name in table_columns(scores)]
     ignored = set(other_columns(model.voters, list(paths))) if scores else set()
-    names = [name for name in table_columns(paths) if name not in VOTE_COLUMNS and name not in ignored]
+    names = [*(name for name in columns if name not in ignored and name not in beside), *beside]
     matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
     matched = match_columns(model.voters, names, **matching)
     read = list(dict.fromkeys(names[column] for column in matched if column is not None))
     place = [None if column is None else read.index(names[column]) for column in matched]
-    for rows in iter_votes(paths, read, scores=scores, score_names=model.score_names):
-        yield replace(rows, votes=in_order(rows.votes, place))
+    scales = scales_of_columns(model.voters, read, model.scales)
+    for rows in iter_votes(paths, read, scales=scales, scores=scores, score_names=beside):
+        yield replace(rows, answers=in_order(rows.answers, place))
 
 
 @dataclass(frozen=True)
@@ -203,7 +215,7 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     """
     import pyarrow as pa
 
-    evidence, where = model.evidence(rows.votes, rows.scores)
+    evidence, where = model.evidence(rows.answers)
     names, dataset_of = dataset_codes(rows.datasets)
     sums: list[Sums] = []
     for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):

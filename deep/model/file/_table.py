@@ -5,19 +5,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes, check_votes
+from deep._util.checks import AnyVotes, Floats, Positions, Votes, as_numbers, check_votes, is_votes, shown
 from deep._util.columns import long_names
 from deep._util.frames import Frame, frame_table, without_codes
 from deep._util.names import check_name, listed
 from deep._util.odds import logit
+from deep._util.scales import BINARY, Scale
 from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
 from deep.exceptions import InputError
-from deep.features import distinct_patterns
+from deep.features import distinct_rows
 from deep.judges import parse_voter
 from deep.model.chain import ChainSpec, KeptCells
 from deep.model.linear import Rows
@@ -172,6 +174,10 @@ class ChainScorer:
 VotesLike = VotesGiven | npt.ArrayLike
 """Rows of votes: a vote matrix, a data frame or paths by name, or an array in the order of the voters."""
 
+Scales = Mapping[str, Scale]
+ALL_VOTE: Scales = MappingProxyType({})
+"""The scales of voters all of whom vote."""
+
 
 @dataclass(frozen=True)
 class Voter:
@@ -289,30 +295,78 @@ def other_columns(voters: Sequence[Voter], table: "pa.Table | Paths") -> list[st
     return others
 
 
-def votes_of_voters(voters: Sequence[Voter], votes: VotesLike) -> VoteMatrix | npt.ArrayLike:
-    """Return the votes of a frame or of files as a matrix, without the columns that stand for no voter.
+def votes_of_voters(voters: Sequence[Voter], votes: VotesLike, scales: Scales = ALL_VOTE) -> VoteMatrix | npt.ArrayLike:
+    """Return the answers of a frame or of files as a matrix, without the columns that stand for no voter.
 
     Rows of a frame without item_id get the numbers of their rows. Arrays stay as they are.
     """
     if isinstance(votes, Frame):
         table = frame_table(votes)
         if long_names(table.column_names):
-            return as_votes(table)
+            return as_votes(table, scales=scales_of_columns(voters, table.column_names, scales))
         table = without_codes(table.drop_columns(other_columns(voters, table)))
         if "item_id" not in table.column_names:
             table = table.append_column("item_id", [[str(row) for row in range(table.num_rows)]])
-        return as_votes(table)
+        return as_votes(table, scales=scales_of_columns(voters, table.column_names, scales))
     if is_paths(votes):
-        return read_votes(votes, ignore=other_columns(voters, votes))
+        own = scales_of_columns(voters, table_columns(votes), scales)
+        return read_votes(votes, ignore=other_columns(voters, votes), scales=own)
     return as_votes(votes) if np.ndim(cast("Any", votes)) == 0 else cast("npt.ArrayLike", votes)
 
 
-def votes_in_order(names: Sequence[str], votes: Mapping[str, int]) -> list[int]:
+def scales_of_columns(voters: Sequence[Voter], columns: Sequence[str], scales: Scales) -> Scales:
+    """Return the scales of the columns of a table that can stand for voters, whose scales are given by name."""
+    if all(scale.binary for scale in scales.values()):
+        return ALL_VOTE
+    of_ids = {voter.id: scales[voter.name] for voter in voters}
+    return {name: scales.get(name, of_ids.get(Voter(name).id, BINARY)) for name in columns if Voter(name).id in of_ids}
+
+
+def votes_in_order(names: Sequence[str], votes: Mapping[str, float]) -> list[float]:
     """Return the votes of one row in the order of voters; one that is not named has none."""
     unknown = sorted(set(votes) - set(names))
     if unknown:
         raise InputError(f"`votes` must name voters of the model, {', '.join(sorted(names))}. Got {unknown[0]!r}.")
     return [votes.get(name, ABSTAIN) for name in names]
+
+
+def check_width(voters: Sequence[Voter], answers: npt.ArrayLike) -> None:
+    """Raise unless rows have a column a voter."""
+    shape = np.shape(answers)
+    if len(shape) != 2 or shape[1] != len(voters):
+        names = ", ".join(voter.name for voter in voters)
+        raise InputError(f"`votes` must have {len(voters)} columns: {names}. Got {shape}.")
+
+
+def check_answers(voters: Sequence[Voter], scales: Scales, answers: npt.ArrayLike) -> AnyVotes:
+    """Return rows of votes, or with scales of places on them, of these voters."""
+    check_width(voters, answers)
+    return check_places(answers) if scales else check_votes(answers, name="votes")
+
+
+def row_in_order(
+    voters: Sequence[Voter], scales: Scales, votes: Sequence[float] | Mapping[str, float]
+) -> npt.NDArray[Any]:
+    """Return the answers of one row, given as the judges give them, as :func:`select_columns` would."""
+    names = [voter.name for voter in voters]
+    given = votes_in_order(names, votes) if isinstance(votes, Mapping) else list(votes)
+    check_width(voters, [given])
+    if not scales:
+        return np.asarray(check_votes([given], name="votes")[0])
+    cells = [np.nan if v == ABSTAIN and scales[n].low >= 0 else v for n, v in zip(names, given, strict=True)]
+    row = VoteMatrix([cells], ["row"], names, ["data"], [ABSTAIN], scales=[*scales.values()])
+    return np.asarray(select_columns(voters, row, scales)[0])
+
+
+def with_scores(voters: Sequence[Voter], scales: Scales, votes: VotesLike, scores: npt.ArrayLike) -> VoteMatrix:
+    """Return votes in which the scores of the judges stand that do not vote, a column each."""
+    if not scales:
+        raise InputError("`scores` must not be given with a model of votes. Got some.")
+    given, names = votes_of_voters(voters, votes), [name for name, scale in scales.items() if not scale.binary]
+    if not isinstance(given, VoteMatrix):
+        matrix, n = check_votes(given, name="votes"), len(np.asarray(given))
+        given = VoteMatrix(matrix, range(n), [one.name for one in voters], ["data"] * n, [ABSTAIN] * n)
+    return given.with_answers(scores, names, {name: scales[name] for name in names})
 
 
 class HasVoters(Protocol):
@@ -321,6 +375,10 @@ class HasVoters(Protocol):
     @property
     def voters(self) -> tuple[Voter, ...]:
         """Return the voters, in the order of a pattern."""
+
+    @property
+    def scales(self) -> Scales:
+        """Return their scales by name; none where all vote."""
 
 
 def votes_of(model: HasVoters, votes: VotesLike) -> VoteMatrix:
@@ -333,25 +391,55 @@ def votes_of(model: HasVoters, votes: VotesLike) -> VoteMatrix:
     """
     if not hasattr(model, "voters"):
         raise InputError(f"`model` must be a Model. Got {type(model).__name__}. Read its file: deep.load(path).")
-    return as_votes(votes_of_voters(model.voters, votes))
+    return as_votes(votes_of_voters(model.voters, votes, model.scales))
 
 
 def select_columns(
-    voters: Sequence[Voter], votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False
-) -> Votes:
-    """Return the columns of voters, in their order; parameters as in :func:`match_columns`."""
-    votes = votes_of_voters(voters, votes)
+    voters: Sequence[Voter],
+    votes: VotesLike,
+    scales: Scales = ALL_VOTE,
+    *,
+    allow_mismatch: bool = False,
+    allow_missing: bool = False,
+) -> AnyVotes:
+    """Return the columns of voters, in their order: votes, or where some give grades or scores places on their scales.
+
+    Parameters are as in :func:`match_columns`; a matrix of other scales is read again by those of the voters.
+    """
+    votes = votes_of_voters(voters, votes, scales)
     if not isinstance(votes, VoteMatrix):
+        if scales:
+            return check_places(votes)
         return votes if isinstance(votes, np.ndarray) else check_votes(votes, name="votes")
     columns = match_columns(voters, votes.voter_names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
-    return in_order(votes.votes, columns)
+    if not scales:
+        return in_order(votes.votes, columns)
+    found = np.full((len(votes.votes), len(columns)), np.nan)
+    for place, column in enumerate(columns):
+        if column is not None:
+            found[:, place] = votes.answers_on(scales[voters[place].name], column)
+    return found
 
 
-def in_order(votes: Votes, columns: Sequence[int | None]) -> Votes:
+def check_places(answers: npt.ArrayLike) -> Floats:
+    """Return an array of places on scales."""
+    found = as_numbers(answers, "votes")
+    with np.errstate(invalid="ignore"):
+        wrong = (found < 0) | (found > 1)
+    if found.ndim != 2 or wrong.any():
+        raise InputError(
+            "`votes` must be places on the judges' scales, from 0 for the worst answer to 1 for the best, NaN for "
+            f"none, in two dimensions. Got {shown(found[wrong][0] if wrong.any() else found.shape)}. Give a matrix or "
+            "frame, whose answers are read by the scales."
+        )
+    return found
+
+
+def in_order(votes: AnyVotes, columns: Sequence[int | None]) -> AnyVotes:
     """Return these columns of votes, of no votes where one is None."""
     if list(columns) == list(range(votes.shape[1])):
         return votes
-    found = np.full((len(votes), len(columns)), ABSTAIN, dtype=np.int8)
+    found = np.full((len(votes), len(columns)), np.nan if not is_votes(votes) else ABSTAIN, dtype=votes.dtype)
     for place, column in enumerate(columns):
         if column is not None:
             found[:, place] = votes[:, column]
@@ -362,19 +450,19 @@ TRAINING_ROWS = "training_rows"
 """Key of the fingerprints of the training rows by dataset, in the provenance of a model; older files have none."""
 
 
-def row_fingerprints(votes: VoteMatrix, matrix: Votes) -> dict[str, str]:
+def row_fingerprints(votes: VoteMatrix, matrix: AnyVotes) -> dict[str, str]:
     """Return by dataset a fingerprint of its items and their votes, whatever their order.
 
     Parameters
     ----------
     votes : VoteMatrix
         Which names datasets and items.
-    matrix : ndarray of int8, shape (n_examples, n_voters)
-        The votes of the judges that count.
+    matrix : ndarray, shape (n_examples, n_voters)
+        The answers of the judges that count.
     """
     from pandas.util import hash_array
 
-    patterns, pattern_of = distinct_patterns(np.ascontiguousarray(matrix))
+    patterns, pattern_of = distinct_rows(matrix if matrix.flags.c_contiguous else matrix.copy())
     by_pattern = np.array([int.from_bytes(sha256(row.tobytes()).digest()[:8], "big") for row in patterns], np.uint64)
     rows = hash_array(hash_array(votes.example_ids.astype(object), categorize=False) ^ by_pattern[pattern_of])
     # Sums of mixed numbers of 64 bits, modulo 2**64: the order of the rows does not matter, how often one comes does.

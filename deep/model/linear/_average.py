@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import Floats, Labels, Positions, Votes, Weights
+from deep._util.checks import AnyVotes, Floats, Labels, Positions, Votes, Weights, is_votes
 from deep._util.columns import Hashes, mixed
 from deep._util.odds import expit, fit_logistic
-from deep.exceptions import InputError
+from deep._util.scales import votes_of
 from deep.features import distinct_patterns
+from deep.model.linear._answers import AnswerMap
 from deep.records import VoteMatrix
 
 
@@ -51,36 +52,62 @@ class Linear:
         intercept, ones, zeros = (np.mean(part, axis=0) for part in parts)
         return cls(float(intercept), ones, zeros)
 
-    def log_odds(self, votes: Votes) -> Floats:
-        """Return the log-odds of each row of votes, shape (n_examples,)."""
-        difference = (votes == 1) @ self.ones + (votes == 0) @ self.zeros
-        return np.asarray(self.intercept + difference, dtype=np.float64)
+    def log_odds(self, answers: AnyVotes) -> Floats:
+        """Return the log-odds of each row of votes or of evidence, shape (n_examples,).
+
+        Evidence is a vote of 1 in part and a vote of 0 for the rest: 0.5 is three quarters of a 1.
+        """
+        if is_votes(answers):
+            difference = (answers == 1) @ self.ones + (answers == 0) @ self.zeros
+            return np.asarray(self.intercept + difference, dtype=np.float64)
+        found = np.zeros(len(answers))
+        slopes, bases = (self.ones - self.zeros) / 2, (self.ones + self.zeros) / 2
+        for column, slope, base in zip(answers.T, slopes, bases, strict=True):  # a product rounds a row by those beside
+            part = column * slope + base
+            part[np.isnan(column)] = 0.0
+            found += part
+        return found + self.intercept
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Judges' votes and scores on the rows of one dataset, labels unknown.
+    """Judges' answers on the rows of one dataset, labels unknown.
 
     Parameters
     ----------
     votes : ndarray of int8, shape (n_examples, n_voters)
-    scores : ndarray of float64, shape (n_examples, n_scorers)
-        Soft votes in any unit; NaN where there is none; n_scorers may be 0.
+    evidence : ndarray of float64, shape (n_examples, n_voters)
+        By :class:`AnswerMap`, NaN where there is none; no columns where all judges vote.
     weights : ndarray of float64, shape (n_examples,)
         How often each row counts.
     """
 
     votes: Votes
-    scores: Floats
+    evidence: Floats
     weights: Floats
 
     @classmethod
     def from_arrays(
-        cls, X: npt.ArrayLike, scores: npt.ArrayLike | None = None, sample_weight: Weights = None, *, name: str = "X"
+        cls,
+        X: npt.ArrayLike,
+        answer_map: AnswerMap | None = None,
+        sample_weight: Weights = None,
+        *,
+        name: str = "X",
     ) -> "Rows":
-        """Check rows of votes, the caller's `name`, scores and weights, and return them."""
-        votes = checks.check_votes(X, name=name)
-        return Rows(votes, check_scores(scores, len(votes)), checks.check_sample_weight(sample_weight, len(votes)))
+        """Check rows of votes, the caller's `name`, or of answers where there is a map of them, and return them."""
+        if answer_map is None:
+            votes = checks.check_votes(X, name=name)
+            evidence = np.empty((len(votes), 0))
+        else:
+            answers = np.asarray(X, dtype=np.float64)
+            votes, evidence = votes_of(answers), answer_map(answers)
+        return Rows(votes, evidence, checks.check_sample_weight(sample_weight, len(votes)))
+
+    @property
+    def features(self) -> AnyVotes:
+        """Return the evidence, or the votes where all judges vote."""
+        return self.evidence if self.evidence.shape[1] else self.votes
 
     def rows(self, kept: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Self:
         """Return these rows (a mask or positions)."""
@@ -104,15 +131,18 @@ class LabeledRows(Rows):
     groups: npt.NDArray[np.intp]
 
     @classmethod
-    def of(cls, votes: VoteMatrix, groups: npt.ArrayLike | None = None) -> "LabeledRows":
-        """Return labeled votes without scores, each row once; groups are their datasets unless others are given."""
+    def of(
+        cls, votes: VoteMatrix, groups: npt.ArrayLike | None = None, answer_map: AnswerMap | None = None
+    ) -> "LabeledRows":
+        """Return labeled rows, each once; groups are their datasets unless others are given."""
         codes = (
             checks.numbered(votes.datasets)[1]
             if groups is None
             else np.unique(np.asarray(groups), return_inverse=True)[1]
         )
         n = len(codes)
-        return cls(votes.votes, np.empty((n, 0)), np.ones(n), votes.labels, codes)
+        evidence = np.empty((n, 0)) if answer_map is None or votes.answers is None else answer_map(votes.answers)
+        return cls(votes.votes, evidence, np.ones(n), votes.labels, codes)
 
     def without(self, group: int) -> Self:
         """Return the rows of all other datasets."""
@@ -143,23 +173,8 @@ class LabeledRows(Rows):
         return rows, ones / ones.sum(), zeros / zeros.sum()
 
 
-def check_scores(scores: npt.ArrayLike | None, n: int) -> Floats:
-    """Return soft votes as a float matrix of `n` rows: finite or NaN; no columns where None."""
-    if scores is None:
-        return np.empty((n, 0))
-    values = checks.as_numbers(scores, "scores")
-    if values.ndim != 2:
-        raise InputError(f"`scores` must be two-dimensional (examples x scorers). Got {values.ndim} dimension(s).")
-    checks.check_consistent_length(values, n, "scores")
-    blocks = (values[start : start + checks.ROWS_AT_ONCE] for start in range(0, n, checks.ROWS_AT_ONCE))
-    if any(np.isinf(block).any() for block in blocks):
-        row, column = (int(i) for i in np.argwhere(np.isinf(values))[0])
-        raise InputError(f"`scores` must be finite or NaN. Got {values[row, column].item()!r} at row {row}.")
-    return values
-
-
 MOST_ROWS = 400_000
-"""Rows with scores that a stack is fitted on as they are; of more it takes a weighted sample of about so many.
+"""Rows with evidence that a stack is fitted on as they are; of more it takes a weighted sample of about so many.
 
 A logistic regression of d coefficients on a sample of m rows loses about d / 2m of log loss more than on all rows: 3e-5
 at 23 scorers. `benchmarks/scores_at_scale.py --proof` measures it on real scores."""
@@ -176,7 +191,7 @@ def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
     Parameters
     ----------
     train : LabeledRows
-        Rows without scores are returned as they are: those are merged to cells.
+        Rows of votes are returned as they are: those are merged to cells.
     most : int
         Rows above which they are sampled.
 
@@ -194,7 +209,7 @@ def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
     >>> len(few.votes), round(float(few.weights.sum()), 6)
     (600, 9000.0)
     """
-    if not train.scores.shape[1] or train.weights.sum() <= most:
+    if not train.evidence.shape[1] or train.weights.sum() <= most:
         return train
     hashes = row_hashes(train)
     order = np.argsort(hashes, kind="stable")
@@ -229,7 +244,7 @@ def row_hashes(rows: LabeledRows) -> Hashes:
         found = mixed((2 * block.groups.astype(np.int64) + block.labels).view(np.uint64))
         for column in block.votes.T:
             found = mixed(found ^ (column.astype(np.int64) + 2).view(np.uint64))
-        for column in block.scores.T:
+        for column in block.evidence.T:
             plain = np.where(np.isnan(column), np.nan, column) + 0.0
             found = mixed(found ^ plain.view(np.uint64))
         parts.append(found)
@@ -245,15 +260,15 @@ def sample_note(n: int) -> str:
     'The stack was fitted on a sample of about 400,000 of the'
     """
     return (
-        f"The stack was fitted on a sample of about {MOST_ROWS:,} of the {n:,} rows with scores, drawn from each "
-        "dataset and class. That costs about 3e-5 of log loss at 23 scorers."
+        f"The stack was fitted on a sample of about {MOST_ROWS:,} of the {n:,} rows, drawn from each dataset and "
+        "class. That costs about 3e-5 of log loss at 23 scorers."
     )
 
 
 def in_order(train: LabeledRows) -> LabeledRows:
-    """Return rows in an order that depends on their content alone, equal ones without scores merged."""
-    if train.scores.shape[1]:
-        keys = [*train.scores.T[::-1], *train.votes.T[::-1], train.labels, train.groups]
+    """Return rows in an order that depends on their content alone, equal ones of votes merged."""
+    if train.evidence.shape[1]:
+        keys = [*train.evidence.T[::-1], *train.votes.T[::-1], train.labels, train.groups]
         return train.rows(np.lexsort(keys))
     patterns, where = distinct_patterns(train.votes)
     n_groups = int(train.groups.max()) + 1
@@ -279,7 +294,7 @@ class Weighed:
     Parameters
     ----------
     signed : ndarray of float, shape (n_examples, n_voters)
-        +1, -1, or 0 for no vote.
+        +1, -1, or 0 for no vote; evidence where judges give grades or scores.
     labels : ndarray of int8, shape (n_examples,)
     weights : ndarray of float, shape (n_examples,)
         Every dataset x class weighs the same; they sum to 1.
@@ -297,7 +312,10 @@ class Weighed:
         """Return the votes of training rows with their balanced weights."""
         weights = train.balanced()
         sizes = np.array([train.weights[train.labels == label].sum() for label in (0, 1)])
-        signed = np.asarray((train.votes == 1).astype(np.float64) - (train.votes == 0))
+        if train.evidence.shape[1]:
+            signed = np.nan_to_num(train.evidence)
+        else:
+            signed = np.asarray((train.votes == 1).astype(np.float64) - (train.votes == 0))
         return cls(signed, train.labels, weights / weights.sum(), sizes)
 
 
@@ -378,7 +396,8 @@ def _rates(rows: Weighed, *, smoothing: float) -> tuple[Floats, Floats]:
     for label in (1, 0):
         kept = rows.labels == label
         said = rows.signed[kept]
-        ones, cast = (n * (rows.weights[kept] @ part) for part in (said == 1, said != 0))
+        # Evidence of x is a vote of 1 by (1 + x) / 2, and a vote of 0 for the rest.
+        ones, cast = (n * (rows.weights[kept] @ part) for part in ((said != 0) * (1 + said) / 2, said != 0))
         total = cast + 2 * smoothing
         found.append(np.where(total > 0, (ones + smoothing) / np.where(total > 0, total, 1.0), 0.5))
     return found[0], found[1]

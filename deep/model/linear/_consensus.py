@@ -6,9 +6,9 @@ from typing import cast
 
 import numpy as np
 
-from deep._util.checks import Floats, Mask, Positions, Votes, weigh
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, is_votes, weigh
 from deep._util.odds import expit, logit
-from deep.features import distinct_patterns
+from deep.features import distinct_patterns, distinct_rows
 from deep.model.linear._average import Linear
 
 ROUNDS = 4
@@ -68,7 +68,7 @@ class Panel:
     Parameters
     ----------
     ones, zeros : ndarray of float, shape (n_patterns, n_judges)
-        1 where the judge voted 1, and where it voted 0.
+        1 where the judge voted 1, and where it voted 0; an answer in between is a share of either.
     weights : ndarray of float, shape (n_patterns,)
     shares : ndarray of float, shape (n_judges,)
         As how much of a judge each counts, in (0, 1].
@@ -80,9 +80,12 @@ class Panel:
     shares: Floats
 
     @classmethod
-    def of(cls, patterns: Votes, weights: Floats) -> "Panel":
-        """Return the panel in which every judge counts in full."""
-        ones, zeros = ((patterns == vote).astype(np.float64) for vote in (1, 0))
+    def of(cls, patterns: AnyVotes, weights: Floats) -> "Panel":
+        """Return the panel in which every judge counts in full; an answer in between is a vote of both."""
+        if is_votes(patterns):
+            ones, zeros = ((patterns == vote).astype(np.float64) for vote in (1, 0))
+        else:
+            ones, zeros = (np.where(patterns < 0, 0.0, share) for share in (patterns, 1.0 - patterns))
         return cls(ones, zeros, weights, np.ones(patterns.shape[1]))
 
     @cached_property
@@ -134,16 +137,20 @@ class Judges:
     judge: Positions
 
     @classmethod
-    def of(cls, votes: Votes, weights: Floats) -> "Judges":
-        """Find the judges in rows that have votes."""
-        patterns, row = distinct_patterns(votes)
+    def of(cls, votes: AnyVotes, weights: Floats) -> "Judges":
+        """Find the judges in rows that have votes, or shares of votes, -1 for none."""
+        patterns, row = distinct_rows(votes)
         total = weigh(row, weights)
         # Those that do not give every row the same vote; where none does, those that vote at all. Where nobody voted 1,
         # a judge of zeros alone is like all others, and what it says counts as theirs does.
         varies = np.any(patterns != patterns[0], axis=0)
         has_both = (patterns == 1).any() and (patterns == 0).any()
         voters = np.flatnonzero(varies if has_both and varies.any() else (patterns >= 0).any(axis=0))
-        found = distinct_patterns(np.ascontiguousarray(patterns[:, voters].T))[1]
+        columns: AnyVotes = patterns[:, voters].T.copy()
+        if is_votes(columns):
+            found = distinct_patterns(columns)[1]
+        else:
+            found = np.unique(columns, axis=0, return_inverse=True)[1].ravel()
         kept = patterns[:, voters[np.unique(found, return_index=True)[1]]]
         # Halves are drawn by position, which must depend neither on the order of voters nor on copies.
         order = np.lexsort(_fingerprints(kept, total))
@@ -159,7 +166,7 @@ class Judges:
         return Linear(linear.intercept, ones, zeros)
 
 
-def _fingerprints(patterns: Votes, weights: Floats) -> Floats:
+def _fingerprints(patterns: AnyVotes, weights: Floats) -> Floats:
     """Return keys of each column that do not depend on the order of rows and columns, shape (n_keys, n_columns).
 
     Color refinement (Weisfeiler and Leman): rows are told apart by the columns that they have votes of, columns by

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
 from deep._util import checks
-from deep._util.checks import Floats, Mask, Positions, RandomState, Weights
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, RandomState, Weights
 from deep._util.odds import expit, logit
 from deep.model.adaptation import PriorEstimate
 from deep.model.linear._average import Linear
@@ -100,6 +100,7 @@ def fit_unlabeled(
     voter_names: Sequence[str] | None = None,
     groups: npt.ArrayLike | None = None,
     random_state: RandomState = 0,
+    are_shares: bool = False,
 ) -> Unlabeled:
     """Learn how to weigh judges from their votes alone.
 
@@ -112,7 +113,8 @@ def fit_unlabeled(
     Parameters
     ----------
     votes : array-like of shape (n_examples, n_voters)
-        1 consistent, 0 inconsistent, -1 no vote.
+        1 consistent, 0 inconsistent, -1 no vote. With `are_shares` a number between 0 and 1 is that share of a vote of
+        1, and what is left of a vote of 0; NaN is none.
     sample_weight : array-like of shape (n_examples,), optional
         How often each row counts; default 1 each.
     voter_names : sequence of str, optional
@@ -121,6 +123,8 @@ def fit_unlabeled(
         The document of each row: rows of one are not independent. Default: each row its own.
     random_state : int or numpy Generator, default=0
         Draws the halves.
+    are_shares : bool, default=False
+        Whether some judges give grades or scores: the sum is then over evidence, twice a share less 1.
 
     Returns
     -------
@@ -152,7 +156,11 @@ def fit_unlabeled(
     >>> [round(share, 2) for share in (found.prior.low, found.prior.estimate, found.prior.high)]
     [0.21, 0.5, 0.78]
     """
-    matrix = checks.check_votes(votes, name="votes", voters=checks.column_names(votes))
+    matrix: AnyVotes
+    if are_shares:
+        matrix = np.nan_to_num(checks.as_numbers(votes, "votes"), nan=-1.0)
+    else:
+        matrix = checks.check_votes(votes, name="votes", voters=checks.column_names(votes))
     weights = checks.check_sample_weight(sample_weight, len(matrix))
     given = checks.column_names(votes) if voter_names is None else voter_names
     names = [str(name) for name in (range(matrix.shape[1]) if given is None else given)]
@@ -171,7 +179,8 @@ def fit_unlabeled(
     trust = _compare_halves(panel, blocks, np.random.default_rng(random_state))
     rates = dawid_skene(panel)
     mixed = judges.expand(_average(panel, rates, trust.weight))
-    prior = _prior(mixed.log_odds(matrix), weights, None if documents is None else documents[used])
+    evidence = np.where(matrix < 0, np.nan, 2 * matrix - 1) if are_shares else matrix
+    prior = _prior(mixed.log_odds(evidence), weights, None if documents is None else documents[used])
     linear = Linear(mixed.intercept - float(logit(prior.estimate)), mixed.ones, mixed.zeros)
     doubts = [*trust.warnings(), *(_careless(panel, rates) if trust.weight > 0.5 else ())]
     warnings = [*_few(judges.panel), *_named(judges, panel, blocks, names), *doubts]

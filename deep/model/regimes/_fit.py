@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import Texts, Votes
+from deep._util.checks import AnyVotes, Texts, Votes
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
 from deep.model import chain, linear
 from deep.model.adaptation import Belief, FixedPrior, Misfit
 from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
-from deep.model.linear import Rows
+from deep.model.linear import LabeledRows
 from deep.model.options import ChainOptions, Weighting
 from deep.model.regimes import _regimes
 from deep.model.regimes._regimes import SharedWork
@@ -56,9 +56,10 @@ def fit(
     labels : array-like, data frame or path, optional
         In place of those beside the votes, as :func:`deep.adapt` takes them.
     scores : array-like of shape (n_examples, n_scorers), optional
-        Soft scores aligned with the rows, in any unit; NaN where there is none. The stack alone uses them.
+        Answers of some judges as grades or scores, in any unit, NaN where there is none; they take the place of those
+        judges' votes. A table or matrix that holds them needs no others.
     score_names : sequence of str, optional
-        Of their columns; default "score 1", ...
+        Whose they are, one a column: of judges that have votes, or of others. Default "score 1", ...
     target : str, optional
         The user's own dataset, of which labels are a random sample.
     recipe : {'deep', 'paper'}, optional
@@ -106,13 +107,12 @@ def fit(
     calibrators = None if calibrator is None else checks.several(calibrator, "calibrator")
     matrix = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes), votes)
     warn_of_copies(matrix)
+    matrix = matrix if scores is None else matrix.with_answers(scores, score_names)
     asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
     model = fit_asked(
         matrix,
         asked,
         SharedWork(run=run),
-        scores=scores,
-        score_names=score_names,
         target=target,
         share=share,
         decide=decide,
@@ -129,8 +129,6 @@ def fit_asked(
     asked: ChainOptions,
     work: SharedWork,
     *,
-    scores: npt.ArrayLike | None = None,
-    score_names: Sequence[str] = (),
     target: str | None = None,
     share: Belief | str | None = None,
     decide: str | None = None,
@@ -139,9 +137,6 @@ def fit_asked(
 ) -> Model:
     """Fit as :func:`fit`, beside other fits that share some of the work."""
     own, n = asked.own, len(votes.labels)
-    soft = None if scores is None else checks.as_numbers(scores, "scores")
-    if soft is not None:
-        checks.check_consistent_length(soft, n, "scores")
     groups: Texts | None = None
     if work.groups is not None:
         group_names, position = checks.numbered(work.groups)
@@ -155,6 +150,8 @@ def fit_asked(
     if target is None and len(names) == 1 and is_labeled.any() and not is_labeled.all():
         target = names[0]
 
+    _check_directions(votes)
+
     # Without labels of other datasets there is nothing to transfer from.
     is_training = is_labeled & (votes.datasets != target if target is not None else True)
     if not is_training.any():
@@ -165,7 +162,6 @@ def fit_asked(
     # A copy of ten million rows would double the memory, so select only if something is left out.
     every = bool(is_training.all())
     training = votes if every else votes.rows(is_training)
-    training_scores = soft if soft is None or every else soft[is_training]
     checks.check_both_classes(training.labels, training.datasets)
     checks.check_some_votes(training.votes)
     if groups is not None:
@@ -174,18 +170,13 @@ def fit_asked(
         model = _regimes.fit_chosen_chain(training, asked, known, groups, random_state, work)
     else:
         groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
-        model = _regimes.fit_stack_or_average(
-            training, training_scores, score_names, groups, known, own, random_state, work
-        )
+        model = _regimes.fit_stack_or_average(training, groups, known, own, random_state, work)
     model = model.believing(share)
     if target is None:
         return _deciding(model, decide, model.cells.patterns)
     is_target = votes.datasets == target
-    target_scores = soft[is_target] if soft is not None and model.score_names else None
     rows = votes.rows(is_target)
-    return model.adapted(
-        rows, rows.labels, scores=target_scores, documents=rows.document_ids, target=target, decide=decide
-    )
+    return model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
 
 
 MISFIT = ((1.0, 0.0), (0.0, 0.15))
@@ -199,8 +190,16 @@ FEW = "Too few labeled rows or documents of a class: P comes from agreement, cor
 
 def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
+    answer_map = linear.AnswerMap.fit(votes, labeled=False)
+    shares: AnyVotes = votes.votes
+    if answer_map is not None and votes.answers is not None:
+        shares = (answer_map(votes.answers) + 1) / 2
     fitted = linear.fit_unlabeled(
-        votes.votes, voter_names=votes.voter_names, groups=votes.document_ids, random_state=random_state
+        shares,
+        voter_names=votes.voter_names,
+        groups=votes.document_ids,
+        random_state=random_state,
+        are_shares=answer_map is not None,
     )
     blend = Blend((Part(fitted.method, VoteSum(fitted.linear)),))
     # Cells are counted by label, and no label is known: all stand under 0.
@@ -209,7 +208,7 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
         blend,
         FixedPrior(replace(fitted.prior, warning=RELATIVE)),
         Misfit(np.array([0.0, 1.0]), np.array(MISFIT), 0),
-        _regimes.mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
+        _regimes.mean_contexts(blend, [LabeledRows.of(votes, None, answer_map)]),
         {},
         [],
         _regimes.training_cells(unlabeled),
@@ -217,7 +216,45 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
         method="votes",
         provenance=provenance,
         notes=[FEW if (votes.labels >= 0).any() else NONE, *fitted.warnings],
+        answer_map=answer_map,
     )
+
+
+TURNED = -4.0
+"""Standard errors of a correlation below 0, from which on a scale is taken to be turned round.
+
+A judge of no use comes so far once in 30,000 panels."""
+
+MIN_ROWS_TO_DOUBT, MIN_OTHERS = 30, 2
+"""Labeled rows, and without labels other judges, by which the direction of a scale is looked at."""
+
+
+def _check_directions(votes: VoteMatrix) -> None:
+    """Raise where a scale, recognised by its values alone, is turned round: by labels, else by the other judges."""
+    by_labels = bool((votes.labels >= 0).any())
+    found: dict[int, tuple[float, float]] = {}
+    for j, scale in enumerate(votes.scales or ()):
+        if scale.declared or scale.binary or votes.answers is None:
+            continue
+        answers, rest = votes.answers[:, j], np.delete(votes.answers, j, axis=1)
+        known = ~np.isnan(answers) & ((votes.labels >= 0) if by_labels else ~np.isnan(rest).all(axis=1))
+        if known.sum() < MIN_ROWS_TO_DOUBT or (not by_labels and rest.shape[1] < MIN_OTHERS):
+            continue
+        answers = answers[known]
+        beside = votes.labels[known] if by_labels else np.nanmean(rest[known], axis=1)
+        varies = min(np.ptp(answers), np.ptp(beside)) > linear.LEAST_SCALE
+        r = float(np.corrcoef(answers, beside)[0, 1]) if varies else 0.0
+        found[j] = r * np.sqrt(len(answers)), r
+    # One judge that is turned round pulls down those beside it: the one of the lowest correlation is asked about.
+    worst = min(found, key=lambda j: found[j], default=None)
+    if worst is not None and votes.scales is not None and found[worst][0] < TURNED:
+        what, scale = "label 0" if by_labels else "low answers of the others", votes.scales[worst]
+        name, low, high = votes.voter_names[worst], f"{scale.low:g}", f"{scale.high:g}"
+        raise InputError(
+            f"`scale` of {name!r} must be said: its high answers go with {what} (correlation {found[worst][1]:.2f}). "
+            f"If {high} is its worst answer, say `--scale {name}={high}-{low}`; if its best, "
+            f"`--scale {name}={low}-{high}`."
+        )
 
 
 def _fit_on_target_alone(

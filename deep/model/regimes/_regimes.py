@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from deep import calibration, ensembles
 from deep._util.checks import Floats, Texts, check_choice, numbered
-from deep._util.odds import P_MIN, expit, logit
+from deep._util.odds import P_MIN, expit, logit, penalised_logistic
+from deep._util.scales import scale_sentence
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model import adaptation, chain, file, linear
 from deep.model.adaptation import FixedPrior, LeftOut, LeftOutRows, Misfit, learn_line, learn_misfit, profile_of
 from deep.model.file import Model
-from deep.model.linear import LabeledRows, Linear, Rows
+from deep.model.linear import AnswerMap, LabeledRows, Linear, Rows
 from deep.model.options import AVERAGE, STACK, UNCALIBRATED, ChainOptions
 from deep.model.score import Blend, Part, VoteSum
 from deep.records import VoteMatrix
@@ -39,7 +40,7 @@ def finish(
     method: str,
     provenance: Mapping[str, object],
     notes: Sequence[str] = (),
-    score_names: tuple[str, ...] = (),
+    answer_map: AnswerMap | None = None,
     target: str | None = None,
     context_weight: float = 0.0,
 ) -> Model:
@@ -47,7 +48,7 @@ def finish(
 
     Parameters
     ----------
-    blend, prior_rule, misfit, contexts, score_names, target, context_weight
+    blend, prior_rule, misfit, contexts, answer_map, target, context_weight
         As in :class:`deep.model.Model`.
     left_out : mapping of str to LeftOut
         By dataset: log-odds of P at the estimated prior by fits without its rows.
@@ -84,14 +85,13 @@ def finish(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "chosen": dict(chosen),
         "left_out_scores": {"datasets": scores, "mean": means},
-        "notes": list(notes),
+        "notes": [*notes, *([] if answer_map is None else [scale_sentence(cells.voter_names, answer_map.scales)])],
         "training_datasets": datasets,
         "versions": file.library_versions(),
         "provenance": {name: value for name, value in provenance.items() if name not in ("licences", "voters")},
     }
     return Model(
         voters=file.voters_of(cells.voter_names, provenance),
-        score_names=score_names,
         method=method,
         blend=blend,
         prior_rule=prior_rule,
@@ -102,6 +102,7 @@ def finish(
         report=report,
         target=target,
         context_weight=context_weight,
+        answer_map=answer_map,
     )
 
 
@@ -169,8 +170,6 @@ class SharedWork:
 
 def fit_stack_or_average(
     votes: VoteMatrix,
-    scores: Floats | None,
-    score_names: Sequence[str],
     groups: Texts,
     provenance: Mapping[str, object],
     own: str | None,
@@ -178,24 +177,20 @@ def fit_stack_or_average(
     work: SharedWork,
 ) -> Model:
     """Fit the stack on labeled rows, or the average where datasets are few, and draw up its model."""
-    columns: tuple[str, ...] = ()
-    if scores is not None:
-        columns = tuple(score_names) or tuple(f"score {j + 1}" for j in range(scores.shape[1]))
-        if len(columns) != scores.shape[1]:
-            raise InputError(f"`score_names` must be one a column of `scores`, {scores.shape[1]}. Got {len(columns)}.")
+    answer_map = AnswerMap.fit(votes)
     n, least = len(numbered(groups)[0]), adaptation.MIN_DATASETS
     if own == STACK and n < least:
         raise InputError(f"`ensembler` must not be 'Stack' of fewer than {least} labeled datasets. Got {n}.")
     if own == AVERAGE or n < least:
-        unused = [] if scores is None else [f"Scores were not used: that takes {least} labeled datasets."]
-        return fit_few(votes, groups, provenance, random_state=random_state, notes=unused)
+        return fit_few(votes, groups, provenance, answer_map, random_state=random_state)
     from deep.model import stack  # scikit-learn, which the page of labels does without
 
-    rows, names = stack.labeled_rows(votes.votes, votes.labels, groups, None, scores)
+    answers = votes.votes if votes.answers is None else votes.answers
+    rows, names = stack.labeled_rows(answers, votes.labels, groups, None, answer_map)
     fits = work.fits or stack.share_fits(rows, names, random_state=random_state, run=work.run).without()
     fitted = stack.Stack(random_state=random_state).fit_rows(rows, names, fits)
     inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
-    sampled = scores is not None and len(scores) > linear.MOST_ROWS
+    sampled = answer_map is not None and len(votes.labels) > linear.MOST_ROWS
     notes = [chain.grouped_note(len(votes.dataset_names)), linear.sample_note(len(votes.labels)) if sampled else None]
     return finish(
         fitted.blend_,
@@ -209,7 +204,7 @@ def fit_stack_or_average(
         method="stack",
         provenance=provenance,
         notes=[note for note in notes if note],
-        score_names=columns,
+        answer_map=answer_map,
         context_weight=adaptation.context_weight(n),
     )
 
@@ -218,12 +213,12 @@ def fit_few(
     votes: VoteMatrix,
     groups: Texts,
     provenance: Mapping[str, object],
+    answer_map: AnswerMap | None,
     *,
     random_state: int,
-    notes: Sequence[str] = (),
 ) -> Model:
     """Average three simple ways to add up votes, without any choice, and draw up the model."""
-    names, rows = np.unique(groups), LabeledRows.of(votes, groups)
+    names, rows = np.unique(groups), LabeledRows.of(votes, groups, answer_map)
     datasets = [rows.only(group) for group in rows.present()]
     scorer = VoteSum(linear.fit_average(linear.in_order(rows)))
     slope, rule = learn_line([LeftOut.from_rows(scorer(one), *one.of_classes()) for one in datasets])
@@ -232,13 +227,13 @@ def fit_few(
     held: list[tuple[LabeledRows, Floats]] = []
     if len(names) > 1:
         averages = [linear.fit_average(linear.in_order(rows.without(group))) for group in rows.present()]
-        held = [(one, average.log_odds(one.votes)) for one, average in zip(datasets, averages, strict=True)]
+        held = [(one, average.log_odds(one.features)) for one, average in zip(datasets, averages, strict=True)]
     elif chain.enough_for_folds(votes):
         folds = chain.row_folds(votes, random_state)
         log_odds = np.empty(len(folds))
         for fold in np.unique(folds):
             average = linear.fit_average(linear.in_order(rows.rows(folds != fold)))
-            log_odds[folds == fold] = average.log_odds(votes.votes[folds == fold])
+            log_odds[folds == fold] = average.log_odds(rows.features[folds == fold])
         held = [(rows, log_odds)]
 
     # Their prior is estimated as that of a new dataset is.
@@ -261,7 +256,8 @@ def fit_few(
         {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]},
         method="average",
         provenance=provenance,
-        notes=[note, *notes],
+        notes=[note],
+        answer_map=answer_map,
         context_weight=in_context,
     )
 
@@ -277,6 +273,9 @@ def _naive_bayes(train: LabeledRows) -> Linear:
 
 
 def _logistic(train: LabeledRows) -> Linear:
+    if train.evidence.shape[1]:
+        coef, intercept = penalised_logistic(np.nan_to_num(train.evidence), train.labels, train.balanced(), C=1.0)
+        return Linear.signed(intercept, coef)
     model = ensembles.LogisticRegression().fit(train.votes, train.labels, sample_weight=train.balanced())
     return Linear.signed(model.intercept_, model.coef_)
 
@@ -291,13 +290,19 @@ CANDIDATES: dict[str, Callable[[LabeledRows], Linear]] = {
 }
 
 
+def _candidates(rows: LabeledRows) -> dict[str, Callable[[LabeledRows], Linear]]:
+    """Return the candidates for rows; rates of answers are those of votes."""
+    return {name: fit for name, fit in CANDIDATES.items() if name != "naive-bayes" or not rows.evidence.shape[1]}
+
+
 def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
     """Learn from the labeled rows of one dataset, a random sample of it, and draw up its model."""
+    answer_map = AnswerMap.fit(votes)
     labeled = votes.rows(votes.labels >= 0)
     (name,) = votes.dataset_names
-    rows = LabeledRows.of(labeled)
+    rows, every = LabeledRows.of(labeled, None, answer_map), LabeledRows.of(votes, None, answer_map)
     folds = chain.row_folds(labeled, random_state)
-    losses = {key: _losses(rows, folds, fit) for key, fit in CANDIDATES.items()}
+    losses = {key: _losses(rows, folds, fit) for key, fit in _candidates(rows).items()}
     best = _choose(losses, folds)
     honest, spread = _nested(rows, folds)
 
@@ -318,7 +323,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     moved = intercept + slope * (honest + shift)
     # The share that is told: P of all rows, by fits that saw no label of theirs, moved by its mean error on the labels.
     # P itself and its threshold stay at the mean of the labels, by which its slope was learned.
-    p = expit(shift + blend.log_odds(blend.raw(Rows.from_arrays(votes.votes)), np.zeros(1)))
+    p = expit(shift + blend.log_odds(blend.raw(every), np.zeros(1)))
     p[votes.labels >= 0] = expit(moved)
     powered = share(p, adaptation.POWERED)
     estimate, low, high = (min(max(one, P_MIN), 1 - P_MIN) for one in (powered.estimate, powered.low, powered.high))
@@ -328,7 +333,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
         blend,
         FixedPrior(prior),
         Misfit(np.array([0.0, 1.0]), few.covariance_, int(few.n_effective_), slope * spread),
-        mean_contexts(blend, [Rows.from_arrays(votes.votes)]),
+        mean_contexts(blend, [every]),
         {name: LeftOut.from_rows(moved, (rows.labels == 1) * 1.0, (rows.labels == 0) * 1.0)},
         [shift],
         training_cells(labeled),
@@ -336,6 +341,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
         method="own-labels",
         provenance=provenance,
         notes=[note],
+        answer_map=answer_map,
         target=name,
     )
 
@@ -347,7 +353,7 @@ def _losses(rows: LabeledRows, folds: npt.NDArray[np.intp], fit: Callable[[Label
         held = folds == fold
         others = rows.rows(~held)
         share = (others.labels.sum() + 0.5) / (len(others.labels) + 1)
-        log_odds = fit(linear.in_order(others)).log_odds(rows.votes[held]) + float(logit(share))
+        log_odds = fit(linear.in_order(others)).log_odds(rows.features[held]) + float(logit(share))
         loss[held] = np.logaddexp(0.0, np.where(rows.labels[held] == 1, -1.0, 1.0) * log_odds)
     return loss
 
@@ -375,8 +381,8 @@ def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, flo
         held = folds == fold
         others = rows.rows(~held)
         inner = folds[~held]
-        best = _choose({key: _losses(others, inner, fit) for key, fit in CANDIDATES.items()}, inner)
-        log_odds = CANDIDATES[best](linear.in_order(others)).log_odds(rows.votes)
+        best = _choose({key: _losses(others, inner, fit) for key, fit in _candidates(rows).items()}, inner)
+        log_odds = CANDIDATES[best](linear.in_order(others)).log_odds(rows.features)
         honest[held] = log_odds[held]
         by_fold.append(log_odds - log_odds.mean())
     return honest, float(np.sqrt((len(by_fold) - 1) * np.var(by_fold, axis=0).mean()))

@@ -6,15 +6,10 @@ from ._blend import Part as Part
 from ._blend import contributions as contributions
 from ._blend import strongest_votes as strongest_votes
 from ._scorers import LIMIT as LIMIT
-from ._scorers import ScoreForest as ScoreForest
 from ._scorers import Scorer as Scorer
-from ._scorers import ScoreSum as ScoreSum
-from ._scorers import SoftScorer as SoftScorer
-from ._scorers import Standardizer as Standardizer
 from ._scorers import Trees as Trees
 from ._scorers import VoteForest as VoteForest
 from ._scorers import VoteSum as VoteSum
-from ._scorers import fit_standardizer as fit_standardizer
 from ._scorers import leading_column as leading_column
 from ._scorers import strongest as strongest
 from ._scores import BALANCED as BALANCED

@@ -1,24 +1,25 @@
 """From rows to log-odds of P: the weighted sum of scorers, its word on distinct rows, and what each vote adds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask, Positions, weigh
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, is_votes, weigh
 from deep._util.odds import logit
-from deep.features import distinct_patterns
+from deep._util.scales import Scale
+from deep.features import distinct_patterns, distinct_rows
 from deep.model.adaptation import contexts_of_means, views
 from deep.model.linear import Linear, Rows
-from deep.model.score._scorers import ScoreParts, Scorer, SoftScorer, VoteSum
+from deep.model.score._scorers import Scorer, VoteSum
 from deep.records import ABSTAIN
 
-if TYPE_CHECKING:
-    from deep.model.adaptation import Predict
+PredictRows = Callable[[Any], Floats]
+"""From rows of answers, as a model selects them, to P."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,27 +55,18 @@ class Blend:
 
     def raw(self, rows: Rows) -> Floats:
         """Return each part's own log-odds, shape (n_parts, n_examples); votes are scored once a pattern."""
+        if rows.evidence.shape[1]:
+            return self.of_rows(rows)
         patterns, where = distinct_patterns(rows.votes)
         distinct = Rows(patterns, np.empty((len(patterns), 0)), weigh(where, rows.weights, len(patterns)))
         found = np.empty((len(self.parts), len(where)))
-        for row, values in zip(np.flatnonzero(~self._soft), self.of_votes(distinct), strict=True):
-            values.take(where, out=found[row], mode="clip")
-        if self._soft.any():
-            found[self._soft] = self._score_parts(rows.scores)
+        for row, values in zip(found, self.of_rows(distinct), strict=True):
+            values.take(where, out=row, mode="clip")
         return found
 
-    def of_votes(self, rows: Rows) -> Floats:
-        """Return the log-odds of the parts that look at votes, shape (n_of_them, n_examples)."""
-        return np.array([part.scorer(rows) for part in self.parts if not isinstance(part.scorer, SoftScorer)])
-
-    @cached_property
-    def _soft(self) -> Mask:
-        """Return which parts look at scores."""
-        return np.array([isinstance(part.scorer, SoftScorer) for part in self.parts])
-
-    @cached_property
-    def _score_parts(self) -> ScoreParts:
-        return ScoreParts.of([part.scorer for part in self.parts if isinstance(part.scorer, SoftScorer)])
+    def of_rows(self, rows: Rows) -> Floats:
+        """Return each part's own log-odds, shape (n_parts, n_examples), all rows scored."""
+        return np.array([part.scorer(rows) for part in self.parts])
 
     def contexts(self, raw: Floats, weights: Floats) -> Floats:
         """Return the context of each part on a dataset and its profile, shape (n_parts + n_shifts,)."""
@@ -167,7 +159,8 @@ class Contribution:
     Parameters
     ----------
     voter : str
-    vote : {1, 0, -1}
+    vote : {1, 0, -1} or float
+        Of a judge that gives grades or scores its answer, in its own unit; NaN where there is none.
     without : float
         Log-odds of P minus log-odds of P with this vote taken back; 0 where there is no vote.
     shapley : float or None
@@ -176,20 +169,24 @@ class Contribution:
     """
 
     voter: str
-    vote: int
+    vote: float
     without: float
     shapley: float | None
 
 
-def contributions(predict: "Predict", names: tuple[str, ...], votes: npt.NDArray[np.int8]) -> list[Contribution]:
+def contributions(
+    predict: PredictRows, names: tuple[str, ...], votes: AnyVotes, scales: Sequence[Scale] = ()
+) -> list[Contribution]:
     """Return the contribution of each vote of one row.
 
     Parameters
     ----------
     predict : callable
-        From patterns (n, n_voters) to P(consistent).
+        From rows of answers (n, n_voters) to P(consistent).
     names : tuple of str
-    votes : ndarray of int8, shape (n_voters,)
+    votes : ndarray, shape (n_voters,)
+    scales : sequence of Scale
+        Of the voters, where some give grades or scores: `votes` are then places on them.
 
     Notes
     -----
@@ -199,13 +196,13 @@ def contributions(predict: "Predict", names: tuple[str, ...], votes: npt.NDArray
     ----------
     .. [1] L. S. Shapley, "A value for n-person games", 1953. https://doi.org/10.1515/9781400881970-018
     """
-    cast = np.flatnonzero(votes != ABSTAIN)
+    cast = np.flatnonzero(_is_cast(votes))
     without = _without_each(predict, votes[np.newaxis])[0].tolist()
     shapley = _shapley(predict, votes, cast) if len(cast) <= MAX_EXACT_VOTES else None
     return [
         Contribution(
             voter=name,
-            vote=int(votes[column]),
+            vote=scales[column].number(votes[column]) if scales else int(votes[column]),
             without=without[column],
             shapley=None if shapley is None else shapley.get(column, 0.0),
         )
@@ -213,12 +210,20 @@ def contributions(predict: "Predict", names: tuple[str, ...], votes: npt.NDArray
     ]
 
 
-def _shapley(predict: "Predict", votes: npt.NDArray[np.int8], cast: npt.NDArray[np.intp]) -> dict[int, float]:
+def _is_cast(votes: AnyVotes) -> Mask:
+    return votes != ABSTAIN if is_votes(votes) else ~np.isnan(votes)
+
+
+def _no_vote(votes: AnyVotes) -> float:
+    return ABSTAIN if is_votes(votes) else np.nan
+
+
+def _shapley(predict: PredictRows, votes: AnyVotes, cast: Positions) -> dict[int, float]:
     n = len(cast)
     sets = np.arange(2**n)
     inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)
-    patterns = np.full((len(sets), len(votes)), ABSTAIN, dtype=np.int8)
-    patterns[:, cast] = np.where(inside, votes[cast], ABSTAIN)
+    patterns = np.full((len(sets), len(votes)), _no_vote(votes), dtype=votes.dtype)
+    patterns[:, cast] = np.where(inside, votes[cast], patterns[:, cast])
     scores = logit(predict(patterns))
     weight = np.array([factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)])
     sizes = inside.sum(axis=1)
@@ -230,23 +235,26 @@ def _shapley(predict: "Predict", votes: npt.NDArray[np.int8], cast: npt.NDArray[
     return found
 
 
-def strongest_votes(predict: "Predict", ids: Sequence[str], votes: npt.NDArray[np.int8]) -> list[str]:
-    """Return for each row the two votes that move P most, with the log-odds that each adds."""
-    distinct, where = distinct_patterns(votes)
-    gains = _without_each(predict, distinct)
+def strongest_votes(
+    predict: PredictRows, ids: Sequence[str], votes: AnyVotes, scales: Sequence[Scale] = ()
+) -> list[str]:
+    """Return for each row the two votes that move P most, with the log-odds that each adds; `scales` as above."""
+    distinct, where = distinct_rows(votes)
+    gains, is_cast = _without_each(predict, distinct), _is_cast(distinct)
     said = []
-    for row, gain in zip(distinct, gains, strict=True):
-        order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if row[j] != ABSTAIN][:2]
-        said.append(", ".join(f"{ids[j]} {row[j]} ({gain[j]:+.1f})" for j in order) or "no vote")
+    for row, gain, known in zip(distinct, gains, is_cast, strict=True):
+        order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if known[j]][:2]
+        answers = {j: scales[j].answer(row[j]) if scales else row[j] for j in order}
+        said.append(", ".join(f"{ids[j]} {answer} ({gain[j]:+.1f})" for j, answer in answers.items()) or "no vote")
     return [said[at] for at in where]
 
 
-def _without_each(predict: "Predict", votes: npt.NDArray[np.int8]) -> Floats:
+def _without_each(predict: PredictRows, votes: AnyVotes) -> Floats:
     """Return the log-odds of P minus those of P with each vote taken back, 0 where there is none; shape of `votes`."""
     whole = logit(predict(votes))
     gains = np.zeros(votes.shape)
     for column in range(votes.shape[1]):
         without = votes.copy()
-        without[:, column] = ABSTAIN
+        without[:, column] = _no_vote(votes)
         gains[:, column] = whole - logit(predict(without))
     return gains

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,105 +14,9 @@ from deep._util.odds import logit
 from deep.ensembles import neutral
 from deep.model.linear import LabeledRows, Linear, Rows
 
-SHARE_CLIP = 0.01
-"""A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme."""
-
-LEAST_SCALE = 1e-9
-"""A scorer whose log-odds vary less does not vary: what is left is rounding, and a score divided by it blows up."""
-
-MAX_KNOTS = 500
-
-Knots = tuple[Floats, Floats]
-"""Scores, ascending, and the shares that they stand for."""
-
-
-@dataclass(frozen=True, eq=False)
-class Standardizer:
-    """Maps each column of scores to log-odds, centred and scaled; no score gives 0.
-
-    Scores that all lie in [0, 1] are taken for probabilities. Others, in whatever unit, become their rank among
-    the training rows.
-
-    Parameters
-    ----------
-    knots : list of (scores, ranks)
-        One a column, both ascending.
-    centre, scale : ndarray of shape (n_scorers,)
-    """
-
-    knots: list[Knots]
-    centre: Floats
-    scale: Floats
-
-    def __call__(self, scores: Floats) -> Floats:
-        """Return standardised scores, shape (n_examples, n_scorers)."""
-        return self.of_log_odds(log_odds_of(scores, range(len(self.knots)), self.knots))
-
-    def of_log_odds(self, values: Floats) -> Floats:
-        """Return standardised scores from the log-odds of :func:`log_odds_of`."""
-        found = values - self.centre
-        found /= self.scale
-        missing = np.isnan(found)
-        if missing.any():
-            found[missing] = 0.0
-        return np.asarray(found)
-
-
-def fit_standardizer(scores: Floats, weights: Floats) -> Standardizer:
-    """Learn the scale of each column of scores.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (n_examples, n_scorers)
-        In any unit; NaN where there is none.
-    weights : ndarray of float, shape (n_examples,)
-
-    Examples
-    --------
-    >>> ranks = fit_standardizer(np.array([[1.0], [2.0], [9.0]]), np.ones(3))
-    >>> ranks(np.array([[2.0], [9.5], [np.nan]])).round(2).ravel().tolist()
-    [-0.0, 1.22, 0.0]
-    """
-    knots = [_knots(column, weights) for column in scores.T]
-    values = log_odds_of(scores, range(len(knots)), knots)
-    known = ~np.isnan(values)
-    total = np.maximum((known * weights[:, None]).sum(axis=0), 1e-12)
-    centre = (np.where(known, values, 0.0) * weights[:, None]).sum(axis=0) / total
-    apart = np.where(known, values - centre, 0.0)
-    scale = np.sqrt((apart**2 * weights[:, None]).sum(axis=0) / total)
-    return Standardizer(knots, centre, np.where(scale > LEAST_SCALE, scale, 1.0))
-
-
-def log_odds_of(scores: Floats, columns: Sequence[int], knots: Sequence[Knots]) -> Floats:
-    """Return the log-odds of the shares that scores of some columns stand for; NaN where there is no score."""
-    shares = [
-        scores[:, j] if _are_shares(pair) else np.interp(scores[:, j], *pair)
-        for j, pair in zip(columns, knots, strict=True)
-    ]
-    return logit(np.array(shares).T, clip=SHARE_CLIP)
-
-
-def _are_shares(knots: Knots) -> bool:
-    """Say whether scores stand for themselves: beyond [0, 1] they are held all the same."""
-    return all(len(values) == 2 and values[0] == 0 and values[1] == 1 for values in knots)
-
-
-def _knots(column: Floats, weights: Floats) -> Knots:
-    """Return scores and the shares they stand for: themselves where they are shares, else their ranks."""
-    known = ~np.isnan(column)
-    if not known.any() or (column[known].min() >= 0 and column[known].max() <= 1):
-        return np.array([0.0, 1.0]), np.array([0.0, 1.0])
-    values, where = np.unique(column[known], return_inverse=True)
-    weight = weigh(where, weights[known])
-    middle = (np.cumsum(weight) - weight / 2) / weight.sum()
-    if len(values) > MAX_KNOTS:
-        kept = np.unique(np.searchsorted(middle, np.linspace(middle[0], middle[-1], MAX_KNOTS)))
-        values, middle = values[kept], middle[kept]
-    return values, middle
-
 
 def strongest(train: LabeledRows, n: int) -> list[int]:
-    """Return the `n` scorers whose mean area under the ROC curve over training datasets is furthest from a half."""
+    """Return the `n` judges whose mean area under the ROC curve over training datasets is furthest from a half."""
     if train not in _AREAS:
         _AREAS[train] = _areas(train)
     apart = np.abs(_AREAS[train] - len(train.present()) / 2)
@@ -124,16 +28,16 @@ _AREAS: WeakKeyDictionary[LabeledRows, Floats] = WeakKeyDictionary()
 
 
 def _areas(train: LabeledRows) -> Floats:
-    """Return the sum over training datasets of each scorer's area under the ROC curve, shape (n_scorers,)."""
-    areas = np.zeros(train.scores.shape[1])
+    """Return the sum over training datasets of each judge's area under the ROC curve, shape (n_voters,)."""
+    areas = np.zeros(train.evidence.shape[1])
     for group in train.present():
         rows, ones, zeros = train.by_class(group)
-        areas += [_area(column, ones, zeros) for column in rows.scores.T]
+        areas += [_area(column, ones, zeros) for column in rows.evidence.T]
     return areas
 
 
 def _area(column: Floats, ones: Floats, zeros: Floats) -> float:
-    """Return P(score of a consistent row > that of an inconsistent one), ties and no score counting half."""
+    """Return P(evidence of a consistent row > that of an inconsistent one), ties and no answer counting half."""
     known = ~np.isnan(column)
     value = np.where(known, column, np.nanmedian(column) if known.any() else 0.0)
     _, where = np.unique(value, return_inverse=True)
@@ -261,7 +165,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class VoteSum:
-    """A sum over votes.
+    """A sum over votes, or over evidence where judges give grades or scores.
 
     Parameters
     ----------
@@ -272,43 +176,12 @@ class VoteSum:
 
     def __call__(self, rows: Rows) -> Floats:
         """Return log-odds, shape (n_examples,)."""
-        return np.clip(self.linear.log_odds(rows.votes), -LIMIT, LIMIT)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreSum:
-    """A sum over standardised scores.
-
-    Parameters
-    ----------
-    columns : tuple of int
-        Which scorers.
-    standardizer : Standardizer
-        Of these columns.
-    intercept : float
-    coef : ndarray of float, shape (n_columns,)
-    """
-
-    columns: tuple[int, ...]
-    standardizer: Standardizer
-    intercept: float
-    coef: Floats
-
-    def __call__(self, rows: Rows) -> Floats:
-        """Return log-odds, shape (n_examples,)."""
-        return self.of_standardised(self.standardizer(rows.scores[:, self.columns]))
-
-    def of_standardised(self, values: Floats) -> Floats:
-        """Return log-odds of standardised scores of the columns."""
-        found = np.zeros(len(values))
-        for column, weight in zip(values.T, self.coef, strict=True):  # a matrix product rounds a row by those beside it
-            found += column * weight
-        return found + self.intercept
+        return np.clip(self.linear.log_odds(rows.features), -LIMIT, LIMIT)
 
 
 @dataclass(frozen=True, eq=False)
 class VoteForest:
-    """A forest on votes; no vote is the mean of the values on either side.
+    """A forest on votes or evidence; no vote is the mean of the values on either side, no evidence is none.
 
     Parameters
     ----------
@@ -318,33 +191,13 @@ class VoteForest:
     trees: Trees
 
     def __call__(self, rows: Rows) -> Floats:
-        """Return log-odds, shape (n_examples,); it is slow, and so called with distinct rows."""
+        """Return log-odds, shape (n_examples,); it is slow, and so called with distinct rows of votes."""
+        if rows.evidence.shape[1]:
+            return logit(self.trees.mean(np.nan_to_num(rows.evidence)), clip=P_CLIP)
         return logit(neutral(rows.votes, self.trees.mean), clip=P_CLIP)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreForest:
-    """A forest on standardised scores.
-
-    Parameters
-    ----------
-    standardizer : Standardizer
-    trees : Trees
-    """
-
-    standardizer: Standardizer
-    trees: Trees
-
-    def __call__(self, rows: Rows) -> Floats:
-        """Return log-odds, shape (n_examples,)."""
-        return self.of_standardised(self.standardizer(rows.scores))
-
-    def of_standardised(self, values: Floats) -> Floats:
-        """Return log-odds of standardised scores."""
-        return logit(self.trees.mean(values), clip=P_CLIP)
-
-
-def leading_column(scorer: VoteSum | ScoreSum) -> int:
+def leading_column(scorer: VoteSum) -> int:
     """Return the column that counts most in a sum: the judge, where the sum is of one.
 
     Examples
@@ -352,57 +205,4 @@ def leading_column(scorer: VoteSum | ScoreSum) -> int:
     >>> leading_column(VoteSum(Linear.signed(0.0, np.array([0.1, 2.0, 0.1]))))
     1
     """
-    if isinstance(scorer, VoteSum):
-        return int(np.argmax(np.abs(scorer.linear.ones - scorer.linear.zeros)))
-    return scorer.columns[int(np.argmax(np.abs(scorer.coef)))]
-
-
-SoftScorer = ScoreForest | ScoreSum
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreParts:
-    """Scorers, and the columns that any of them looks at.
-
-    Parameters
-    ----------
-    scorers : tuple of ScoreSum or ScoreForest
-    columns : ndarray of int, shape (n_views,)
-        The column of scores of each view; one that is read by two scales has two.
-    knots : list of (scores, ranks), length n_views
-        What the scores of a view stand for.
-    views : tuple of ndarray of int
-        By scorer: the views that it looks at, in its order.
-    """
-
-    scorers: tuple[SoftScorer, ...]
-    columns: Positions
-    knots: list[Knots]
-    views: tuple[Positions, ...]
-
-    @classmethod
-    def of(cls, scorers: Sequence[SoftScorer]) -> Self:
-        """Return the views that scorers share."""
-        place: dict[tuple[int, bytes, bytes], int] = {}
-        knots: list[Knots] = []
-        views = []
-        for scorer in scorers:
-            looked_at = scorer.standardizer.knots
-            columns = scorer.columns if isinstance(scorer, ScoreSum) else range(len(looked_at))
-            keys = [(j, at.tobytes(), to.tobytes()) for j, (at, to) in zip(columns, looked_at, strict=True)]
-            for key, pair in zip(keys, looked_at, strict=True):
-                if key not in place:
-                    place[key] = len(place)
-                    knots.append(pair)
-            views.append(np.array([place[key] for key in keys], dtype=np.intp))
-        return cls(tuple(scorers), np.array([key[0] for key in place], dtype=np.intp), knots, tuple(views))
-
-    def __call__(self, scores: Floats) -> Floats:
-        """Return the log-odds of each scorer, shape (n_scorers, n_examples)."""
-        found = np.empty((len(self.scorers), len(scores)))
-        for start in range(0, len(scores), ROWS_AT_ONCE):
-            at = slice(start, start + ROWS_AT_ONCE)
-            seen = log_odds_of(scores[at], self.columns.tolist(), self.knots)
-            for row, scorer, views in zip(found, self.scorers, self.views, strict=True):
-                row[at] = scorer.of_standardised(scorer.standardizer.of_log_odds(seen[:, views]))
-        return found
+    return int(np.argmax(np.abs(scorer.linear.ones - scorer.linear.zeros)))

@@ -70,5 +70,5 @@ def model_of(kind: str) -> Model:
 
 def new_rows(model, seed=5, datasets=("new", "newer")):
     """Return votes of two datasets, and soft scores where the model was fitted with some."""
-    votes = small_votes(datasets, n_voters=len(model.voters), n=40, seed=seed)
+    votes = small_votes(datasets, n_voters=len(model.voters) - len(model.score_names), n=40, seed=seed)
     return votes, soft_scores(votes) if model.score_names else None

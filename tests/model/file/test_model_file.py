@@ -121,7 +121,7 @@ def test_the_file_is_json_that_says_what_it_is(model, tmp_path):
     assert content["provenance"]["votes"] == ["votes.csv"]
     assert content["provenance"]["training_rows"].keys() == content["training_datasets"].keys()
     assert content["chosen"]["calibrator_map"]["fitted"].keys() == {"slope_", "intercept_"}
-    assert content["schema_version"] == 5
+    assert content["schema_version"] == 6
     assert len(content["parts"][0]["scorer"]["table"]["p"]) == 27
     assert '\n "method": "chain",\n' in text
 
@@ -156,7 +156,7 @@ class Trap:
         (b"{}", "no 'deep model' in its key 'format'"),
         (b'{"format": "deep model"}', "schema_version None"),
         (b'{"format": "deep model", "schema_version": true}', "schema_version True"),
-        (b'{"format": "deep model", "schema_version": 6}', "schema_version 6, and this deep knows 5. Update deep"),
+        (b'{"format": "deep model", "schema_version": 7}', "schema_version 7, and this deep knows 6. Update deep"),
         (b'{"format": "deep model", "schema_version": 3}', "schema_version 3, of an earlier deep. Fit again"),
         (b'{"format": "deep model", "schema_version": 0}', "schema_version 0"),
         (b'{"format": "deep model", "schema_version": "3"}', "schema_version '3'"),
@@ -236,7 +236,7 @@ def test_a_file_of_schema_4_decides_as_it_did(kind, tmp_path):
     """At even odds, with the same P; today's models of few datasets decide nearer to the mean P."""
     model = model_of(kind)
     assert model.context_weight == 0.75
-    old = load(changed(model, tmp_path, schema_version=4, context_weight=...))
+    old = load(changed(model, tmp_path, schema_version=4, context_weight=..., answer_map=..., score_names=[]))
     rows = model.cells.patterns
     before, now = old.scores_of(rows), model.scores_of(rows)
     assert before.threshold == pytest.approx(1 / (1 + np.exp(-before.prior.threshold)), abs=1e-8)

@@ -44,7 +44,12 @@ def batch_of(votes: VoteMatrix, scores=None, model=None):
 
 def whole_of(model, votes, scores, **matching):
     """Return the moments of rows, counted at once."""
-    return moments_of_votes(model, model.select(votes), datasets=votes.datasets, scores=scores)
+    return moments_of_votes(model, model.select(beside(model, votes, scores)), datasets=votes.datasets)
+
+
+def beside(model, votes, scores):
+    """Return votes with the scores of a model's judges."""
+    return model.beside(votes, scores)
 
 
 @pytest.mark.parametrize("kind", ANY_DATASET)
@@ -67,7 +72,7 @@ def test_row_wise_scores_of_an_adapted_model_are_those_of_the_whole_target(kind)
         np.testing.assert_allclose(found["p_consistent"], whole.p_consistent, rtol=0, atol=1e-12)
         np.testing.assert_allclose([found["p_low"], found["p_high"]], whole.interval(), rtol=0, atol=1e-12)
         assert found["item_id"].to_pylist() == list(votes.rows(rows).example_ids)
-        assert found["n_votes"].to_pylist() == (votes.votes[rows] >= 0).sum(axis=1).tolist()
+        assert found["n_votes"].to_pylist() == (beside(model, votes, scores).votes[rows] >= 0).sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize("kind", TWO_KINDS)
@@ -96,12 +101,12 @@ def test_rows_that_count_several_times():
     for kind in TWO_KINDS:
         model = model_of(kind)
         votes, scores = new_rows(model, datasets=("new",))
-        selected, n = model.select(votes), np.arange(len(votes.votes)) % 3 + 1
-        counted = moments_of_votes(model, selected, datasets=votes.datasets, scores=scores, counts=n)
+        selected, n = model.select(beside(model, votes, scores)), np.arange(len(votes.votes)) % 3 + 1
+        counted = moments_of_votes(model, selected, datasets=votes.datasets, counts=n)
         rows = np.repeat(np.arange(len(n)), n)
         repeated = whole_of(model, votes.rows(rows), None if scores is None else scores[rows])
         assert counted == repeated
-        huge = moments_of_votes(model, selected, datasets=votes.datasets, scores=scores, counts=n * 10**14)
+        huge = moments_of_votes(model, selected, datasets=votes.datasets, counts=n * 10**14)
         assert huge.datasets["new"].n == repeated.datasets["new"].n * 10**14
         assert huge.datasets["new"].p_sums == tuple(x * 10**14 for x in repeated.datasets["new"].p_sums)
         found = [adapt_by_moments(model, one) for one in (huge, repeated)]
@@ -138,7 +143,7 @@ def test_moments_of_another_model_are_refused(tmp_path):
         adapt_by_moments(stack, Moments.empty(stack), "x")
     with pytest.raises(InputError, match=r"`model` must be one for any dataset\. Got one for 'new'"):
         adapt_by_moments(adapt_by_moments(stack, mine, "new"), mine, "new")
-    with pytest.raises(InputError, match=r"`scores` must have the columns that the model was fitted on: odds, margin"):
+    with pytest.raises(InputError, match=r"`votes` must be places|`votes` must have 5 columns"):
         moments_of_votes(soft, votes.votes, datasets=votes.datasets)
     with pytest.raises(InputError, match=r"`votes` must have 3 columns"):
         moments_of_votes(stack, votes.votes[:, :2], datasets=votes.datasets)

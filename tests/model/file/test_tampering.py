@@ -69,7 +69,6 @@ def refuse(kind, key, value, message, folder):
         ("versions", ..., "no key 'versions'"),
         ("created", 3, "created must be a str"),
         ("notes", {}, "notes must be a list"),
-        ("score_names", ["a", "a"], "score_names must be named once each"),
         ("method", "mine", "method must be known, not 'mine'"),
         ("method", ["stack"], "method must be known"),
         ("method", "chain", "parts must fit the method"),
@@ -186,24 +185,22 @@ def test_trees_that_no_forest_has_are_refused(changes, message, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("columns", [0, 5], "scorer.columns is out of range"),
-        ("columns", [0.0, 1.0], "scorer.columns must be whole numbers"),
-        ("coef", [1.0], "scorer.coef must have 2 entries"),
-        ("standardizer.knots", [], "standardizer.knots must have 2 entries"),
-        ("standardizer.knots.1.scores", [1.0, 0.5], "knots"),
-        ("standardizer.knots.1", {"scores": [1.0, 0.5], "ranks": [0.0, 1.0]}, "knots must ascend"),
-        ("standardizer.knots.1", {"scores": [0.5, 0.5], "ranks": [0.0, 1.0]}, "knots must ascend"),
-        ("standardizer.knots.1", {"scores": [], "ranks": []}, "knots must ascend"),
-        ("standardizer.knots.1", {"scores": [0.0, 1.0], "ranks": [0.0, 1.5]}, "knots.ranks must lie between 0 and 1"),
-        ("standardizer.knots.1", {"scores": [0.0, 1.0], "ranks": [1.0, 0.0]}, "knots must ascend"),
-        ("standardizer.scale", [0.0, 1.0], "standardizer.scale must be above 0"),
-        ("standardizer.centre", [0.0], "standardizer.centre must have 2 entries"),
+        ("scales", ["1-5"], "answer_map.scales must have 5 entries"),
+        ("scales.0", "1-1", "`scale` must be one of"),
+        ("scales", ["binary"] * 5, "answer_map must have a judge that does not vote"),
+        ("knots", [], "answer_map.knots must have 5 entries"),
+        ("knots.4.places", [1.0, 0.5], "knots must ascend"),
+        ("knots.4", {"places": [], "shares": []}, "knots must ascend"),
+        ("knots.4", {"places": [0.0, 1.0], "shares": [0.0, 1.5]}, "knots.shares must lie between 0 and 1"),
+        ("knots.4", {"places": [0.0, 1.0], "shares": [1.0, 0.0]}, "knots must not fall"),
+        ("log_odds.0", 3, "answer_map.log_odds must be known"),
+        ("scale", [0.0, 1.0, 1.0, 1.0, 1.0], "answer_map.scale must be above 0"),
+        ("centre", [0.0], "answer_map.centre must have 5 entries"),
     ],
 )
-def test_sums_of_scores_that_no_stack_has_are_refused(key, value, message, tmp_path):
-    """In the part of the logistic regression on scores."""
-    kind = "stack with scores"
-    refuse(kind, f"{part(kind, 'logistic-scores')}.scorer.{key}", value, message, tmp_path)
+def test_maps_of_answers_that_no_model_has_are_refused(key, value, message, tmp_path):
+    """From the answers of five judges, two of whom give scores."""
+    refuse("stack with scores", f"answer_map.{key}", value, message, tmp_path)
 
 
 @pytest.mark.parametrize(

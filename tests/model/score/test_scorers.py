@@ -12,8 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from deep.ensembles import RandomForest, neutral
 from deep.model.linear import Linear, Rows
-from deep.model.score import ScoreForest, ScoreSum, Standardizer, Trees, VoteForest, VoteSum
-from deep.model.score._scorers import MAX_KNOTS, fit_standardizer, strongest
+from deep.model.score import Trees, VoteForest, VoteSum
+from deep.model.score._scorers import strongest
 from tests.model.stack.test_members_values import panel, unlabeled
 
 
@@ -22,11 +22,11 @@ def shares(tree):
     return tree.value[:, 0, 1] / tree.value[:, 0].sum(axis=1)
 
 
-def on(votes=None, scores=None):
-    """Return rows of votes or of scores."""
-    n = len(scores if votes is None else votes)
+def on(votes=None, evidence=None):
+    """Return rows of votes or of evidence."""
+    n = len(evidence if votes is None else votes)
     votes = np.zeros((n, 1), np.int8) if votes is None else votes
-    return Rows(votes, np.empty((n, 0)) if scores is None else scores, np.ones(n))
+    return Rows(votes, np.empty((n, 0)) if evidence is None else evidence, np.ones(n))
 
 
 @pytest.mark.parametrize("depth", [None, 1, 4])
@@ -83,66 +83,24 @@ def test_a_sum_over_votes_is_held_within_a_thousandth():
     assert scorer(on(votes)) == pytest.approx([2.5, -0.5, 0.5, limit, -limit])
 
 
-def test_a_sum_over_scores_by_hand():
-    """Two of three columns, the second first; no score is the mean."""
-    knots = [(np.array([0.0, 1.0]), np.array([0.0, 1.0])), (np.array([1.0, 3.0]), np.array([0.25, 0.75]))]
-    standardizer = Standardizer(knots, np.array([0.2, 0.0]), np.array([2.0, 1.0]))
-    scorer = ScoreSum((2, 0), standardizer, 0.1, np.array([1.0, -0.5]))
-    scores = np.array([[2.0, 9.0, 0.6], [np.nan, 9.0, 0.001], [99.0, 9.0, np.nan]])
-    first = [(logit(0.6) - 0.2) / 2, (logit(0.01) - 0.2) / 2, 0.0]
-    second = [logit(0.5), 0.0, logit(0.75)]
-    expected = 0.1 + np.array(first) - 0.5 * np.array(second)
-    assert scorer(on(scores=scores)) == pytest.approx(expected, abs=1e-12)
+def test_a_sum_over_evidence_by_hand():
+    """Evidence of x is a vote of 1 by (1 + x) / 2, of 0 for the rest; none adds nothing."""
+    scorer = VoteSum(Linear(0.5, np.array([2.0, 4.0]), np.array([-1.0, -4.0])))
+    evidence = np.array([[1.0, np.nan], [-1.0, np.nan], [0.0, 0.5], [np.nan, np.nan]])
+    assert scorer(on(evidence=evidence)) == pytest.approx([2.5, -0.5, 0.5 + 0.5 + 2.0, 0.5])
 
 
-def test_a_forest_on_scores_looks_at_standardised_ones():
+def test_a_forest_on_evidence_takes_none_for_0():
     """One split at 0 of the second column."""
     trees = Trees(*(np.array(v) for v in ([1, -1, -1], [0.0, 0, 0], [1, 1, 2], [2, 1, 2], [0.0, 0.2, 0.9], [0])))
-    shares_of = (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    scorer = ScoreForest(Standardizer([shares_of] * 2, np.array([0.0, logit(0.7)]), np.ones(2)), trees)
-    found = scorer(on(scores=np.array([[0.9, 0.6], [0.1, 0.8], [0.1, np.nan]])))
+    found = VoteForest(trees)(on(evidence=np.array([[0.9, -0.6], [0.1, 0.8], [0.1, np.nan]])))
     assert expit(found) == pytest.approx([0.2, 0.9, 0.2])
-
-
-def test_scores_in_any_unit_become_ranks():
-    """Those within [0, 1] are probabilities; others are their rank, however they are stretched; weights are rows."""
-    rng = np.random.default_rng(0)
-    plain, weights = rng.normal(3, 2, (50, 1)), rng.integers(1, 4, 50).astype(float)
-    one = fit_standardizer(plain, weights)
-    for stretched in (np.exp(plain), 100 * plain - 7, plain**3):
-        other = fit_standardizer(stretched, weights)
-        assert other(stretched) == pytest.approx(one(plain), abs=1e-9)
-    repeated = fit_standardizer(np.repeat(plain, weights.astype(int), axis=0), np.ones(int(weights.sum())))
-    assert repeated(plain) == pytest.approx(one(plain), abs=1e-9)
-    values = one(plain)
-    assert np.average(values, axis=0, weights=weights) == pytest.approx([0.0], abs=1e-12)
-    assert np.average(values**2, axis=0, weights=weights) == pytest.approx([1.0], abs=1e-12)
-    assert one(np.array([[np.nan], [-1e9], [1e9]]))[:, 0].round(3).tolist()[0] == 0.0
-
-
-def test_many_distinct_scores_keep_few_knots():
-    """Ranks hardly change."""
-    scores = np.random.default_rng(1).normal(size=(5000, 1))
-    found = fit_standardizer(scores, np.ones(5000))
-    known, ranks = found.knots[0]
-    assert len(known) <= MAX_KNOTS
-    assert (np.diff(known) > 0).all()
-    expected = (np.argsort(np.argsort(scores[:, 0])) + 0.5) / 5000
-    assert abs(np.interp(scores[:, 0], known, ranks) - expected).max() < 2 / MAX_KNOTS
-
-
-@pytest.mark.parametrize("column", [np.full(6, np.nan), np.full(6, 7.5), np.zeros(6)])
-def test_a_column_that_says_nothing_is_0(column):
-    """All missing, or all alike."""
-    found = fit_standardizer(column[:, None], np.ones(6))(column[:, None])
-    assert np.isfinite(found).all()
-    assert found == pytest.approx(np.zeros((6, 1)), abs=1e-9)
 
 
 def test_the_strongest_scorer_is_that_of_the_largest_area():
     """An inverted one is as strong; areas are counted pair by pair."""
     rows = panel(4, n_scorers=3)
-    inverted = rows.scores * [1, 1, -1]
+    inverted = rows.evidence * [1, 1, -1]
     found = strongest(rows.__class__(rows.votes, inverted, rows.weights, rows.labels, rows.groups), 3)
     areas = np.zeros(3)
     for group in range(3):
@@ -159,12 +117,3 @@ def test_scorers_are_frozen():
     scorer = VoteSum(Linear(0.0, np.ones(1), -np.ones(1)))
     with pytest.raises(FrozenInstanceError):
         scorer.linear = None
-
-
-def test_a_scorer_that_never_varied_is_not_blown_up():
-    """The mean of equal numbers rounds, and a score that differs at last was divided by what is left of it."""
-    for seed in range(50):
-        weights = np.random.default_rng(seed).random(900)
-        standardised = fit_standardizer(np.full((900, 1), 0.3), weights)(np.array([[0.3], [0.9]]))
-        assert np.abs(standardised[0]).max() < 1e-9
-        assert 1 < standardised[1, 0] < 10

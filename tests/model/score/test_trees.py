@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from deep.model.linear import Rows
 from deep.model.score import Blend, Part, Trees, _scorers
 from deep.model.stack import Stack
+from tests.model.fitted import identity
 from tests.model.score.test_scorers import shares
 from tests.model.stack.test_members_values import panel, unlabeled
 
@@ -86,17 +87,16 @@ def test_trees_are_sent_to_another_process():
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_all_members_at_once_say_what_each_says(missing):
-    """Votes once a pattern, what a score stands for once; members that rank by other rows have their own."""
+    """Of evidence row by row; none is neutral."""
     train, new = panel(0, n_scorers=5), panel(1, n_datasets=1, n_scorers=5)
     rng = np.random.default_rng(0)
     for rows in (train, new):
-        rows.scores[:, :3] = 1 / (1 + np.exp(-rows.scores[:, :3]))
-        rows.scores[rng.random(rows.scores.shape) < missing] = np.nan
-    blend = Stack().fit(train.votes, train.labels, groups=train.groups, scores=train.scores).blend_
+        rows.evidence[rng.random(rows.evidence.shape) < missing] = np.nan
+    blend = Stack().fit(train.evidence, train.labels, groups=train.groups, answer_map=identity(5)).blend_
     rows = unlabeled(new)
     each = np.array([part.scorer(rows) for part in blend.parts])
     np.testing.assert_allclose(blend.raw(rows), each, rtol=0, atol=1e-12)
     turned = Blend(tuple(Part(part.name, part.scorer) for part in blend.parts[::-1]))
     np.testing.assert_allclose(turned.raw(rows), each[::-1], rtol=0, atol=1e-12)
-    few = Rows(rows.votes[:3], rows.scores[:3], rows.weights[:3])
+    few = Rows(rows.votes[:3], rows.evidence[:3], rows.weights[:3])
     np.testing.assert_allclose(blend.raw(few), each[:, :3], rtol=0, atol=1e-12)

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression as Ridge
 
 from deep.ensembles import RandomForest
 from deep.model.linear import LabeledRows, Rows, fit_best_judge, fit_majority, fit_ridge
-from deep.model.stack import MEMBERS, SIMPLE, members_for, simple_members
+from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES, members_for, simple_members
 
 
 def panel(seed, n_datasets=3, n=40, n_voters=3, n_scorers=0):
@@ -23,12 +23,12 @@ def panel(seed, n_datasets=3, n=40, n_voters=3, n_scorers=0):
     latent = (2.0 * y - 1)[:, None] * np.linspace(0.4, 1.2, k) + rng.normal(0, 0.5, n_datasets)[groups][:, None]
     latent = latent + rng.normal(0, 1, latent.shape)
     votes = np.where(rng.random(latent.shape) < 0.1, -1, latent > 0).astype(np.int8)[:, :n_voters]
-    return LabeledRows(votes, expit(latent[:, :n_scorers]), rng.integers(1, 4, len(y)) * 1.0, y, groups)
+    return LabeledRows(votes, latent[:, :n_scorers], rng.integers(1, 4, len(y)) * 1.0, y, groups)
 
 
 def unlabeled(rows):
     """Return rows of a panel as those of a new dataset."""
-    return Rows(rows.votes, rows.scores, rows.weights)
+    return Rows(rows.votes, rows.evidence, rows.weights)
 
 
 def balanced(rows):
@@ -42,18 +42,17 @@ def balanced(rows):
 
 
 def test_which_members_can_be_fitted():
-    """Scores one scorer, the few best scores two."""
-    votes = ("best-judge", "forest-votes", "majority", "ridge-votes")
-    scores = ("best-score", "forest-scores", "logistic-scores")
-    assert members_for(0) == votes
-    assert members_for(1) == tuple(sorted(votes + scores))
-    assert members_for(2) == members_for(9) == tuple(sorted(MEMBERS))
+    """Where some judges grade all are on evidence; the few best judges are at least two."""
+    assert members_for(0) == ON_VOTES
+    assert members_for(1) == tuple(name for name in ON_ANSWERS if name != "logistic-top-scores")
+    assert members_for(2) == members_for(9) == ON_ANSWERS
+    assert {*ON_VOTES, *ON_ANSWERS} == {*MEMBERS}
 
 
 def test_which_members_are_simple():
-    """Without scores three; with scores the best one alone; all where none of them is there."""
-    assert simple_members(members_for(0)) == SIMPLE
-    assert simple_members(members_for(1)) == ("best-score",)
+    """Three, of votes and of answers; all where none of them is there."""
+    assert simple_members(members_for(0)) == ("best-judge", "majority", "ridge-votes")
+    assert simple_members(members_for(1)) == ("best-score", "majority", "ridge-votes")
     assert simple_members(("forest-votes",)) == ("forest-votes",)
     assert simple_members(("forest-votes", "majority")) == ("majority",)
 
@@ -79,13 +78,6 @@ def test_simple_members_are_sums_over_votes(name, fit):
     assert np.array_equal(MEMBERS[name](rows, 9)(unlabeled(new)), MEMBERS[name](rows, 0)(unlabeled(new)))
 
 
-def standardised(scores, rows, w):
-    """Return shares as log-odds, held within [0.01, 0.99], less their mean on the training rows, in their spread."""
-    z, train = (logit(np.clip(part, 0.01, 0.99)) for part in (scores, rows))
-    centre = np.average(train, axis=0, weights=w)
-    return (z - centre) / np.sqrt(np.average((train - centre) ** 2, axis=0, weights=w))
-
-
 @pytest.mark.parametrize(("name", "columns"), [("best-score", 1), ("logistic-top-scores", 4), ("logistic-scores", 6)])
 def test_linear_scores_are_a_ridge_on_the_strongest(name, columns):
     """Strength is the mean area under the ROC curve, by counting pairs; a mean loss beside a penalty of 1 / 200."""
@@ -93,13 +85,13 @@ def test_linear_scores_are_a_ridge_on_the_strongest(name, columns):
     areas = np.zeros(6)
     for j, d in product(range(6), range(3)):
         one, zero = ((rows.groups == d) & (rows.labels == label) for label in (1, 0))
-        above = rows.scores[one, j][:, None] > rows.scores[zero, j]
+        above = rows.evidence[one, j][:, None] > rows.evidence[zero, j]
         areas[j] += rows.weights[one] @ above @ rows.weights[zero] / rows.weights[one].sum() / rows.weights[zero].sum()
     kept = np.argsort(-abs(areas - 1.5))[:columns] if columns < 6 else np.arange(6)
     w = balanced(rows)
     model = Ridge(C=100.0 / w.sum(), max_iter=500)
-    model.fit(standardised(rows.scores[:, kept], rows.scores[:, kept], w), rows.labels, sample_weight=w)
-    expected = model.decision_function(standardised(new.scores[:, kept], rows.scores[:, kept], w))
+    model.fit(rows.evidence[:, kept], rows.labels, sample_weight=w)
+    expected = np.clip(model.decision_function(new.evidence[:, kept]), -np.log(999), np.log(999))
     assert MEMBERS[name](rows, 0)(unlabeled(new)) == pytest.approx(expected, abs=1e-6)
 
 
@@ -113,6 +105,6 @@ def test_the_forest_of_scores_is_grown_on_few_rows():
     thinned = rows.rows(np.sort(drawn))
     w = balanced(thinned)
     model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=3)
-    model.fit(standardised(thinned.scores, thinned.scores, w), thinned.labels, sample_weight=w)
-    p = model.predict_proba(standardised(new.scores, thinned.scores, w))[:, 1]
+    model.fit(thinned.evidence, thinned.labels, sample_weight=w)
+    p = model.predict_proba(new.evidence)[:, 1]
     assert MEMBERS["forest-scores"](rows, 3)(unlabeled(new)) == pytest.approx(logit(np.clip(p, 1e-3, 1 - 1e-3)))

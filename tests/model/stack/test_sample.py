@@ -1,4 +1,4 @@
-"""A weighted sample of rows with scores: exact where rows are few or repeat, the same whatever their order."""
+"""A weighted sample of rows with evidence: exact where rows are few or repeat, the same whatever their order."""
 
 from dataclasses import replace
 
@@ -9,6 +9,7 @@ from deep.model import fit
 from deep.model.linear import MOST_ROWS, LabeledRows, _average, sample_rows
 from deep.model.stack import Stack
 from deep.records import VoteMatrix
+from tests.model.fitted import identity
 
 
 def panel(n=6_000, *, decimals=None, seed=0):
@@ -24,15 +25,15 @@ def panel(n=6_000, *, decimals=None, seed=0):
 
 def content(rows):
     """Return the rows with their weights, in an order of their own."""
-    table = np.column_stack([rows.groups, rows.labels, rows.votes, np.nan_to_num(rows.scores, nan=-9), rows.weights])
+    table = np.column_stack([rows.groups, rows.labels, rows.votes, np.nan_to_num(rows.evidence, nan=-9), rows.weights])
     return table[np.lexsort(table.T)]
 
 
-def test_few_rows_and_rows_without_scores_are_left_as_they_are():
+def test_few_rows_and_rows_of_votes_are_left_as_they_are():
     """The very same."""
     rows = panel(500)
     assert sample_rows(rows, 500) is rows
-    bare = replace(rows, scores=np.empty((500, 0)))
+    bare = replace(rows, evidence=np.empty((500, 0)))
     assert sample_rows(bare, 10) is bare
     assert MOST_ROWS == 400_000
 
@@ -64,8 +65,8 @@ def test_rows_that_repeat_are_merged_and_nothing_is_lost():
     few = sample_rows(rows, 5_000)
     for label in (0, 1):
         total, kept = rows.labels == label, few.labels == label
-        want = np.nansum(rows.scores[total], axis=0)
-        np.testing.assert_allclose(np.nansum(few.scores[kept] * few.weights[kept, None], axis=0), want, rtol=1e-9)
+        want = np.nansum(rows.evidence[total], axis=0)
+        np.testing.assert_allclose(np.nansum(few.evidence[kept] * few.weights[kept, None], axis=0), want, rtol=1e-9)
     assert len(few.votes) < 3_000
 
 
@@ -75,7 +76,7 @@ def test_a_sum_over_the_sample_is_unbiased():
     for seed in range(40):
         rows = panel(2_000, decimals=2, seed=seed)
         few = sample_rows(rows, 400)
-        apart.append(np.average(few.scores[:, 0], weights=few.weights) - rows.scores[:, 0].mean())
+        apart.append(np.average(few.evidence[:, 0], weights=few.weights) - rows.evidence[:, 0].mean())
     assert abs(np.mean(apart)) < 4 * np.std(apart) / np.sqrt(40)
     assert np.std(apart) < 0.02
 
@@ -84,19 +85,19 @@ def test_nan_of_any_bits_and_minus_zero_are_one():
     """What is equal has one hash."""
     rows = panel(4)
     odd = np.array([0x7FF8000000000001, 0x8000000000000000], dtype=np.uint64).view(np.float64)
-    plain = replace(rows, scores=np.tile([np.nan, 0.0, 0.5], (4, 1)))
-    other = replace(rows, scores=np.tile([odd[0], odd[1], 0.5], (4, 1)))
+    plain = replace(rows, evidence=np.tile([np.nan, 0.0, 0.5], (4, 1)))
+    other = replace(rows, evidence=np.tile([odd[0], odd[1], 0.5], (4, 1)))
     np.testing.assert_array_equal(_average.row_hashes(plain), _average.row_hashes(other))
 
 
 def test_a_stack_of_a_sample_is_near_that_of_all_rows(monkeypatch):
     """Both P on new rows, of a sample of a sixth, differ by a few thousandths."""
     rows = panel(12_000)
-    given = {"groups": rows.groups.astype(str), "scores": rows.scores}
+    given = {"groups": rows.groups.astype(str), "answer_map": identity(3)}
     new = panel(500, seed=9)
-    whole = Stack().fit(rows.votes, rows.labels, **given).score(new.votes, scores=new.scores)
+    whole = Stack().fit(rows.evidence, rows.labels, **given).score(new.evidence)
     monkeypatch.setattr("deep.model.linear.sample_rows.__defaults__", (2_000,))
-    part = Stack().fit(rows.votes, rows.labels, **given).score(new.votes, scores=new.scores)
+    part = Stack().fit(rows.evidence, rows.labels, **given).score(new.evidence)
     assert 0 < np.abs(whole.p_consistent - part.p_consistent).mean() < 0.02
 
 
@@ -112,7 +113,7 @@ def test_a_model_of_a_sample_is_written_down(monkeypatch, tmp_path):
     rows = panel(12_000)
     ids = list(map(str, range(12_000)))
     votes = VoteMatrix(rows.votes, ids, ["a", "b"], rows.groups.astype(str), rows.labels)
-    model = fit(votes, scores=rows.scores)
+    model = fit(votes, scores=rows.evidence)
     (sampled,) = drawn
     assert (sampled.weights != np.rint(sampled.weights)).any()
     assert 0 < fit_report(model)["left_out_scores"]["mean"]["ece_floor"] < 0.05

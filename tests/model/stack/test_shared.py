@@ -5,7 +5,7 @@ import pytest
 
 from deep.datasets import simulate_votes
 from deep.exceptions import InputError
-from deep.model import ChainOptions, SharedWork, fit_asked, fit_shared
+from deep.model import AnswerMap, ChainOptions, SharedWork, Stack, fit_asked, fit_shared
 from tests.model.fitted import small_votes
 
 
@@ -21,19 +21,20 @@ def panel():
 def test_shared_and_own_fits_give_the_same_p_bit_for_bit(panel, with_scores):
     """For targets, with soft scores and without."""
     votes, soft = panel
-    soft = soft if with_scores else None
-    names = votes.dataset_names
-    shared = fit_shared(votes.votes, votes.labels, groups=votes.datasets, scores=soft, targets=names)
+    votes = votes.with_answers(soft) if with_scores else votes
+    names, answer_map = votes.dataset_names, AnswerMap.fit(votes)
+    answers = votes.answers if with_scores else votes.votes
+    shared = fit_shared(answers, votes.labels, groups=votes.datasets, answer_map=answer_map, targets=names)
     assert len(shared.fitted) == 5 + 10
     for name in names[::4]:
         held = votes.datasets == name
-        of = None if soft is None else soft[~held]
-        own, same = (
-            fit_asked(votes.rows(~held), ChainOptions(), SharedWork(fits=fits), scores=of)
-            for fits in (None, shared.without(name))
-        )
-        scored = [one.score(votes.rows(held), scores=None if soft is None else soft[held]) for one in (own, same)]
-        assert own.method == "stack"
+        rows, scored = votes.rows(~held), []
+        for fits in (None, shared.without(name)):
+            if with_scores:  # by one map; a fit of other rows has its own
+                given = {"groups": rows.datasets, "answer_map": answer_map, "fits": fits}
+                scored.append(Stack().fit(rows.answers, rows.labels, **given).score(answers[held]).p_consistent)
+            else:
+                scored.append(fit_asked(rows, ChainOptions(), SharedWork(fits=fits)).score(votes.rows(held)))
         assert np.array_equal(*scored)
 
 

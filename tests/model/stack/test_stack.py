@@ -7,7 +7,8 @@ from scipy.special import expit
 from deep.exceptions import InputError
 from deep.model import Stack
 from deep.model.linear import LabeledRows, Rows
-from deep.model.stack import MEMBERS
+from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES
+from tests.model.fitted import identity
 
 QUICK = ["best-judge", "majority", "ridge-votes"]
 
@@ -41,6 +42,8 @@ def split(data, target):
 def test_every_member_separates_the_classes(name):
     """On a dataset that it was not fitted on, each member scores consistent rows higher."""
     (votes, labels, groups, scores), (new_votes, y, _, new_scores) = split(world(0), 7)
+    if name in ON_VOTES and name not in ON_ANSWERS:
+        scores, new_scores = scores[:, :0], new_scores[:, :0]
     train = LabeledRows(votes.astype(np.int8), scores, np.ones(len(votes)), labels.astype(np.int8), groups)
     target = Rows(new_votes.astype(np.int8), new_scores, np.ones(len(y)))
     score = MEMBERS[name](train, 0)(target)
@@ -117,8 +120,8 @@ def test_soft_scores_add_what_votes_lose():
     for seed in range(4):
         (votes, labels, groups, scores), (new_votes, y, _, new_scores) = split(world(seed, n=400), 7)
         hard = Stack(["majority"]).fit(votes, labels, groups=groups).score(new_votes)
-        soft = Stack(["logistic-scores", "majority"]).fit(votes, labels, groups=groups, scores=scores)
-        log_odds = soft.score(new_votes, scores=new_scores).log_odds
+        soft = Stack(["logistic-scores", "majority"]).fit(scores, labels, groups=groups, answer_map=identity(5))
+        log_odds = soft.score(new_scores).log_odds
         right = [(z >= 0)[y == 1].mean() + (z < 0)[y == 0].mean() for z in (log_odds, hard.log_odds)]
         gains.append(right[0] - right[1])
     assert np.mean(gains) > 0.02
@@ -146,7 +149,7 @@ def test_no_slope_is_negative(seed):
     rng = np.random.default_rng(seed)
     odd = groups >= 2
     votes[odd], scores[odd] = 1 - votes[odd], -scores[odd]
-    mixed = Stack().fit(votes, labels, groups=groups, scores=scores)
+    mixed = Stack().fit(scores, labels, groups=groups, answer_map=identity(5))
     noise = Stack().fit(rng.integers(-1, 2, votes.shape), labels, groups=groups)
     for stack in (mixed, noise):
         for part in stack.blend_.parts:
@@ -160,11 +163,11 @@ def test_no_slope_is_negative(seed):
 def test_order_and_names_of_rows_do_not_matter(with_scores):
     """Bit for bit in votes; the forest on scores draws its rows in one order too."""
     votes, labels, groups, scores = world(7, n_datasets=4, n=60)
-    soft = scores if with_scores else None
+    answers, given = (scores, {"answer_map": identity(5)}) if with_scores else (votes, {})
     order = np.random.default_rng(0).permutation(len(labels))
-    one = Stack().fit(votes, labels, groups=groups, scores=soft)
-    two = Stack().fit(votes[order], labels[order], groups=groups[order], scores=None if soft is None else soft[order])
-    assert np.array_equal(one.score(votes, scores=soft).p_consistent, two.score(votes, scores=soft).p_consistent)
+    one = Stack().fit(answers, labels, groups=groups, **given)
+    two = Stack().fit(answers[order], labels[order], groups=groups[order], **given)
+    assert np.array_equal(one.score(answers).p_consistent, two.score(answers).p_consistent)
 
 
 def voters(kind, labels, rng):
@@ -188,9 +191,11 @@ def test_odd_voters_give_finite_p(kind, with_scores):
     rng = np.random.default_rng(0)
     labels, groups = rng.integers(0, 2, 160), np.repeat(np.arange(4), 40)
     votes = voters(kind, labels, rng)
-    soft = np.where(votes == -1, np.nan, votes * 3.0 - 1.0) if with_scores else None
-    stack = Stack().fit(votes, labels, groups=groups, scores=soft)
-    found = stack.score(votes[:40], scores=None if soft is None else soft[:40])
+    answers, given = votes, {}
+    if with_scores:
+        answers, given = np.where(votes == -1, np.nan, votes * 3.0 - 1.0), {"answer_map": identity(3)}
+    stack = Stack().fit(answers, labels, groups=groups, **given)
+    found = stack.score(answers[:40])
     low, high = found.interval()
     for values in (found.log_odds, found.p_consistent, low, high, list(stack.weights_.values())):
         assert np.isfinite(values).all()
@@ -221,8 +226,8 @@ def test_missing_votes_and_scores_are_neutral():
     votes, labels, groups, scores = world(4, n_datasets=4, n=150)
     votes = np.where(np.random.default_rng(0).random(votes.shape) < 0.2, -1, votes)
     scores = np.where(votes == -1, np.nan, scores)
-    found = Stack().fit(votes, labels, groups=groups, scores=scores)
-    new = found.score(np.full((3, 5), -1), scores=np.full((3, 5), np.nan))
+    found = Stack().fit(scores, labels, groups=groups, answer_map=identity(5))
+    new = found.score(np.full((3, 5), np.nan))
     assert np.isfinite(new.p_consistent).all()
     assert np.ptp(new.log_odds) == pytest.approx(0.0)
 
@@ -235,8 +240,6 @@ def test_missing_votes_and_scores_are_neutral():
             {"y": np.r_[np.zeros(34), np.tile([0, 1], 33)]},
             "`y` must hold both 0 and 1 in every training dataset",
         ),
-        ({"scores": np.full((100, 1), np.inf)}, "`scores` must be finite or NaN"),
-        ({"scores": np.zeros(100)}, "`scores` must be two-dimensional"),
         ({"members": ["nothing"]}, "`members` must be one of"),
         ({"members": ["best-score"]}, "`members` must be one of"),
         ({"temperature": 0.0}, "`temperature` must be above 0"),
@@ -245,16 +248,8 @@ def test_missing_votes_and_scores_are_neutral():
 def test_faults_are_told(change, message):
     """A fault is one line that names the parameter."""
     rng = np.random.default_rng(0)
-    data = {"y": np.tile([0, 1], 50), "groups": np.r_[np.zeros(34), np.ones(33), np.full(33, 2)], "scores": None}
+    data = {"y": np.tile([0, 1], 50), "groups": np.r_[np.zeros(34), np.ones(33), np.full(33, 2)]}
     options = {"members": QUICK} | {k: v for k, v in change.items() if k in ("members", "temperature")}
     data |= {k: v for k, v in change.items() if k in data}
     with pytest.raises(InputError, match=message):
         Stack(**options).fit(rng.integers(0, 2, (100, 3)), **data)
-
-
-def test_scores_are_wanted_again_where_they_were_given():
-    """A stack fitted with scores cannot score without them."""
-    votes, labels, groups, scores = world(5, n_datasets=3, n=60)
-    stack = Stack(["logistic-scores"]).fit(votes, labels, groups=groups, scores=scores)
-    with pytest.raises(InputError, match="`scores` must have 5 columns"):
-        stack.score(votes)

@@ -13,6 +13,7 @@ from deep.model.adaptation import LearnedPrior, LeftOutRows, Misfit, PriorEstima
 from deep.model.linear import LabeledRows, Rows
 from deep.model.score import Scores
 from deep.model.stack import MEMBERS, Stack
+from tests.model.fitted import identity
 
 NAMES = np.array(["north", "east", "south", "west", "up"])
 
@@ -122,8 +123,7 @@ class PlainStack:
         noise = np.sqrt(np.mean([row.var(ddof=1) for row in apart]) / n)
         self.temperature = max(temperature, 2 * noise)
         raw = np.exp(-(by_dataset.mean(axis=1) - by_dataset.mean(axis=1).min()) / self.temperature)
-        scored = any(member == "best-score" for member, _ in self.forms)
-        simple = [member == "best-score" if scored else member in SIMPLE for member, _ in self.forms]
+        simple = [member in SIMPLE for member, _ in self.forms]
         shares = [
             (n**3 * r / raw.sum() + 4**3 * is_simple / sum(simple)) / (n**3 + 4**3)
             for r, is_simple in zip(raw, simple, strict=True)
@@ -165,7 +165,7 @@ def shared_slope(seen):
     return float(np.clip(minimize(loss, start, method="BFGS", options={"gtol": 1e-7}).x[0], 0.05, 4))
 
 
-SIMPLE = ("best-judge", "majority", "ridge-votes")
+SIMPLE = ("best-judge", "best-score", "majority", "ridge-votes")
 MEMBER_SETS = {"one": ["majority"], "three": ["ridge-votes", "logistic-scores", "best-score"]}
 
 
@@ -173,8 +173,12 @@ MEMBER_SETS = {"one": ["majority"], "three": ["ridge-votes", "logistic-scores", 
 def fitted(request):
     """Return members, training rows, the stack fitted on them, and the plain reading of it."""
     members, rows = MEMBER_SETS[request.param], world(1)
-    scores = rows[4] if "best-score" in members else None
-    stack = Stack(members).fit(rows[0], rows[1], groups=rows[2], sample_weight=rows[3], scores=scores)
+    if "best-score" in members:
+        rows = ((rows[4] >= 0.5).astype(np.int8), *rows[1:])
+        stack = Stack(members).fit(rows[4], rows[1], groups=rows[2], sample_weight=rows[3], answer_map=identity(3))
+    else:
+        rows = (*rows[:4], rows[4][:, :0])
+        stack = Stack(members).fit(rows[0], rows[1], groups=rows[2], sample_weight=rows[3])
     return members, rows, stack, PlainStack(members, rows)
 
 
@@ -223,19 +227,21 @@ def test_scores_of_a_new_dataset(fitted):
     """The mixture of aligned members, and the prior at their contexts; rows may weigh."""
     members, rows, stack, plain = fitted
     target = world(9, n_datasets=1, n=30)
-    scores = target[4] if "best-score" in members else None
+    if "best-score" not in members:
+        target = (*target[:4], target[4][:, :0])
+    answers = target[4] if "best-score" in members else target[0]
     for w in (np.ones(30), target[3]):
         new = [*target[:3], w, target[4]]
         log_odds, offset = plain.summed(members, rows, new)
-        found = stack.score(target[0], sample_weight=w, scores=scores)
+        found = stack.score(answers, sample_weight=w)
         assert found.log_odds == pytest.approx(plain.slope * (log_odds + offset), abs=1e-3)
         expected = plain.prior.predict(profile_of(plain.slope * log_odds, w), plain.slope * offset)
         assert found.prior.estimate == pytest.approx(expected.estimate, abs=1e-4)
         assert found.prior.intercept == pytest.approx(expected.intercept, abs=1e-3)
         assert found.prior.warning == expected.warning
         assert found.misfit is stack.misfit_
-    assert stack.score(target[0], scores=scores).log_odds == pytest.approx(
-        stack.score(target[0], scores=scores, sample_weight=np.ones(30)).log_odds, abs=1e-12
+    assert stack.score(answers).log_odds == pytest.approx(
+        stack.score(answers, sample_weight=np.ones(30)).log_odds, abs=1e-12
     )
 
 
@@ -260,7 +266,7 @@ def handed(monkeypatch):
     calls, fit = [], MEMBERS["majority"]
 
     def member(train, seed):
-        rows = np.column_stack([train.groups, train.labels, train.votes, train.scores, train.weights])
+        rows = np.column_stack([train.groups, train.labels, train.votes, train.evidence, train.weights])
         calls.append((rows.tolist(), seed))
         return fit(train, seed)
 
@@ -275,6 +281,7 @@ def test_members_are_handed_rows_in_one_order(handed, with_scores):
     w = np.r_[w, 0.0, 2.0]
     votes, y, groups = np.vstack([votes, votes[:2]]), np.r_[y, y[:2]], np.r_[groups, groups[:2]]
     scores = np.vstack([scores.round(), scores[:2].round()])[:, : 2 * with_scores]
+    votes = (scores >= 0.5).astype(np.int8) if with_scores else votes
     codes = np.unique(groups, return_inverse=True)[1]
     sums = {}
     for position, row in enumerate(np.column_stack([codes, y, votes, scores]).tolist()):
@@ -284,8 +291,9 @@ def test_members_are_handed_rows_in_one_order(handed, with_scores):
     expected = sorted([*key[:-1], weight] for key, weight in sums.items())
     rng = np.random.default_rng(0)
     for order in (np.arange(len(y)), rng.permutation(len(y)), rng.permutation(len(y))):
-        soft = {"scores": scores[order]} if with_scores else {}
-        Stack(["majority"]).fit(votes[order], y[order], groups=groups[order], sample_weight=w[order], **soft)
+        given = {"answer_map": identity(2)} if with_scores else {}
+        answers = scores if with_scores else votes
+        Stack(["majority"]).fit(answers[order], y[order], groups=groups[order], sample_weight=w[order], **given)
         rows = handed[0][0]
         assert [row[:-1] for row in rows] == [row[:-1] for row in expected]
         if not with_scores:
@@ -346,7 +354,6 @@ def test_without_members_all_that_can_be_fitted_are():
     votes, y, groups, _, _ = world(8, n_datasets=3, n=12, n_voters=2)
     stack = Stack().fit(votes, y, groups=groups)
     assert stack.members_ == ("best-judge", "forest-votes", "majority", "ridge-votes")
-    assert stack.n_scorers_ == 0
 
 
 def small(**changes):
@@ -401,14 +408,6 @@ def test_three_datasets_are_enough():
 
 
 def test_what_cannot_be_scored():
-    """Scores are given where the fit was given them, and then only."""
-    votes, y, groups, _, scores = world(1, n_datasets=3, n=10)
+    """A stack that was not fitted."""
     with pytest.raises(NotFittedError, match="not fitted"):
-        Stack().score(votes)
-    soft = Stack(["logistic-scores"]).fit(votes, y, groups=groups, scores=scores)
-    with pytest.raises(InputError, match=r"^`scores` must have 3 columns, as in `fit`\. Got 0\.$"):
-        soft.score(votes)
-    hard = Stack(["majority"]).fit(votes, y, groups=groups)
-    with pytest.raises(InputError, match=r"^`scores` must have 0 columns, as in `fit`\. Got 3\.$"):
-        hard.score(votes, scores=scores)
-    assert len(soft.score(votes, scores=scores).log_odds) == len(votes)
+        Stack().score(world(1, n_datasets=3, n=10)[0])
