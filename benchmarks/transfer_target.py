@@ -120,7 +120,7 @@ def fewer_labels(y: Labels, found: Scores, *, n_draws: int, n_bins: int, random_
 
 def _weights(fitted: Model) -> dict[str, float]:
     """Return the weight of each member of the stack, none where the training datasets were too few for one."""
-    chosen = fitted.report["chosen"]
+    chosen = fitted.fit_report["chosen"]
     assert isinstance(chosen, dict)  # as every fit reports it
     return {name: round(weight, 4) for name, weight in chosen.get("weights", {}).items()}
 

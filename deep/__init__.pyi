@@ -8,6 +8,7 @@ from .evaluate import check as check
 from .evaluate import estimate as estimate
 from .exceptions import DeepError as DeepError
 from .exceptions import InputError as InputError
+from .experiments.loo import loo as loo
 from .model import Model as Model
 from .model import Stack as Stack
 from .model import fit as fit

@@ -50,7 +50,7 @@ def test_every_step_takes_what_people_have(here, kind, tmp_path):
     model, expected = deep.fit(votes), deep.fit(deep.read_votes(str(here / "votes.parquet")))
     np.testing.assert_array_equal(model.score(mine), expected.score(plain))
     np.testing.assert_array_equal(model.intervals(mine), expected.intervals(plain))
-    np.testing.assert_array_equal(model.predict(mine), expected.predict(plain))
+    np.testing.assert_array_equal(model.predict_proba(mine), expected.predict_proba(plain))
     assert model.estimate_prior(mine) == expected.estimate_prior(plain)
     few = np.where(np.arange(len(plain.labels)) < 30, plain.labels, -1)
     adapted = deep.adapt(model, mine, few, decide="accuracy")
@@ -217,3 +217,19 @@ def test_the_report_is_a_package_and_a_function():
     code += "assert callable(a) and callable(deep.report) and r.write_report is write_report"
     subprocess.run([sys.executable, "-c", code], check=True)
     subprocess.run([sys.executable, "-c", "import deep.report, deep; assert callable(deep.report)"], check=True)
+
+
+def test_predict_is_refused_and_earlier_names_warn(here):
+    """`predict` was P at equal class weights, and people expect decisions; `report` was what the fit says of itself."""
+    votes = deep.read_votes(str(here / "votes.parquet"))
+    model = deep.fit(votes)
+    with pytest.raises(InputError, match=r"score_frame\(votes\).*predict_proba") as caught:
+        model.predict(votes)
+    assert "\n" not in str(caught.value)
+    with pytest.warns(FutureWarning, match="fit_report"):
+        assert model.report == model.fit_report
+    p = model.predict_proba(votes)
+    np.testing.assert_array_equal(p[:, 1], model.score(votes))
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=0, atol=1e-15)
+    with pytest.raises(InputError, match="prior"):
+        model.predict_proba(votes, prior=2)

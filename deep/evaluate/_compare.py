@@ -481,7 +481,8 @@ def drift_report(
     known = _provenance(model, TRAINING_ROWS)
 
     def predict(patterns: Votes) -> Floats:  # of judges that give grades or scores the drift of their votes is told
-        return model.predict(patterns if not model.scales else numbers_of_votes(patterns))
+        answers = patterns if not model.scales else numbers_of_votes(patterns)
+        return model.scores_of(answers, streamed=True).p_uniform
 
     answers = model.select(votes, allow_mismatch=True)
     own = [] if renamed else [name for name, of in row_fingerprints(votes, answers).items() if known.get(name) == of]
@@ -581,7 +582,7 @@ def stream_rates(model: Model, votes: VoteMatrix) -> adaptation.VoteRates:
 
 def _provenance(model: Model, name: str) -> Mapping[str, object]:
     """Return an entry of what a model's file says of its origin; empty where it says nothing, as older files do."""
-    provenance = model.report["provenance"]
+    provenance = model.fit_report["provenance"]
     found = provenance.get(name) if isinstance(provenance, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 

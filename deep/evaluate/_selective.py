@@ -367,7 +367,7 @@ def fit_report(model: Model) -> dict[str, object]:
     >>> found["method"], found["why"]
     ('average', 'simple aggregators averaged, because 1 labeled dataset cannot show which one is best')
     """
-    report, correction = model.report, model.correction
+    report, correction = model.fit_report, model.correction
     chosen = report["chosen"]
     assert isinstance(chosen, dict)  # as every fit writes it
     n = len(model.cells.groups)

@@ -437,7 +437,7 @@ def labels_seen(model: Model) -> set[str]:
     >>> sorted(labels_seen(fit(votes.rows(votes.datasets == "aggrefact-xsum"))))
     ['aggrefact-xsum']
     """
-    training = model.report["training_datasets"]
+    training = model.fit_report["training_datasets"]
     assert isinstance(training, dict)  # as every fit writes it
     seen = {name for name, row in training.items() if row["prior"] is not None}
     corrected = {str(model.target)} if model.correction is not None else set()

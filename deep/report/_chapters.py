@@ -117,7 +117,7 @@ def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iter
     if not sizes and material.scored is not None and not material.is_elsewhere:
         sizes = {name: len(rows) for name, rows in evaluate.dataset_rows(material.scored.votes)}
     if not sizes and material.model is not None:
-        training = material.model.report["training_datasets"]
+        training = material.model.fit_report["training_datasets"]
         assert isinstance(training, dict)  # as every fit writes it
         sizes = {name: row["n"] for name, row in training.items()}
     for name, n in sizes.items():

@@ -417,7 +417,7 @@ def _of_votes(tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
 
 def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, known: Known) -> ReportMaterial:
     model = load(path)
-    provenance = model.report.get("provenance")
+    provenance = model.fit_report.get("provenance")
     simulated = isinstance(provenance, dict) and provenance.get("votes") == SIMULATED
     material = ReportMaterial(f"Model: {path.name}", model=model, path=str(path), simulated=simulated)
     if not tables:

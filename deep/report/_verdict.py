@@ -33,7 +33,7 @@ def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
     elif measured is not None and measured.labeled.any():
         found = _of_items(measured, material.n_bins)
     else:
-        left_out = {} if material.model is None else material.model.report["left_out_scores"]
+        left_out = {} if material.model is None else material.model.fit_report["left_out_scores"]
         assert isinstance(left_out, dict)  # as every fit writes it
         by = left_out.get("datasets")
         found = [MeasuredMethod("the model, each dataset left out", "ours", by)] if by else []

@@ -124,7 +124,7 @@ def test_a_fitted_chain_is_saved_and_scores_without_netcal(tmp_path, capsys):
     assert "netcal-platt" in path.read_text()
     code = (
         "import sys; from deep import load; model = load(sys.argv[1]); "
-        "import numpy as np; p = model.predict(np.ones((1, 3), dtype=np.int8)); "
+        "import numpy as np; p = model.score(np.ones((1, 3), dtype=np.int8)); "
         "assert 'netcal' not in sys.modules; print(p)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 0

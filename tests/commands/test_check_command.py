@@ -168,8 +168,8 @@ def test_failing_as_often_as_at_the_fit_is_no_move(failed, tmp_path, capsys):
     assert found["failing"] == {FAILS: pytest.approx(60 / 296)}
     assert found["moved"][0] == FAILS
     model = load(failed / "model.json")
-    assert model.report["provenance"]["failures"][FAILS] == [pytest.approx(15 / 296), 296]
-    replace(model, report={**model.report, "provenance": {}}).save(tmp_path / "older.json")
+    assert model.fit_report["provenance"]["failures"][FAILS] == [pytest.approx(15 / 296), 296]
+    replace(model, fit_report={**model.fit_report, "provenance": {}}).save(tmp_path / "older.json")
     assert said(capsys, 0, tmp_path / "older.json", "--votes", same)["failing"] == {}
     assert said(capsys, 1, tmp_path / "older.json", "--votes", more)["failing"] == found["failing"]
 

@@ -97,7 +97,7 @@ def test_the_stack_says_its_weights(here, capsys, tmp_path):
     )
     assert set(said["left_out_scores"]["datasets"]) == set(said["training_datasets"]) == {"a", "b", "c", "d"}
     assert said["left_out_scores"]["mean"]["ece_floor"] > 0
-    assert model.report["provenance"]["votes"] == ["others.csv"]
+    assert model.fit_report["provenance"]["votes"] == ["others.csv"]
 
 
 def test_labels_of_the_target_correct_the_model_of_the_others(here, capsys, tmp_path):

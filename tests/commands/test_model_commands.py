@@ -61,7 +61,7 @@ def test_fit_on_simulated_votes_says_so(tmp_path, capsys):
     """In capitals, and in the file."""
     assert fit(["--simulated", "--out", str(tmp_path / "model.json"), *QUICK]) == 0
     assert "SIMULATED" in capsys.readouterr().out
-    assert load(tmp_path / "model.json").report["provenance"]["votes"] == "simulated"
+    assert load(tmp_path / "model.json").fit_report["provenance"]["votes"] == "simulated"
 
 
 def test_scores_have_the_columns_of_loo_and_the_interval(here):
@@ -179,14 +179,14 @@ def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatc
     words = [*QUICK[2:], "--sizes", "5", "--exclude", "summedits-news"]
     assert fit([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json"), *words]) == 0
     model = load(tmp_path / "model.json")
-    assert len(model.report["training_datasets"]) == 7
+    assert len(model.fit_report["training_datasets"]) == 7
     # A name alone is no origin: these rows do not say that they are the benchmark's.
-    assert {row["licence"] for row in model.report["training_datasets"].values()} == {None}
+    assert {row["licence"] for row in model.fit_report["training_datasets"].values()} == {None}
     made = {"examples": {"benchmark": "summedits", "sha256": {}, "main_only": False}}
     rows = pa.Table.from_pandas(table).replace_schema_metadata({"deep": json.dumps(made)})
     pq.write_table(rows, tmp_path / "made.parquet")
     assert fit([str(tmp_path / "made.parquet"), "--out", str(tmp_path / "made.json"), *words]) == 0
-    licences = {row["licence"] for row in load(tmp_path / "made.json").report["training_datasets"].values()}
+    licences = {row["licence"] for row in load(tmp_path / "made.json").fit_report["training_datasets"].values()}
     assert licences == {"Apache-2.0 (commercial use allowed)"}
     eighth = table[table["dataset"] == "summedits-news"].reset_index(drop=True)
     eighth.to_parquet(tmp_path / "eighth.parquet")

@@ -74,7 +74,7 @@ def test_a_chain_of_it_is_saved_and_loaded(tmp_path):
     labels = (X.sum(axis=1) + rng.integers(0, 3, len(X)) > 3).astype(int)
     votes = VoteMatrix(X, range(len(X)), list("abcde"), rng.choice(["x", "y", "z"], len(X)), labels)
     model = fit(votes, sizes=[3], ensembler="snorkel-labelmodel", calibrator="isotonic")
-    assert model.report["chosen"]["ensembler"] == "snorkel-labelmodel"
+    assert model.fit_report["chosen"]["ensembler"] == "snorkel-labelmodel"
     model.save(tmp_path / "m.json")
     np.testing.assert_array_equal(
         load(tmp_path / "m.json").scores_of(votes).p_consistent, model.scores_of(votes).p_consistent

@@ -27,7 +27,7 @@ QUICK = {"sizes": [3], "ensembler": "LogisticRegression", "calibrator": "platt"}
 
 def table_of(model):
     """Return P(consistent) of every pattern of votes at equal class weights."""
-    return model.predict(pattern_grid(len(model.voters)))
+    return model.scores_of(pattern_grid(len(model.voters)), streamed=True).p_uniform
 
 
 def identity(n_judges):

@@ -28,7 +28,7 @@ def test_the_table_is_the_chain(model):
     """Every pattern has the log-odds that the chain, fitted again, gives it."""
     scorer, patterns = model.chain, model.chain.kept.joint.patterns
     assert np.array_equal(scorer.chain.predict(patterns), scorer.predict(patterns))
-    assert model.predict(patterns) == pytest.approx(scorer.predict(patterns), abs=1e-12)
+    assert model.scores_of(patterns, streamed=True).p_uniform == pytest.approx(scorer.predict(patterns), abs=1e-12)
     assert model.scores_of(patterns).own == pytest.approx(scorer.chain.uncalibrated(patterns), abs=1e-12)
     assert (model.chain.spec.ensembler, model.chain.spec.calibrator) == ("LogisticRegression", "platt")
 
@@ -83,10 +83,10 @@ def test_what_the_prior_is_learned_from(datasets):
     found = fit(small_votes(tuple(datasets)), **QUICK)
     assert isinstance(found.prior_rule, LearnedPrior)
     assert len(found.prior_rule.priors_) == len(datasets)
-    assert (len(found.report["notes"]) > 0) == (len(datasets) < 3)
+    assert (len(found.fit_report["notes"]) > 0) == (len(datasets) < 3)
     if len(datasets) < 3:
         assert found.left_out == {}
-        assert f"{len(datasets)} training dataset(s)" in found.report["notes"][0]
+        assert f"{len(datasets)} training dataset(s)" in found.fit_report["notes"][0]
         low, high = found.intervals(small_votes(tuple(datasets))).T
         assert (high - low).mean() > 0.3
 
@@ -102,7 +102,9 @@ def test_more_than_ten_voters_are_fitted_again():
     assert ((low >= 0) & (low <= p) & (p <= high) & (high <= 1)).all()
     assert 0 < (high - low).mean() < 1
     selected = model.select(votes)
-    np.testing.assert_allclose(model.chain.predict(selected), model.predict(selected), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        model.chain.predict(selected), model.scores_of(selected, streamed=True).p_uniform, rtol=0, atol=1e-9
+    )
     assert model.scores_of(selected).own.shape == p.shape
 
 

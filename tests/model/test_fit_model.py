@@ -103,7 +103,7 @@ SAYS = {
 @pytest.mark.parametrize("regime", SAYS)
 def test_what_a_regime_says(regime):
     """In the notes of its report."""
-    (note, *_) = REGIMES[regime][0]().report["notes"]
+    (note, *_) = REGIMES[regime][0]().fit_report["notes"]
     assert note.startswith(SAYS[regime])
 
 
@@ -114,16 +114,16 @@ def test_the_report_says_what_it_was_learned_from():
         (fit(ABCD), "Stack", 4),
         (fit(ABCD, **QUICK), QUICK["ensembler"], 4),
     ):
-        rows = model.report["training_datasets"]
+        rows = model.fit_report["training_datasets"]
         assert {name: row["n"] for name, row in rows.items()} == dict.fromkeys("abcd"[:n], 120)
         assert all(0 < row["prior"] < 1 for row in rows.values())
-        assert list(model.report["left_out_scores"]["datasets"]) == list("abcd"[:n]) == list(model.left_out)
-        mean = model.report["left_out_scores"]["mean"]
+        assert list(model.fit_report["left_out_scores"]["datasets"]) == list("abcd"[:n]) == list(model.left_out)
+        mean = model.fit_report["left_out_scores"]["mean"]
         assert set(mean) == {"auroc", "balanced_accuracy", "ece", "ece_floor", "log_loss"}
         assert mean["balanced_accuracy"] > 0.8
-        assert model.report["chosen"]["ensembler"] == chosen
-        assert model.report["versions"]["deep"]
-    unlabeled = fit(none_of(AB)).report
+        assert model.fit_report["chosen"]["ensembler"] == chosen
+        assert model.fit_report["versions"]["deep"]
+    unlabeled = fit(none_of(AB)).fit_report
     assert unlabeled["training_datasets"]["a"] == {"n": 120, "n_consistent": None, "prior": None, "licence": None}
     assert unlabeled["left_out_scores"] == {"datasets": {}, "mean": {}}
 
@@ -180,7 +180,7 @@ def test_each_dataset_is_scored_by_itself(make):
     streamed = model.score(votes, streamed=True)
     one_by_one = [model.score(votes.votes[[i]], streamed=True)[0] for i in range(20)]
     np.testing.assert_allclose(streamed[:20], one_by_one, rtol=0, atol=1e-12)
-    expected = expit(model.prior.line(logit(model.predict(votes.votes))))
+    expected = expit(model.prior.line(logit(model.scores_of(votes.votes, streamed=True).p_uniform)))
     np.testing.assert_allclose(streamed, expected, rtol=0, atol=1e-9)
 
 
@@ -316,7 +316,9 @@ def test_scores_of_left_out_datasets_are_of_that_rule():
     of_a = AB.rows(AB.datasets == "a")
     decided, y = only_b.scores_of(of_a).decisions, of_a.labels
     accuracy = (decided[y == 1].mean() + (~decided[y == 0]).mean()) / 2
-    assert model.report["left_out_scores"]["datasets"]["a"]["balanced_accuracy"] == pytest.approx(accuracy, abs=0.02)
+    assert model.fit_report["left_out_scores"]["datasets"]["a"]["balanced_accuracy"] == pytest.approx(
+        accuracy, abs=0.02
+    )
 
 
 @pytest.mark.parametrize("n_labels", [20, 60])

@@ -39,7 +39,7 @@ def test_scores_are_those_of_fresh_rows(n_labels, n_seeds):
         model = fit(votes)
         assert model.method == "own-labels"
         fresh = log_loss(model.score(votes)[n_labels:], y[n_labels:])
-        gaps.append(model.report["left_out_scores"]["mean"]["log_loss"] - fresh)
+        gaps.append(model.fit_report["left_out_scores"]["mean"]["log_loss"] - fresh)
     assert abs(np.mean(gaps)) < 2.5 * np.std(gaps) / np.sqrt(n_seeds) + 0.01
 
 
@@ -48,7 +48,7 @@ def test_noise_does_not_print_a_good_score():
     found = []
     for seed in range(10):
         votes, _ = dataset(seed, 24, n=200, n_voters=8, noise=True)
-        mean = fit(votes).report["left_out_scores"]["mean"]
+        mean = fit(votes).fit_report["left_out_scores"]["mean"]
         found.append([mean["auroc"], mean["balanced_accuracy"], mean["log_loss"]])
     auroc, balanced, loss = np.transpose(found)
     assert max(auroc.max(), balanced.max()) < 0.95

@@ -10,6 +10,7 @@ from deep.model import ScoreOptions, load, pattern_grid, score_file
 from deep.model.file import _score_votes
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
+from tests.model.fitted import table_of
 
 COLUMNS = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold", "p_uniform", "p_uncalibrated", "n_votes"]
 SOFT = {kind for kind in MAKERS if model_of(kind).score_names}
@@ -38,7 +39,7 @@ def test_rows_of_a_mean_dataset_by_every_way(kind):
         table = model.scores_at(model.contexts, evidence=model.every_pattern)
         same({name: values[codes] for name, values in table.columns().items()}, whole.records())
         np.testing.assert_allclose(
-            model.predict(pattern_grid(votes.shape[1]))[codes], model.predict(votes), rtol=0, atol=1e-12
+            table_of(model)[codes], model.scores_of(votes, streamed=True).p_uniform, rtol=0, atol=1e-12
         )
 
 

@@ -246,7 +246,9 @@ def test_several_samples_are_one_judge(tmp_path, capsys):
     model = load(tmp_path / "model.json")
     matrix = pd.read_parquet(tmp_path / "v.parquet")[list(model.voter_names)].fillna(-1).to_numpy(dtype=int)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["decision"] for row in lines] == (model.predict(matrix.astype(np.int8)) >= 0.5).astype(int).tolist()
+    assert [row["decision"] for row in lines] == (
+        model.scores_of(matrix.astype(np.int8), streamed=True).p_uniform >= 0.5
+    ).astype(int).tolist()
 
 
 def test_a_dry_run_says_what_it_saves_and_sends_nothing(tmp_path, capsys):

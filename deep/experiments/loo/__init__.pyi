@@ -19,6 +19,7 @@ from ._rivals import published_baselines as published_baselines
 from ._rivals import published_rows as published_rows
 from ._rivals import vote_baselines as vote_baselines
 from ._run import leave_one_dataset_out as leave_one_dataset_out
+from ._run import loo as loo
 from ._run import run_all as run_all
 from ._run import write_held_out as write_held_out
 from ._run_tables import CAPTION as CAPTION

@@ -169,10 +169,10 @@ def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix,
     test : VoteMatrix
     options : LooOptions
     """
-    chosen = cast("dict[str, Any]", fitted.report["chosen"])
+    chosen = cast("dict[str, Any]", fitted.fit_report["chosen"])
     params = chosen.get("params") or {name: chosen[name] for name in ("weights", "members") if name in chosen}
     # The scores on training data; of the average those on datasets left out.
-    inner = chosen.get("inner", cast("dict[str, Any]", fitted.report["left_out_scores"])["mean"])
+    inner = chosen.get("inner", cast("dict[str, Any]", fitted.fit_report["left_out_scores"])["mean"])
     prior = scores.prior
     return {
         "recipe": options.own_recipe,

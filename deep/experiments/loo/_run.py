@@ -12,15 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deep import model
+from deep._util.names import resolve_dataset
 from deep.calibration import NETCAL_CLASSES
 from deep.console import SIMULATED
-from deep.datasets import ScoreTable
+from deep.datasets import ScoreTable, VotesGiven, as_votes
 from deep.ensembles import draws_note, left_out_note
 from deep.evaluate import HoldOut, Row, hold_out, json_value
 from deep.experiments.loo import _model, _rivals
 from deep.experiments.loo._command import LooOptions
 from deep.experiments.loo._model import LooOutcome, ScoredChain, Step, chain_table, run_tasks
-from deep.experiments.loo._run_tables import LooResult
+from deep.experiments.loo._run_tables import LooResult, methods
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model.stack import ON_VOTES
 from deep.records import ABSTAIN, VoteMatrix
@@ -382,6 +383,49 @@ def run_all(
             found[test] = replace(result, results={"votes": origin, **result.results})
             step()
     return [found[test] for test in tests]
+
+
+def loo(
+    votes: VotesGiven,
+    scores: ScoreTable | None = None,
+    *,
+    tests: Sequence[str] | None = None,
+    settings: LooOptions | None = None,
+) -> pd.DataFrame:
+    """Hold each dataset out in turn, and return the figures of every method on it.
+
+    Parameters
+    ----------
+    votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
+        Of two labeled datasets or more.
+    scores : ScoreTable, optional
+        Encoder scores aligned with the rows of `votes`.
+    tests : sequence of str, optional
+        The datasets to hold out; default: each.
+    settings : LooOptions, optional
+
+    Returns
+    -------
+    DataFrame
+        A row per dataset and method: the best judge on training data, the majority, encoders, what is recommended, and
+        the oracle. Figures are shares from 0 to 1, missing where a method has no P.
+
+    Examples
+    --------
+    >>> import deep
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.experiments.loo import LooOptions
+    >>> table = deep.loo(simulate_votes(0), tests=["aggrefact-xsum"], settings=LooOptions(ensembler=["Average"]))
+    >>> list(table)
+    ['dataset', 'type', 'method', 'balanced_accuracy', 'ci_low', 'ci_high', 'ece', 'ece_floor', 'log_loss']
+    >>> "recommended" in set(table["type"])
+    True
+    """
+    matrix = as_votes(votes)
+    asked, names = settings or LooOptions(), matrix.dataset_names
+    chosen = names if tests is None else [resolve_dataset(name, names, param="tests") for name in tests]
+    results = run_all(asked, chosen, matrix, scores, "given", lambda _task, _steps: lambda: None)
+    return methods([result.results for result in results])
 
 
 def write_scores(found: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:

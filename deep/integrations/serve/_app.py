@@ -295,7 +295,7 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
         checker.close()
 
     about = model_answer(model, checker.plan, checker.options.score)
-    notes = model.report["notes"]
+    notes = model.fit_report["notes"]
     assert isinstance(notes, list)  # as every fit writes them
     file = None if checker.options.model_file is None else ServedFile(model, checker.options.model_file)
     described = json_bytes(contract())

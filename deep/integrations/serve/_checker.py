@@ -95,7 +95,7 @@ def _judge(name: str, judgment: Judgment, evidence: Sequence[JsonReply], *, free
 
 def model_answer(model: Model, plan: Plan, options: ScoreOptions) -> JsonReply:
     """Return the judges of a model, how it was fitted and on what, its prior and its threshold."""
-    report, threshold = model.report, model.threshold(options.prior)
+    report, threshold = model.fit_report, model.threshold(options.prior)
     left_out = report["left_out_scores"]
     return {
         "method": model.method,

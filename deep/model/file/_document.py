@@ -336,7 +336,7 @@ class Field:
     kind : JsonKind
         How its value is read and written.
     attribute : str, optional
-        Of the model; default the key. ``report``: an entry of the report.
+        Of the model; default the key. ``fit_report``: an entry of the report.
     since : int
         The schema version that brought it; the highest of all fields is that of the file.
     default : object
@@ -352,7 +352,7 @@ class Field:
     def take(self, model: object) -> Any:
         """Return the value of a model."""
         value = getattr(model, self.attribute or self.key)
-        return value[self.key] if self.attribute == "report" else value
+        return value[self.key] if self.attribute == "fit_report" else value
 
 
 SHARE = NUMBER.checked(lambda value: 0 <= value <= 1, "{} must lie between 0 and 1")
@@ -369,13 +369,13 @@ FIELDS = (
     Field("voters", VOTERS),
     Field("answer_map", optional(ANSWER_MAP), since=SCALES_SINCE),
     Field("target", optional(NAME)),
-    Field("created", _kinds.described(str), "report"),
-    Field("chosen", _kinds.described(dict), "report"),
-    Field("left_out_scores", _kinds.described(dict), "report"),
-    Field("notes", _kinds.described(list), "report"),
-    Field("training_datasets", DATASETS, "report"),
-    Field("versions", _kinds.described(dict), "report"),
-    Field("provenance", _kinds.described(dict), "report"),
+    Field("created", _kinds.described(str), "fit_report"),
+    Field("chosen", _kinds.described(dict), "fit_report"),
+    Field("left_out_scores", _kinds.described(dict), "fit_report"),
+    Field("notes", _kinds.described(list), "fit_report"),
+    Field("training_datasets", DATASETS, "fit_report"),
+    Field("versions", _kinds.described(dict), "fit_report"),
+    Field("provenance", _kinds.described(dict), "fit_report"),
     Field("prior", PRIOR_RULE, "prior_rule"),
     Field("misfit", MISFIT),
     Field("correction", optional(CORRECTION)),
@@ -421,9 +421,9 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
     length = len(parts) + len(adaptation.SHIFTS)
     expect(len(values["contexts"]) == length, f"contexts must have {length} entries")
     expect(values["correction"] is None or values["target"] is not None, "correction must have a target")
-    report = {field.key: values[field.key] for field in FIELDS if field.attribute == "report"}
-    own = {field.attribute or field.key: values[field.key] for field in FIELDS if field.attribute != "report"}
-    return {**own, "report": report}
+    report = {field.key: values[field.key] for field in FIELDS if field.attribute == "fit_report"}
+    own = {field.attribute or field.key: values[field.key] for field in FIELDS if field.attribute != "fit_report"}
+    return {**own, "fit_report": report}
 
 
 @contextmanager

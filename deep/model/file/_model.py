@@ -1,10 +1,11 @@
 """The fitted model that scores votes; `deep fit` writes it and `deep score` reads it."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +86,7 @@ class Model:
         The training rows, by dataset; where none was labeled, all are counted under label 0.
     left_out : mapping of str to LeftOut
         By training dataset: log-odds of P at the estimated prior by fits without it.
-    report : mapping
+    fit_report : mapping
         What else the file says: training datasets, inner scores, versions, date.
     target : str, optional
         The dataset that the model was adapted to.
@@ -117,7 +118,7 @@ class Model:
     contexts: Floats
     cells: Cells
     left_out: Mapping[str, LeftOut]
-    report: Mapping[str, object]
+    fit_report: Mapping[str, object]
     target: str | None = None
     correction: Correction | None = None
     rule: DecisionRule = BALANCED
@@ -127,8 +128,14 @@ class Model:
     def __repr__(self) -> str:
         return "\n".join(self._said())
 
+    @property
+    def report(self) -> Mapping[str, object]:
+        """The earlier name of `fit_report`, which :func:`deep.report` is easily taken for."""
+        warnings.warn("`Model.report` is `Model.fit_report` now.", FutureWarning, stacklevel=2)
+        return self.fit_report
+
     def _repr_html_(self) -> str:
-        training = cast("Mapping[str, Mapping[str, Any]]", self.report["training_datasets"])
+        training = cast("Mapping[str, Mapping[str, Any]]", self.fit_report["training_datasets"])
         rows = [
             (name, row["n"], "" if row["prior"] is None else f"{row['prior']:.2f}") for name, row in training.items()
         ]
@@ -205,15 +212,36 @@ class Model:
         """Return the prior where a dataset is not known: that of the training datasets, or of the target."""
         return self.prior_at(self.contexts)
 
-    def predict(self, patterns: VotesLike) -> Floats:
-        """Return P(consistent) of rows at equal class weights and the training contexts, shape (n_examples,).
+    def predict_proba(
+        self, votes: VotesLike, *, prior: float | None = None, streamed: bool = False, **matching: bool
+    ) -> Floats:
+        """Return P of each row, shape (n_examples, 2): inconsistent, consistent; parameters as in `score`.
+
+        Examples
+        --------
+        >>> from deep.datasets import simulate_votes
+        >>> from deep.model import fit
+        >>> votes = simulate_votes(0)
+        >>> model = fit(votes)
+        >>> p = model.predict_proba(votes)
+        >>> bool((p[:, 1] == model.score(votes)).all() and (p.sum(axis=1) == 1).all())
+        True
+        """
+        p = self.score(votes, prior=prior, streamed=streamed, **matching)
+        return np.column_stack([1 - p, p])
+
+    def predict(self, votes: VotesLike) -> NoReturn:  # noqa: ARG002 - called as the earlier one
+        """Refuse: it was P at equal class weights, and others expect decisions here.
 
         Raises
         ------
         InputError
-            A vote is out of range, or the number of columns differs.
+            Always; it names what to call instead.
         """
-        return self.scores_of(patterns, streamed=True).p_uniform
+        raise InputError(
+            "`predict` must be called by what is wanted. Got a call of its earlier meaning, P at equal class weights. "
+            'Take `score_frame(votes)["decision"]` for decisions, or `predict_proba(votes)[:, 1]` for P(consistent).'
+        )
 
     def score(
         self,

@@ -119,9 +119,9 @@ def fit(
         random_state=random_state,
         provenance=provenance,
     )
-    known = cast("Mapping[str, object]", model.report["provenance"])
+    known = cast("Mapping[str, object]", model.fit_report["provenance"])
     own = {**known, TRAINING_ROWS: row_fingerprints(matrix, select_columns(model.voters, matrix))}
-    return replace(model, report={**model.report, "provenance": own})
+    return replace(model, fit_report={**model.fit_report, "provenance": own})
 
 
 def fit_asked(

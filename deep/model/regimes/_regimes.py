@@ -99,7 +99,7 @@ def finish(
         contexts=contexts,
         cells=cells,
         left_out=left_out,
-        report=report,
+        fit_report=report,
         target=target,
         context_weight=context_weight,
         answer_map=answer_map,

@@ -46,7 +46,7 @@ def test_no_folds_are_shared_on_public_panels(data_home, panel):
 
 def test_a_model_says_that_its_datasets_shared_folds():
     """The note names how many datasets and groups there were, and only where there were groups."""
-    few, many = (fit(small_votes([f"d{i:04}" for i in range(n)], n=12), **QUICK).report["notes"] for n in (12, 13))
+    few, many = (fit(small_votes([f"d{i:04}" for i in range(n)], n=12), **QUICK).fit_report["notes"] for n in (12, 13))
     assert grouped_note(12) is None
     assert few == []
     assert many == ["The 13 training datasets were left out in 5 groups, not one by one."]

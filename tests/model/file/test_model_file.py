@@ -255,9 +255,9 @@ def test_a_key_of_a_later_schema_has_its_default_in_earlier_files(model, tmp_pat
         monkeypatch.setattr(f"deep.model.file.{module}.SCHEMA_VERSION", version)
     (tmp_path / "model.json").write_text(json.dumps(earlier))
     old = load(tmp_path / "model.json")
-    assert old.report["remarks"] == ["none"]
-    new = load(written(replace(old, report={**old.report, "remarks": ["said"]}), tmp_path))
-    assert new.report["remarks"] == ["said"]
+    assert old.fit_report["remarks"] == ["none"]
+    new = load(written(replace(old, fit_report={**old.fit_report, "remarks": ["said"]}), tmp_path))
+    assert new.fit_report["remarks"] == ["said"]
     assert new.document()["schema_version"] == version
     with pytest.raises(InputError, match="no key 'remarks'"):
         load(changed(new, tmp_path, remarks=...))
