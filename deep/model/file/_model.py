@@ -105,7 +105,7 @@ class Model:
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
     >>> model = fit(votes.rows(votes.datasets != "aggrefact-xsum"))
-    >>> p = model.score(votes.rows(votes.datasets == "aggrefact-xsum"))
+    >>> p = model.predict_proba(votes.rows(votes.datasets == "aggrefact-xsum"))[:, 1]
     >>> model.method, len(p), bool(0 < p.min() < 0.5 < p.max() < 1)
     ('stack', 558, True)
     """
@@ -215,29 +215,12 @@ class Model:
     def predict_proba(
         self, votes: VotesLike, *, prior: float | None = None, streamed: bool = False, **matching: bool
     ) -> Floats:
-        """Return P of each row, shape (n_examples, 2): inconsistent, consistent; parameters as in `score`.
-
-        Examples
-        --------
-        >>> from deep.datasets import simulate_votes
-        >>> from deep.model import fit
-        >>> votes = simulate_votes(0)
-        >>> model = fit(votes)
-        >>> p = model.predict_proba(votes)
-        >>> bool((p[:, 1] == model.score(votes)).all() and (p.sum(axis=1) == 1).all())
-        True
-        """
+        """Return P of each row, shape (n_examples, 2): inconsistent, consistent; parameters as in `score`."""
         p = self.score(votes, prior=prior, streamed=streamed, **matching)
         return np.column_stack([1 - p, p])
 
     def predict(self, votes: VotesLike) -> NoReturn:  # noqa: ARG002 - called as the earlier one
-        """Refuse: it was P at equal class weights, and others expect decisions here.
-
-        Raises
-        ------
-        InputError
-            Always; it names what to call instead.
-        """
+        """Raise InputError: it was P at equal class weights, and others expect decisions here."""
         raise InputError(
             "`predict` must be called by what is wanted. Got a call of its earlier meaning, P at equal class weights. "
             'Take `score_frame(votes)["decision"]` for decisions, or `predict_proba(votes)[:, 1]` for P(consistent).'
@@ -430,17 +413,9 @@ class Model:
         where: Positions | None = None,
         names: Sequence[str] = (),
     ) -> dict[str, npt.NDArray[Any]]:
-        """Return columns of scores.
+        """Return columns of the scores of `datasets`, each its contexts and rows; of all `names` where none is given.
 
-        Parameters
-        ----------
-        datasets : sequence of (contexts, rows)
-        prior : float or None
-        evidence : Evidence
-        where : ndarray of int, shape (n_examples,), optional
-            Which distinct row of the evidence each row is; default: each is itself.
-        names : sequence of str, optional
-            Default: all columns.
+        `where` says which distinct row of the evidence each row is; by default each is itself.
         """
         columns: dict[str, npt.NDArray[Any]] = {}
         for contexts, rows in datasets:
@@ -568,12 +543,7 @@ class Model:
         return model_values(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the model as JSON, whole or not at all; :func:`load` reads it.
-
-        Parameters
-        ----------
-        path : path
-            Replaced if it is a file.
+        """Write the model as JSON to a file, whole or not at all; :func:`load` reads it. A file there is replaced.
 
         Raises
         ------
