@@ -35,7 +35,7 @@ BROKEN = {
     "empty.json": lambda raw: b"",
     "binary.json": lambda raw: bytes(range(256)),
     "utf16.json": lambda raw: raw.decode().encode("utf-16"),
-    "newer.json": lambda raw: raw.replace(b'"schema_version": 5', b'"schema_version": 99', 1),
+    "newer.json": lambda raw: raw.replace(b'"schema_version": 6', b'"schema_version": 99', 1),
     "other.json": lambda raw: b'{"name": "package"}',
     "infinite.json": lambda raw: raw.replace(b'"balanced_accuracy": 0.', b'"balanced_accuracy": 1e999, "x": 0.', 1),
 }
