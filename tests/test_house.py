@@ -228,7 +228,7 @@ SHORT = {
 CEILINGS = {
     "(root)": 820,
     "_util": 1_964,
-    "asking": 2_599,
+    "asking": 2_618,
     "calibration": 825,
     "commands": 754,
     "console": 1_275,
@@ -237,14 +237,14 @@ CEILINGS = {
     "evaluate": 2_663,
     "experiments/loo": 1_753,
     "features": 1_142,
-    "llm": 3_168,
+    "llm": 3_170,
     "model": 5_461,
     "prompt_pool": 2_159,
     "report": 1_568,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_495, 14_912, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_516, 14_912, 258
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 
