@@ -322,7 +322,7 @@ def call_key(key: str, voter: str, dataset: str = "", item: str = "", **asked: A
 
 @dataclass(frozen=True, slots=True)
 class CallReply(Reply):
-    """What a function has just said, beside the text that the ledger keeps of it."""
+    """Answer of a function: the judgment, beside the text that the ledger keeps of it."""
 
     judgment: Judgment = FAILED
 

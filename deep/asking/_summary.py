@@ -415,8 +415,8 @@ def _forms(plan: Plan, unbound: Collection[str]) -> dict[str, list[str]]:
     for column, judge in ((column, column.judge) for column in plan.columns if isinstance(column.judge, PromptJudge)):
         has_schema = judge.prompt.coded or "response_format" in judge.parameters
         form = "schema" if has_schema else judge.constrain if judge.prompt.is_direct else "none"
-        is_free = {column.llm, column.llm.partition("/")[2]} & {*unbound}
-        forms.setdefault(FORMS["none" if is_free else form], []).append(column.name)
+        form = "none" if {column.llm, column.llm.partition("/")[2]} & {*unbound} else form
+        forms.setdefault(FORMS[form], []).append(column.name)
     return forms
 
 
@@ -476,8 +476,7 @@ def summary_text(values: dict[str, Any]) -> str:
     classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing)
     lines += called_out({voter["voter"]: voter["failure_rate"] for voter in failing}, classes)
     lines += [*values["constant_judges"], *_unasked_lines(values)]
-    short = short_names(chain.from_iterable(values["forms"].values()))
-    lines += [f"replies {form}: {', '.join(short[v] for v in voters)}" for form, voters in values["forms"].items()]
+    lines += [f"replies {form}: {', '.join(voters)}" for form, voters in values["forms"].items()]
     lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
     lines += [f"ledger: {values['ledger']}"] if values["ledger"] else []
     return "\n".join([*lines, ""])
