@@ -144,7 +144,7 @@ def page_sentences(path: Path) -> Iterator[Sentence]:
 def user_pages() -> list[Path]:
     """Return the pages that are written by hand for users, the README first."""
     docs = ROOT / "docs"
-    apart = {"papers", "papers-real", "results-tables"}  # made by a command, or evidence
+    apart = {"benchmarks", "papers", "papers-real", "results-tables"}  # made by a command, or evidence
     apart |= {"testing", "mutation", "netcal", "walks"}  # for contributors
     pages = [path for path in sorted(docs.glob("*.md")) if path.stem not in apart]
     return [ROOT / "README.md", *pages, *sorted((docs / "integrations").glob("*.md"))]

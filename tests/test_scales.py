@@ -283,7 +283,7 @@ def hostile(name):
         ("huge", r"must lie between -1e15 and 1e15\. Got \d.* at row 0 .*`--ignore`"),
         ("any unit", r"Got -\d+.* in 'x', which is on no usual scale\. Say its scale with `--scale x=LOW\.\.HIGH`"),
         ("in words", r"Got 'bad' at row 0 .*`--scale x=bad<good`"),
-        ("turned round", r"`scale` of 'x' must be said: its high answers go with .*`--scale x=5-1`"),
+        ("turned round", r"`scale` must name the better end for 'x': its high answers go with .*`--scale x=5-1`"),
     ],
 )
 def test_hostile_columns_are_fitted_or_told_in_one_line(name, message, labels, tmp_path):

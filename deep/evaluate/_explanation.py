@@ -178,7 +178,7 @@ def likeness(model: Model, votes: Sequence[int]) -> Likeness:
     >>> votes = simulate_votes(0)
     >>> found = likeness(fit(votes), [1] * len(votes.voter_names))
     >>> found.unusual, found.sentences()[1]
-    (False, '... of ... judges voted; so few, or fewer, do on ...% of the training rows.')
+    (False, '... of ... judges voted; as few or fewer voted on ... % of the training rows.')
     """
     row = check_votes([list(votes)], name="votes", voters=model.voter_names)
     if row.shape[1] != len(model.voters):

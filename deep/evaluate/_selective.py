@@ -257,7 +257,7 @@ def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
     >>> votes = simulate_votes(0)
     >>> model = fit(votes.rows(votes.datasets == "aggrefact-xsum"))
     >>> label_words(model, [PriorEstimate(0.6, 0.35, 0.83)])
-    'The share may be off by ± 24 points; with ten labels of random items by about ± 17.'
+    'The share may be wrong by ± 24 points; ten labels of random items reduce this to about ± 17.'
     """
     measured = [prior for prior in priors if prior.low < prior.high and prior.is_measured]
     if (
@@ -365,7 +365,7 @@ def fit_report(model: Model) -> dict[str, object]:
     >>> votes = simulate_votes(0)
     >>> found = fit_report(fit(votes.rows(votes.datasets == "aggrefact-xsum")))
     >>> found["method"], found["why"]
-    ('average', 'simple aggregators averaged, because 1 labeled dataset cannot show which one is best')
+    ('average', 'average of simple aggregators, because 1 labeled dataset cannot show which one is best')
     """
     report, correction = model.fit_report, model.correction
     chosen = report["chosen"]

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -40,6 +41,18 @@ def blocks(page):
     return [(language, text) for language, text in BLOCK.findall(page.read_text(encoding="utf-8")) if language]
 
 
+def write_grades(labels, folder):
+    """Write grades from 1 to 5 by two judges, the same of new items, and the first beside three other scales."""
+    grade = 1 + 2 * labels["label"].to_numpy() + np.random.default_rng(0).integers(0, 3, (3, len(labels)))
+    items = labels[["dataset", "item_id"]]
+    items.assign(**{"gpt-large": grade[0], "gpt-small": grade[1]}).to_csv(folder / "grades.csv", index=False)
+    new = items.assign(item_id="new-" + items["item_id"].astype(str))
+    new.assign(**{"gpt-large": grade[1], "gpt-small": grade[2]}).to_csv(folder / "new-grades.csv", index=False)
+    tone = np.array(["bad", "bad", "fair", "good", "good"])[grade[1] - 1]
+    mixed = items.assign(**{"gpt-large": grade[0]}, risk=6 - grade[2], tone=tone, bart=1.6 * grade[1] - 8)
+    mixed.to_csv(folder / "mixed.csv", index=False)
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """Return a folder with examples, their lexical votes, labels and a model."""
@@ -64,6 +77,7 @@ def world(tmp_path_factory):
         assert main(words) == 0
     mine = pd.read_parquet(folder / "mine.parquet")
     mine.assign(generator=["one", "other"] * (len(mine) // 2)).to_parquet(folder / "systems.parquet")
+    write_grades(labels, folder)
     assert main(["fit", str(folder / "labeled.parquet"), "--out", str(folder / "model.json")]) == 0
     run = ["--sizes", "3", "--ensembler", "LogisticRegression", "--jobs", "1", "--out", str(folder / "runs" / "loo")]
     assert main(["loo", "--test", "aggrefact", *run]) == 0

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     quotable = {name for name, (_, may_quote) in licences.items() if may_quote}
     ledger = args.ledger or str(file_beside(args.votes, "ledger").with_suffix(".sqlite"))
     if args.ledger is None and not Path(ledger).is_file():
-        raise InputError(f"`ledger` must be that of the votes. Got none at {ledger!r}. Name it by --ledger.")
+        raise InputError(f"`ledger` must be a file. Got none at {ledger!r}. Name the one of these votes by --ledger.")
     forms: dict[str, Counter[str]] = {name: Counter() for name in votes.voter_names}
     with whole_folder(args.out) as folder:
         for kind in (None, "judgments", "reasons", "soft"):
@@ -183,7 +183,7 @@ PAGE = """\
 
 Written by deep {deep}. `deep loo --votes FOLDER` and `deep fit FOLDER` read it.
 
-- `pack.parquet`: a column a judge, named by its prompt, the first digits of the prompt's hash, and its LLM.
+- `pack.parquet`: one column for each judge, named by prompt, the first digits of its hash, and LLM.
 - `pack.reasons.parquet`: why a vote is missing.
 - `replies.jsonl.gz`: every reply. Null where the licence of the texts does not let parts of them be passed on.
 - The texts that were judged are not in here.

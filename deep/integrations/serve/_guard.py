@@ -164,7 +164,7 @@ class ServerOptions:
     token : str, optional
         What a client must send; see :class:`Access`.
     names : tuple of str, optional
-        Further names by which the server may be called, behind a proxy say.
+        Other host names of the server, for instance behind a proxy.
     largest_body : int, default=4 MiB
         Of one request's body.
     at_once : int, default=256
@@ -182,7 +182,7 @@ class ServerOptions:
         A value is out of range, or another address than loopback is without a token.
     """
 
-    heading: ClassVar[str] = "where, for whom, and how much"
+    heading: ClassVar[str] = "address, access and limits"
 
     host: str = option("127.0.0.1")
     port: int = option(8000, "N")

@@ -222,8 +222,8 @@ class Model:
     def predict(self, votes: VotesLike) -> NoReturn:  # noqa: ARG002 - called as the earlier one
         """Raise InputError: it was P at equal class weights, and others expect decisions here."""
         raise InputError(
-            "`predict` must be called by what is wanted. Got a call of its earlier meaning, P at equal class weights. "
-            'Take `score_frame(votes)["decision"]` for decisions, or `predict_proba(votes)[:, 1]` for P(consistent).'
+            "`predict` must be replaced: it gave P at equal class weights. Take "
+            '`score_frame(votes)["decision"]` for decisions, or `predict_proba(votes)[:, 1]` for P(consistent).'
         )
 
     def score(

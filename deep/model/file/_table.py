@@ -428,8 +428,8 @@ def check_places(answers: npt.ArrayLike) -> Floats:
         wrong = (found < 0) | (found > 1)
     if found.ndim != 2 or wrong.any():
         raise InputError(
-            "`votes` must be places on the judges' scales, from 0 for the worst answer to 1 for the best, NaN for "
-            f"none, in two dimensions. Got {shown(found[wrong][0] if wrong.any() else found.shape)}. Give a matrix or "
+            "`votes` must be places on the judges' scales in two dimensions: 0 the worst answer, 1 the best, NaN none. "
+            f"Got {shown(found[wrong][0] if wrong.any() else found.shape)}. Give a matrix or "
             "frame, whose answers are read by the scales."
         )
     return found

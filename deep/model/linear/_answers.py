@@ -53,7 +53,7 @@ class AnswerMap:
     >>> answers = np.array([[0.0, 0.2], [0.5, 0.4], [1.0, 0.9], [1.0, np.nan]])
     >>> votes = VoteMatrix(answers, "abcd", ["grader", "scorer"], ["news"] * 4, [-1] * 4, scales=["0-1", "unit"])
     >>> AnswerMap.fit(votes)(votes.answers).round(1).tolist()
-    [[-1.7, -1.0], [-0.1, -0.4], [0.9, 1.4], [0.9, nan]]
+    [[-1.5, -1.0], [-0.3, -0.4], [0.9, 1.4], [0.9, nan]]
     """
 
     scales: tuple[Scale, ...]

@@ -251,8 +251,8 @@ def _check_directions(votes: VoteMatrix) -> None:
         what, scale = "label 0" if by_labels else "low answers of the others", votes.scales[worst]
         name, low, high = votes.voter_names[worst], f"{scale.low:g}", f"{scale.high:g}"
         raise InputError(
-            f"`scale` of {name!r} must be said: its high answers go with {what} (correlation {found[worst][1]:.2f}). "
-            f"If {high} is its worst answer, say `--scale {name}={high}-{low}`; if its best, "
+            f"`scale` must name the better end for {name!r}: its high answers go with {what} (correlation "
+            f"{found[worst][1]:.2f}). If {high} is its worst answer, give `--scale {name}={high}-{low}`; if its best, "
             f"`--scale {name}={low}-{high}`."
         )
 
