@@ -34,7 +34,7 @@ Losses = dict[str, list[float]]
 def summeval(data: Path) -> VoteMatrix:
     """Return the grades of SummEval, by document."""
     votes = deep.read_votes(data / "summeval_llm" / "scores.csv", ignore=PEOPLE)
-    documents = np.array([item.rpartition("|")[2] for item in votes.example_ids], dtype=object)
+    documents = np.array([item.rpartition("|")[2] for item in votes.item_ids], dtype=object)
     return votes.with_columns(document_ids=documents)
 
 

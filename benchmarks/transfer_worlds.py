@@ -123,7 +123,7 @@ def simulate_world(world: World, random_state: int) -> VoteMatrix:
         names += [dataset.name] * dataset.n_items
     return VoteMatrix(
         votes=np.concatenate(rows),
-        example_ids=list(range(len(labels))),
+        item_ids=list(range(len(labels))),
         voter_names=[f"prompt-{i + 1}" for i in range(N_VOTERS)],
         datasets=names,
         labels=labels,

@@ -1,5 +1,6 @@
 """The records that every room shares: an example, a judgment of it, and a matrix of votes."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
@@ -223,7 +224,7 @@ class VoteMatrix:
     votes : array-like of shape (n_examples, n_voters)
         1 consistent, 0 inconsistent, -1 no vote; stored as int8. With `scales`, the judges' answers as they gave them,
         NaN where there is none: a vote of 1 is then an answer from the middle of the scale on.
-    example_ids : sequence of str, length n_examples
+    item_ids : sequence of str, length n_examples
         Unique within a dataset.
     voter_names : sequence of str, length n_voters
         Unique, opaque, matched exactly.
@@ -250,11 +251,11 @@ class VoteMatrix:
     Examples
     --------
     >>> from deep import VoteMatrix
-    >>> m = VoteMatrix(votes=[[1, 0], [1, -1]], example_ids=["a", "b"], voter_names=["strict", "lenient"],
+    >>> m = VoteMatrix(votes=[[1, 0], [1, -1]], item_ids=["a", "b"], voter_names=["strict", "lenient"],
     ...                datasets=["news", "news"], labels=[1, 0])
     >>> m.shape
     (2, 2)
-    >>> m.rows(m.labels == 1).example_ids.tolist()
+    >>> m.rows(m.labels == 1).item_ids.tolist()
     ['a']
     >>> graded = VoteMatrix([[1, 4], [0, 2]], ["a", "b"], ["strict", "grader"], ["news"] * 2, [1, 0],
     ...                     scales=["binary", "1-5"])
@@ -263,7 +264,7 @@ class VoteMatrix:
     """
 
     votes: Votes
-    example_ids: Texts
+    item_ids: Texts
     voter_names: tuple[str, ...]
     datasets: Texts
     labels: Labels
@@ -275,7 +276,7 @@ class VoteMatrix:
     def __init__(
         self,
         votes: npt.ArrayLike,
-        example_ids: Iterable[object],
+        item_ids: Iterable[object],
         voter_names: Iterable[object],
         datasets: Iterable[object],
         labels: npt.ArrayLike,
@@ -286,7 +287,7 @@ class VoteMatrix:
         *,
         checked: bool = False,
     ) -> None:
-        given = (votes, example_ids, voter_names, datasets, labels, document_ids, families or {}, scales, answers)
+        given = (votes, item_ids, voter_names, datasets, labels, document_ids, families or {}, scales, answers)
         for name, value in zip(self.__dataclass_fields__, given, strict=True):
             object.__setattr__(self, name, value)
         if not checked:
@@ -305,7 +306,7 @@ class VoteMatrix:
             **columns,
             "labels": _check_partial_labels(self.labels, n),
             "voter_names": voters,
-            "example_ids": _names(self.example_ids, n, "example_ids"),
+            "item_ids": _names(self.item_ids, n, "item_ids"),
             "datasets": _names(self.datasets, n, "datasets"),
             "document_ids": None if self.document_ids is None else _names(self.document_ids, n, "document_ids"),
             "families": dict(self.families),
@@ -327,12 +328,18 @@ class VoteMatrix:
         repeated = _first_repeated(self.voter_names)
         if repeated is not None:
             raise InputError(f"`voter_names` must be unique. Got {repeated!r} more than once.")
-        pair = _first_repeated(zip(self.datasets, self.example_ids, strict=True))
+        pair = _first_repeated(zip(self.datasets, self.item_ids, strict=True))
         if pair is not None:
-            raise InputError(f"`example_ids` must be unique within a dataset. Got {pair[1]!r} twice in {pair[0]!r}.")
-        if any(plain_form(name) != name for name in self.example_ids):
+            raise InputError(f"`item_ids` must be unique within a dataset. Got {pair[1]!r} twice in {pair[0]!r}.")
+        if any(plain_form(name) != name for name in self.item_ids):
             for dataset in self.dataset_names:
-                check_twins(self.example_ids[self.datasets == dataset], "example_ids")
+                check_twins(self.item_ids[self.datasets == dataset], "item_ids")
+
+    @property
+    def example_ids(self) -> Texts:
+        """Return `item_ids`, by the earlier name, with a warning."""
+        warnings.warn("`VoteMatrix.example_ids` is `VoteMatrix.item_ids` now.", FutureWarning, stacklevel=2)
+        return self.item_ids
 
     def __repr__(self) -> str:
         return "\n".join([*self._said(), "its items and votes: .to_frame()"])
@@ -369,7 +376,7 @@ class VoteMatrix:
         # Rows of a checked matrix need no second check, which would cost more than all else on many rows.
         return self.with_columns(
             votes=self.votes[mask],
-            example_ids=self.example_ids[mask],
+            item_ids=self.item_ids[mask],
             datasets=self.datasets[mask],
             labels=self.labels[mask],
             document_ids=None if self.document_ids is None else self.document_ids[mask],

@@ -77,9 +77,9 @@ def test_a_model(votes, model):
 
 def test_columns_of_votes():
     """Whatever is no list."""
-    whole = {"votes": [[1], [0]], "example_ids": ["a", "b"], "voter_names": ["x"], "datasets": ["d", "d"]}
+    whole = {"votes": [[1], [0]], "item_ids": ["a", "b"], "voter_names": ["x"], "datasets": ["d", "d"]}
     whole |= {"labels": [1, 0], "document_ids": ["e", "f"]}
-    for name in ("example_ids", "voter_names", "datasets", "document_ids"):
+    for name in ("item_ids", "voter_names", "datasets", "document_ids"):
         for value in (3, Own()):
             refused(lambda given, name=name: deep.VoteMatrix(**whole | {name: given}), name, value)
     refused(lambda given: deep.VoteMatrix(**whole, families=given), "families", ["d"])

@@ -7,7 +7,7 @@ from deep.records import Example, Judgment, VoteMatrix
 
 GOOD = {
     "votes": [[1, 0], [1, -1], [0, 0]],
-    "example_ids": ["a", "b", "a"],
+    "item_ids": ["a", "b", "a"],
     "voter_names": ["strict", "lenient"],
     "datasets": ["news", "news", "talks"],
     "labels": [1, 0, -1],
@@ -60,7 +60,7 @@ def test_vote_matrix_keeps_rows_together():
         ({"labels": [1, 0]}, "`labels` must have 3 entries, one a row. Got 2"),
         ({"voter_names": ["strict"]}, "`voter_names` must have 2 entries, one a column. Got 1"),
         ({"voter_names": ["strict", "strict"]}, "`voter_names` must be unique. Got 'strict' more than once"),
-        ({"example_ids": ["a", "a", "a"]}, "`example_ids` must be unique within a dataset. Got 'a' twice in 'news'"),
+        ({"item_ids": ["a", "a", "a"]}, "`item_ids` must be unique within a dataset. Got 'a' twice in 'news'"),
         ({"datasets": ["news"]}, "`datasets` must have 3 entries, one a row. Got 1"),
         ({"voter_names": ["a\nb", "b"]}, r"`voter_names` must be printable .* U\+000A"),
         ({"datasets": ["news", "news", "\x1b[2J"]}, r"`datasets` must be printable .* U\+001B"),

@@ -57,7 +57,7 @@ def content(votes):
     """Return everything that a matrix holds, as plain values."""
     documents = None if votes.document_ids is None else votes.document_ids.tolist()
     return (
-        votes.votes.tolist(), votes.example_ids.tolist(), votes.voter_names, votes.datasets.tolist(),
+        votes.votes.tolist(), votes.item_ids.tolist(), votes.voter_names, votes.datasets.tolist(),
         votes.labels.tolist(), documents, dict(votes.families),
     )  # fmt: skip
 
@@ -87,14 +87,14 @@ def test_crowd_kit_counts_the_votes_and_gives_them_back(votes):
     frame = votes.to_frame(layout="crowd-kit")
     found = MajorityVote().fit_predict(frame)
     ones, zeros = ((votes.votes == vote).sum(axis=1) for vote in (1, 0))
-    expected = dict(zip(votes.example_ids, ones > zeros, strict=True))
-    tied = set(votes.example_ids[ones == zeros])
+    expected = dict(zip(votes.item_ids, ones > zeros, strict=True))
+    tied = set(votes.item_ids[ones == zeros])
     assert {task: bool(label) for task, label in found.items() if task not in tied} == {
         task: label for task, label in expected.items() if task not in tied
     }
     back = from_frame(frame, dataset=votes.datasets[0])
     kept = [votes.voter_names.index(name) for name in back.voter_names]
-    rows = [votes.example_ids.tolist().index(item) for item in back.example_ids]
+    rows = [votes.item_ids.tolist().index(item) for item in back.item_ids]
     assert back.votes.tolist() == votes.votes[np.ix_(rows, kept)].tolist()
     assert (np.delete(votes.votes, kept, axis=1) == -1).all()
 
@@ -119,7 +119,7 @@ def test_label_matrices_of_snorkel():
     votes = from_frame(matrix, voter_names=[lf.name for lf in lfs], dataset="news")
     assert votes.votes.tolist() == matrix.tolist() == [[-1, 1], [1, 0], [1, 1]]
     assert votes.voter_names == ("long_claim", "no_digit")
-    assert votes.example_ids.tolist() == ["0", "1", "2"]
+    assert votes.item_ids.tolist() == ["0", "1", "2"]
     assert (LFApplier(lfs).apply(list(frame.itertuples()), progress_bar=False) == votes.votes).all()
 
 
@@ -168,7 +168,7 @@ def test_rows_of_a_filtered_frame():
     """The index that pandas then keeps is no voter."""
     votes = from_frame(frame_of(1, 0, 0).iloc[[0, 2]], dataset="news")
     assert votes.voter_names == ("strict",)
-    assert votes.example_ids.tolist() == ["i0", "i2"]
+    assert votes.item_ids.tolist() == ["i0", "i2"]
 
 
 LONG = {"item_id": ["a", "a"], "voter": ["x", "y"], "vote": [1, 0]}

@@ -72,7 +72,7 @@ def test_every_step_takes_what_people_have(here, kind, tmp_path):
 def test_labels_are_what_people_have(here, kind, tmp_path):
     """A frame or a file with item_id and label, beside an array."""
     model, mine = deep.fit(str(here / "votes.parquet")), deep.read_votes(str(here / "mine.parquet"))
-    rows = pd.DataFrame({"dataset": "mine", "item_id": mine.example_ids[:30], "label": mine.labels[:30]})
+    rows = pd.DataFrame({"dataset": "mine", "item_id": mine.item_ids[:30], "label": mine.labels[:30]})
     rows.to_csv(tmp_path / "labels.csv", index=False)
     bare = rows.drop(columns="dataset")
     labels = {"pandas": bare, "polars": pl.from_pandas(bare), "path": tmp_path / "labels.csv"}[kind]
@@ -162,7 +162,7 @@ def test_texts_are_asked_about_as_people_have_them(kind, tmp_path):
         "path": tmp_path / "claims.csv",
     }[kind]
     found = deep.ask(given, ["numbers"])
-    assert (found.votes.tolist(), found.labels.tolist(), found.example_ids.tolist()) == ([[1], [0]], [1, 0], ["a", "b"])
+    assert (found.votes.tolist(), found.labels.tolist(), found.item_ids.tolist()) == ([[1], [0]], [1, 0], ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -228,6 +228,8 @@ def test_predict_is_refused_and_earlier_names_warn(here):
     assert "\n" not in str(caught.value)
     with pytest.warns(FutureWarning, match="fit_report"):
         assert model.report == model.fit_report
+    with pytest.warns(FutureWarning, match="item_ids"):
+        assert votes.example_ids is votes.item_ids
     p = model.predict_proba(votes)
     np.testing.assert_array_equal(p[:, 1], model.score(votes))
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=0, atol=1e-15)

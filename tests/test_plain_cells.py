@@ -85,4 +85,4 @@ def test_labels_and_annotations(tmp_path_factory, item, note):
     (row,) = read_annotations(folder / "a.csv").rows
     assert (row["dataset"], row["item_id"], row["annotator"], row["note"]) == ("=news", item, "@Ann", note)
     if item.isprintable():
-        assert read_labels(folder / "l.csv").example_ids.tolist() == [item]
+        assert read_labels(folder / "l.csv").item_ids.tolist() == [item]

@@ -270,7 +270,7 @@ class FrameVotes(Protocol):
     """The columns of a :class:`deep.VoteMatrix`."""
 
     votes: Votes
-    example_ids: Texts
+    item_ids: Texts
     voter_names: tuple[str, ...]
     datasets: Texts
     labels: Labels
@@ -327,7 +327,7 @@ def _crowd_table(votes: FrameVotes) -> "pa.Table":
     workers = np.array(votes.voter_names, dtype=object)[codes]
     return pa.table(
         {
-            "task": pa.array(votes.example_ids[rows], pa.string()),
+            "task": pa.array(votes.item_ids[rows], pa.string()),
             "worker": pa.array(workers, pa.string()),
             "label": pa.array(votes.votes[rows, codes].astype(np.int64)),
         }
@@ -338,7 +338,7 @@ def _role_columns(votes: FrameVotes, rows: Positions) -> "dict[str, pa.Array]":
     """Return the columns that are no votes."""
     import pyarrow as pa
 
-    texts = {"dataset": votes.datasets, "item_id": votes.example_ids}
+    texts = {"dataset": votes.datasets, "item_id": votes.item_ids}
     if votes.document_ids is not None:
         texts["document_id"] = votes.document_ids
     if votes.families:

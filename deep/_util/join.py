@@ -219,7 +219,7 @@ class Joined:
     """All files, one row per item in the order of first appearance."""
 
     datasets: Texts
-    example_ids: Texts
+    item_ids: Texts
     labels: Labels
     document_ids: Texts | None
     families: Mapping[str, str]
@@ -230,7 +230,7 @@ class Joined:
         """Return the arguments of a :class:`deep.VoteMatrix` of these rows, all of them checked."""
         return {
             "votes": self.values,
-            "example_ids": self.example_ids,
+            "item_ids": self.item_ids,
             "voter_names": self.names,
             "datasets": self.datasets,
             "labels": self.labels,
@@ -288,7 +288,7 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
     """Return one row per item of all files, with `empty` where a file lacks it."""
     if len(parts) == 1 and not twice(parts[0].hashes):
         (one,) = parts
-        datasets, example_ids, names = one.dataset, one.item_id, one.names
+        datasets, item_ids, names = one.dataset, one.item_id, one.names
         labels, documents = one.label, one.document_id
         values = one.values.astype(empty.dtype, copy=False)
     else:
@@ -296,20 +296,20 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
         for part, own in zip(parts, rows, strict=True):
             check_repeated(part, own)
         datasets = np.concatenate([part.dataset for part in parts])[first]
-        example_ids = np.concatenate([part.item_id for part in parts])[first]
+        item_ids = np.concatenate([part.item_id for part in parts])[first]
         labels = _merge(parts, rows, "label", np.full(len(first), -1, dtype=np.int8))
         documents = _merge(parts, rows, "document_id", np.full(len(first), "", dtype=object))
         names, values = _merge_values(parts, rows, len(first), empty)
     check_twins(names, "paths")
     check_twins(dict.fromkeys(datasets), "dataset")
-    _check_twin_items(datasets, example_ids)
+    _check_twin_items(datasets, item_ids)
     if len(parts) > 1:
         _check_shared(parts, rows)
     if documents is not None and not (documents != "").all():  # an item without one is a document of its own
-        documents = np.where(documents == "", datasets + "/" + example_ids, documents)
+        documents = np.where(documents == "", datasets + "/" + item_ids, documents)
     return Joined(
         datasets,
-        example_ids,
+        item_ids,
         np.full(len(datasets), -1, dtype=np.int8) if labels is None else labels,
         documents,
         _merge_families(parts, datasets),
@@ -318,12 +318,12 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
     )
 
 
-def _check_twin_items(datasets: Texts, example_ids: Texts) -> None:
+def _check_twin_items(datasets: Texts, item_ids: Texts) -> None:
     """Raise where two items of a dataset look the same; only ids that another one can look like are compared."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pa.array(example_ids, pa.large_string())
+    texts = pa.array(item_ids, pa.large_string())
     odd = np.flatnonzero(pc.match_substring_regex(texts, ODD.pattern).to_numpy(zero_copy_only=False))
     if not odd.size:
         return
@@ -516,7 +516,7 @@ def read_answers(
         known = declared | recognise(rest)
     except UnknownScaleError as error:
         row = int(np.flatnonzero(rest[error.column] == error.value)[0])
-        place = f"item {shown(joined.example_ids[row])} of dataset {shown(joined.datasets[row])}"
+        place = f"item {shown(joined.item_ids[row])} of dataset {shown(joined.datasets[row])}"
         paths = ", ".join(str(source.path) for source in sources if error.column in source.columns)
         raise InputError(f"{error} It is {place}, in {paths}.") from None
     # Of judges that vote beside those that do not, cells are votes as ever: no "01" or "nan" among them.

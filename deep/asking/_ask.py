@@ -161,7 +161,7 @@ def _file(ledger: str | Path | None) -> str | None:
 def _matrix(plan: Plan, rows: Sequence[Row]) -> VoteMatrix:
     return VoteMatrix(
         votes=[[row.judgments[voter].vote for voter in plan.voters] for row in rows],
-        example_ids=[row.example.example_id for row in rows],
+        item_ids=[row.example.example_id for row in rows],
         voter_names=plan.voters,
         datasets=[str(row.example.dataset) for row in rows],
         labels=[-1 if row.example.label is None else row.example.label for row in rows],

@@ -417,7 +417,7 @@ def _is_table(path: Path) -> bool:
 
 def _of_votes(path: str | Path, examples: str | Path | None) -> Iterable[Example]:
     labels = read_labels(path)
-    known = dict(zip(zip(labels.datasets, labels.example_ids, strict=True), labels.labels.tolist(), strict=True))
+    known = dict(zip(zip(labels.datasets, labels.item_ids, strict=True), labels.labels.tolist(), strict=True))
     remembered = read_texts(path, list(known)).examples
     found = {**(read_texts(path, list(known), examples=examples).examples if examples else {}), **remembered}
     for item, example in found.items():

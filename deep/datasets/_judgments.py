@@ -513,7 +513,7 @@ def read_usage(paths: Sequence[str | Path], votes: VoteMatrix) -> dict[str, Vote
         return {}
     table = pd.concat(pieces, ignore_index=True)
     numbers, _ = number_items(
-        [votes.datasets, table["dataset"].to_numpy(object)], [votes.example_ids, table["item_id"].to_numpy(object)]
+        [votes.datasets, table["dataset"].to_numpy(object)], [votes.item_ids, table["item_id"].to_numpy(object)]
     )
     table["row"] = numbers[1]
     table = table[(table["row"] < len(votes.votes)) & table["voter"].isin(votes.voter_names)]

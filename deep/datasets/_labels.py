@@ -32,13 +32,13 @@ class LabelTable:
 
     Parameters
     ----------
-    example_ids, datasets : ndarray of str, shape (n_examples,)
+    item_ids, datasets : ndarray of str, shape (n_examples,)
     labels : ndarray of int8, shape (n_examples,)
         1 or 0.
     document_ids : ndarray of str, shape (n_examples,), optional
     """
 
-    example_ids: Texts
+    item_ids: Texts
     datasets: Texts
     labels: Labels
     document_ids: Texts | None = None
@@ -80,7 +80,7 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
             warn(UNMATCHED.format(n=people.n_unmatched))
         known, documents = people.labels >= 0, people.document_ids
         documents = None if documents is None else documents[known]
-        return LabelTable(votes.example_ids[known], votes.datasets[known], people.labels[known], documents)
+        return LabelTable(votes.item_ids[known], votes.datasets[known], people.labels[known], documents)
     for source in sources:
         if "label" not in source.columns:
             columns = ", ".join(map(shown, source.columns))
@@ -95,7 +95,7 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
     ours = {plain_form(name): name for name in names}
     spelled = {name: ours.get(plain_form(name), name) for name in set(found.datasets)}
     datasets = np.array([spelled[name] for name in found.datasets[known]], dtype=object)
-    return LabelTable(found.example_ids[known], datasets, found.labels[known], documents)
+    return LabelTable(found.item_ids[known], datasets, found.labels[known], documents)
 
 
 def _opened(paths: Tables, names: Sequence[str]) -> list[Source]:
@@ -132,20 +132,20 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     >>> join_labels(votes, table).labels.tolist()
     [1, -1, 1]
     """
-    rows, _ = number_items([votes.datasets, labels.datasets], [votes.example_ids, labels.example_ids])
+    rows, _ = number_items([votes.datasets, labels.datasets], [votes.item_ids, labels.item_ids])
     matched = rows[1] < len(votes.votes)
     check_any_matched(matched, votes, "labels", labels)
     at, given = rows[1][matched], labels.labels[matched]
     if not matched.all():
-        ids = labels.example_ids[~matched]
-        warn(UNMATCHED.format(n=len(ids)) + likely_reason(ids, votes.example_ids))
+        ids = labels.item_ids[~matched]
+        warn(UNMATCHED.format(n=len(ids)) + likely_reason(ids, votes.item_ids))
     _check_same(votes, at, given)
     labeled = set(votes.datasets[at])
     joined = np.where([name in labeled for name in votes.datasets], -1, votes.labels)
     joined[at] = given
     documents = votes.document_ids
     if documents is None and labels.document_ids is not None:
-        documents = votes.datasets + "/" + votes.example_ids
+        documents = votes.datasets + "/" + votes.item_ids
         documents[at] = labels.document_ids[matched]
     return replace(votes, labels=joined, document_ids=documents)
 
@@ -156,7 +156,7 @@ def _check_same(votes: VoteMatrix, at: np.ndarray, given: Labels) -> None:
         row = at[clash[0]]
         raise InputError(
             f"`labels` must agree with the labels beside the votes. Got {given[clash[0]]} and {votes.labels[row]} for "
-            f"item {shown(votes.example_ids[row])} of dataset {shown(votes.datasets[row])}."
+            f"item {shown(votes.item_ids[row])} of dataset {shown(votes.datasets[row])}."
         )
 
 
@@ -246,7 +246,7 @@ def read_people(
         unmatched += int((rows < 0).sum())
         if "document_id" in source.columns:
             named = text_cells(source.read(["document_id"])["document_id"])
-            documents = votes.datasets + "/" + votes.example_ids if documents is None else documents
+            documents = votes.datasets + "/" + votes.item_ids if documents is None else documents
             documents[rows[(rows >= 0) & (named != "")]] = named[(rows >= 0) & (named != "")]
         for person, labels in _labels_of(source, people, consistent_from):
             codes = np.array([names.setdefault(name, len(names)) for name in person])
@@ -275,13 +275,13 @@ def _rows_of(source: Source, votes: VoteMatrix) -> np.ndarray:
     if "dataset" in source.columns:
         own, theirs = votes.datasets, text_cells(source.read(["dataset"])["dataset"], required=True)
     else:
-        if len(set(votes.example_ids)) < len(votes.example_ids):
+        if len(set(votes.item_ids)) < len(votes.item_ids):
             raise InputError(
                 f"`labels` must have a column dataset, since items of several datasets share an id. Got none in "
                 f"{source.path}."
             )
-        own, theirs = np.full(len(votes.example_ids), "", object), np.full(len(items), "", object)
-    numbers, _ = number_items([own, theirs], [votes.example_ids, items])
+        own, theirs = np.full(len(votes.item_ids), "", object), np.full(len(items), "", object)
+    numbers, _ = number_items([own, theirs], [votes.item_ids, items])
     return np.where(numbers[1] < len(votes.votes), numbers[1], -1)
 
 
@@ -391,7 +391,7 @@ def _aligned(labels: Any, votes: VoteMatrix, frame: object) -> Any:
         return labels  # which is refused with both lengths
     # An index may read as rows of the frame, as ids or as positions. It is taken only if all that are possible agree.
     by_row = _places(index, rows, n)
-    by_meaning = _places(index.map(str), pd.Index(votes.example_ids), n), tuple(range(n)) if is_numbered else None
+    by_meaning = _places(index.map(str), pd.Index(votes.item_ids), n), tuple(range(n)) if is_numbered else None
     is_of_frame = isinstance(frame, pd.DataFrame) and index.names == rows.names
     readings = {places for places in (by_row, *by_meaning) if places is not None}
     if len(readings) == 1 and -1 not in (places := readings.pop()) and (is_of_frame or places in by_meaning):

@@ -250,10 +250,10 @@ def read_documents(
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     (given,) = _given(listed, examples, columns, [])
     named = {(str(e.dataset), e.example_id): e.document_id for e in given if e.document_id is not None}
-    found = [named.get(item) for item in zip(votes.datasets, votes.example_ids, strict=True)]
+    found = [named.get(item) for item in zip(votes.datasets, votes.item_ids, strict=True)]
     if all(document is None for document in found):
         return None
-    own = votes.datasets + "/" + votes.example_ids
+    own = votes.datasets + "/" + votes.item_ids
     return np.array([mine if document is None else document for document, mine in zip(found, own, strict=True)], object)
 
 

@@ -290,7 +290,7 @@ def votes_of(cells: Mapping[str, SimulatedCells], random_state: int) -> VoteMatr
         drawn.append((patterns[rows // 2], (rows % 2).astype(np.int8)))
     return VoteMatrix(
         votes=np.concatenate([votes for votes, _ in drawn]),
-        example_ids=[f"{dataset.name}-{i:04d}" for dataset in datasets for i in range(1, dataset.n_items + 1)],
+        item_ids=[f"{dataset.name}-{i:04d}" for dataset in datasets for i in range(1, dataset.n_items + 1)],
         voter_names=voters(),
         datasets=np.repeat([dataset.name for dataset in datasets], [dataset.n_items for dataset in datasets]),
         labels=np.concatenate([labels for _, labels in drawn]),

@@ -55,7 +55,7 @@ class ScoreTable:
     ----------
     scores : ndarray of float64, shape (n_examples, n_scorers)
         In each scorer's own unit; nan where there is none.
-    example_ids : ndarray of str, shape (n_examples,)
+    item_ids : ndarray of str, shape (n_examples,)
         Unique within a dataset.
     score_names : tuple of str
     datasets : ndarray of str, shape (n_examples,)
@@ -69,7 +69,7 @@ class ScoreTable:
     """
 
     scores: Floats
-    example_ids: Texts
+    item_ids: Texts
     score_names: tuple[str, ...]
     datasets: Texts
     labels: Labels
@@ -91,7 +91,7 @@ class Items(Protocol):
         """Of each row."""
 
     @property
-    def example_ids(self) -> Texts:
+    def item_ids(self) -> Texts:
         """Of each row."""
 
 
@@ -150,7 +150,7 @@ def read_votes(
     >>> path = Path(folder.name, "votes.csv")
     >>> _ = path.write_text("dataset,item_id,label,strict,lenient\nnews,007,1,,1\nnews,008,0,0,1\n")
     >>> votes = read_votes(path)
-    >>> votes.voter_names, votes.votes.tolist(), votes.example_ids.tolist()
+    >>> votes.voter_names, votes.votes.tolist(), votes.item_ids.tolist()
     (('strict', 'lenient'), [[-1, 1], [0, 1]], ['007', '008'])
     >>> folder.cleanup()
     """
@@ -196,9 +196,7 @@ def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
     """
     sources = open_all(paths)
     joined = read_joined(sources, _check_ignored(ignore, sources), score_cells, np.float64(np.nan), "score")
-    return ScoreTable(
-        joined.values, joined.example_ids, joined.names, joined.datasets, joined.labels, joined.document_ids
-    )
+    return ScoreTable(joined.values, joined.item_ids, joined.names, joined.datasets, joined.labels, joined.document_ids)
 
 
 IDS = 3
@@ -236,14 +234,14 @@ def check_any_matched(matched: Mask, votes: Items, name: str, other: Items) -> N
     ids, its_ids = (_first_ids(table, dataset) for table in (other, votes))
     raise InputError(
         f"`{name}` must share items with `votes`. Got none in common: {ids} in `{name}`, and {its_ids} in `votes`."
-        f"{likely_reason(other.example_ids, votes.example_ids)} Write dataset and item_id alike."
+        f"{likely_reason(other.item_ids, votes.item_ids)} Write dataset and item_id alike."
     )
 
 
 def _first_ids(table: Items, dataset: str | None) -> str:
     """Return the first ids of a dataset, or else of the first dataset."""
     name = table.datasets[0] if dataset is None else dataset
-    return f"{', '.join(map(shown, table.example_ids[table.datasets == name][:IDS]))} of {shown(name)}"
+    return f"{', '.join(map(shown, table.item_ids[table.datasets == name][:IDS]))} of {shown(name)}"
 
 
 def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
@@ -277,24 +275,24 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     >>> joined.scores.tolist(), joined.labels.tolist(), joined.n_unmatched
     ([[nan], [0.3]], [1, 0], 1)
     """
-    n, known = len(votes.votes), votes.example_ids
-    if np.array_equal(known, scores.example_ids) and np.array_equal(votes.datasets, scores.datasets):
+    n, known = len(votes.votes), votes.item_ids
+    if np.array_equal(known, scores.item_ids) and np.array_equal(votes.datasets, scores.datasets):
         check_same_labels(votes.labels, scores.labels, votes.datasets, known)
         labels = np.where(votes.labels == -1, scores.labels, votes.labels)
-        return replace(scores, example_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
-    rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.example_ids])
+        return replace(scores, item_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
+    rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.item_ids])
     matched = rows[1] < n
     check_any_matched(matched, votes, "scores", scores)
     at = rows[1][matched]
     labels, given = votes.labels.copy(), scores.labels[matched]
-    check_same_labels(labels[at], given, votes.datasets[at], votes.example_ids[at])
+    check_same_labels(labels[at], given, votes.datasets[at], votes.item_ids[at])
     labels[at] = np.where(labels[at] == -1, given, labels[at])
     aligned = np.full((n, len(scores.score_names)), np.nan)
     aligned[at] = scores.scores[matched]
     return replace(
         scores,
         scores=aligned,
-        example_ids=known,
+        item_ids=known,
         datasets=votes.datasets,
         labels=labels,
         document_ids=votes.document_ids,
@@ -407,7 +405,7 @@ class VoteRows:
 
     Parameters
     ----------
-    datasets, example_ids : pyarrow.ChunkedArray of str, length n_examples
+    datasets, item_ids : pyarrow.ChunkedArray of str, length n_examples
     labels : ndarray of int8, shape (n_examples,)
         1, 0, or -1 where unknown.
     answers : ndarray, shape (n_examples, n_voters)
@@ -415,7 +413,7 @@ class VoteRows:
     """
 
     datasets: "pa.ChunkedArray"
-    example_ids: "pa.ChunkedArray"
+    item_ids: "pa.ChunkedArray"
     labels: Labels
     answers: AnyVotes
 
@@ -480,7 +478,7 @@ def iter_votes(
     for start in range(0, len(answers), size):
         rows = slice(start, start + size)
         datasets, ids = (
-            pa.chunked_array([pa.array(column[rows], pa.string())]) for column in (votes.datasets, votes.example_ids)
+            pa.chunked_array([pa.array(column[rows], pa.string())]) for column in (votes.datasets, votes.item_ids)
         )
         yield VoteRows(datasets, ids, votes.labels[rows], answers[rows])
 
@@ -514,16 +512,16 @@ def _iter_source(
     soft = [one.pieces([name for name in ("label", *score_names) if name in one.columns], size) for one in beside]
     seen = []
     for piece, *others in zip(pieces, *soft, strict=True):
-        datasets, example_ids = (texts(piece[key], required=True) for key in KEYS)
+        datasets, item_ids = (texts(piece[key], required=True) for key in KEYS)
         columns = {name: column for each in (*others, piece) for name, column in each.items()}
         read = partial(answer_cells, scales=scales) if scales else vote_cells
         answers: list[Any] = [read(columns[name]) for name in voters]
         labels = label_cells(piece["label"]) if "label" in piece else np.full(len(answers[0]), ABSTAIN, dtype=np.int8)
         for other in others:
             if "label" in other:
-                check_same_labels(labels, label_cells(other["label"]), datasets, example_ids)
-        seen.append(hash_items(datasets, example_ids))
-        yield VoteRows(datasets, example_ids, labels, np.column_stack(answers))
+                check_same_labels(labels, label_cells(other["label"]), datasets, item_ids)
+        seen.append(hash_items(datasets, item_ids))
+        yield VoteRows(datasets, item_ids, labels, np.column_stack(answers))
     if twice(seen):  # two items may share a hash, though hardly ever do: whether they are one is looked up
         part = read_part(source, (), frozenset(ROLES[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])

@@ -281,7 +281,7 @@ def disagreements(votes: VoteMatrix, column: int, people: Votes | None, usage: V
         row = wrong[i]
         yield {
             "dataset": str(votes.datasets[row]),
-            "item_id": str(votes.example_ids[row]),
+            "item_id": str(votes.item_ids[row]),
             "vote": int(own[row]),
             "label": int(labels[row]),
             "severity": float(severity[i]),

@@ -198,7 +198,7 @@ def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]
         )
     systems = read_writers(paths, target.votes, column)
     if "" in systems:
-        item = str(target.votes.example_ids[systems.index("")])
+        item = str(target.votes.item_ids[systems.index("")])
         raise InputError(f"`compare` must name the system of every item. Got none in {column!r} of {item!r}.")
     return systems
 

@@ -329,7 +329,7 @@ def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMat
             besides = [names[code] for code in held]
             yield hold_out(votes, besides[0], besides=besides).train, [votes.rows(codes == code) for code in held]
         return
-    names, codes = numbered(votes.example_ids if votes.document_ids is None else votes.document_ids)
+    names, codes = numbered(votes.item_ids if votes.document_ids is None else votes.document_ids)
     fold = (np.random.default_rng(random_state).permutation(len(names)) % N_FOLDS)[codes]
     for number in range(N_FOLDS):
         train, test = votes.rows(fold != number), votes.rows(fold == number)

@@ -28,7 +28,7 @@ def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int
     InputError
         There is no such item, or more than one.
     """
-    chosen = votes.example_ids == item
+    chosen = votes.item_ids == item
     if dataset is not None:
         chosen &= votes.datasets == resolve_dataset(dataset, votes.dataset_names, param="dataset")
     rows = np.flatnonzero(chosen)
@@ -237,7 +237,7 @@ def model_votes(model: Model, votes: VoteMatrix, *, allow_missing: bool = False)
             decided[rows, 0] = model.scores_of(votes.rows(rows), allow_missing=allow_missing).decisions
     return VoteMatrix(
         votes=decided,
-        example_ids=votes.example_ids,
+        item_ids=votes.item_ids,
         voter_names=(model.rule.decide,),
         datasets=votes.datasets,
         labels=votes.labels,

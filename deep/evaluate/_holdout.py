@@ -107,7 +107,7 @@ def _labeled(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.ND
     unlabeled = np.flatnonzero(is_train & (votes.labels == -1))
     if unlabeled.size:
         row = unlabeled[0]
-        raise UnlabeledTrainingError(votes.datasets[row], votes.example_ids[row])
+        raise UnlabeledTrainingError(votes.datasets[row], votes.item_ids[row])
     kept, left = rows_of_both_classes(votes, is_train)
     if not kept.any():
         check_both_classes(votes.labels[is_train], votes.datasets[is_train])

@@ -400,7 +400,7 @@ def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
             return
         yield {
             "dataset": str(votes.datasets[row]),
-            "item_id": str(votes.example_ids[row]),
+            "item_id": str(votes.item_ids[row]),
             "label": int(votes.labels[row]),
             "against": int(against[row]),
             "votes": int(voted[row]),

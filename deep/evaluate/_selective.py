@@ -43,7 +43,7 @@ class Selection:
 
     def rows(self) -> Iterator[tuple[str, str, int | None, float]]:
         """Yield dataset, item id, decision (None: abstention) and P of each item."""
-        columns = (self.votes.datasets, self.votes.example_ids, self.decided, self.p)
+        columns = (self.votes.datasets, self.votes.item_ids, self.decided, self.p)
         for dataset, item, decided, p in zip(*columns, strict=True):
             yield str(dataset), str(item), int(p >= self.threshold) if decided else None, float(p)
 

@@ -157,7 +157,7 @@ def label_proposal(
         "expected_error_before": chosen.error_before,
         "expected_error_after": chosen.error_after,
         "labels_needed": {str(power): size for power, size in needed.items()},
-        "items": [{"item_id": str(votes.example_ids[row]), "p_consistent": float(p[row])} for row in chosen.rows],
+        "items": [{"item_id": str(votes.item_ids[row]), "p_consistent": float(p[row])} for row in chosen.rows],
     }
 
 

@@ -59,7 +59,7 @@ def read_writers(paths: Sequence[str | Path], votes: VoteMatrix, column: str = W
             name = Path(path).stem if column == FILE else row.get(column)
             if name not in (None, ""):
                 found[str(row["dataset"]), str(row["item_id"])] = str(name)
-    return [found.get(key, "") for key in zip(votes.datasets.tolist(), votes.example_ids.tolist(), strict=True)]
+    return [found.get(key, "") for key in zip(votes.datasets.tolist(), votes.item_ids.tolist(), strict=True)]
 
 
 def own_votes(votes: VoteMatrix, writers: Sequence[str]) -> Mask:

@@ -141,7 +141,7 @@ def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row
     kept = np.isin(panel.votes.datasets.astype(str), [draw.target, *draw.others])
     split, scores = hold_out(panel.votes.rows(kept), draw.target), panel.scores
     if scores is not None:
-        aligned = ("scores", "example_ids", "datasets", "labels")
+        aligned = ("scores", "item_ids", "datasets", "labels")
         scores = replace(scores, **{name: getattr(scores, name)[kept] for name in aligned}, document_ids=None)
     _, scored = fit_and_score(split, scores, random_state=random_state)
     y = split.test.labels
@@ -474,7 +474,7 @@ def measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
     if len(unlabeled):
         row = unlabeled[0]
         raise InputError(
-            f"`label` must be 0 or 1 in every row. Got none for item {votes.example_ids[row]!r} of dataset "
+            f"`label` must be 0 or 1 in every row. Got none for item {votes.item_ids[row]!r} of dataset "
             f"{votes.datasets[row]!r}. Label it or leave it out."
         )
     kept, left = evaluate.rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))

@@ -51,7 +51,7 @@ def votes_of(
     votes = np.array([[vote_of(row.get(name)) for name in voters] for row in grades], dtype=np.int8)
     return VoteMatrix(
         votes=votes.reshape(len(grades), len(voters)),
-        example_ids=_numbered(documents),
+        item_ids=_numbered(documents),
         voter_names=tuple(voters),
         datasets=np.full(len(grades), dataset, dtype=object),
         labels=np.array([vote_of(label) for label in labels], dtype=np.int8),

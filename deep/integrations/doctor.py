@@ -239,7 +239,7 @@ def _labels(path: Path) -> Finding:
         table = datasets.read_labels(path)
     found = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
     _describe_labels(found, table.labels, table.datasets)
-    _describe_ids(found, table.example_ids)
+    _describe_ids(found, table.item_ids)
     return found
 
 
@@ -317,7 +317,7 @@ def _describe_votes(found: Finding, votes: "VoteMatrix") -> Finding:
     if n < FEW_ITEMS:
         found.careful.append(f"{n} items: intervals will be wide, and judges hard to rank")
     _describe_labels(found, votes.labels, votes.datasets)
-    _describe_ids(found, votes.example_ids)
+    _describe_ids(found, votes.item_ids)
     return found
 
 
@@ -405,8 +405,8 @@ def _compare(findings: Sequence[Finding]) -> None:
 
     votes = [one.content for one in findings if one.kind == "votes"]
     for one in (one for one in findings if one.kind == "labels" and votes):
-        known = {str(item) for table in votes for item in table.example_ids}
-        ids = np.array([item for item in one.content.example_ids if str(item) not in known], dtype=object)
+        known = {str(item) for table in votes for item in table.item_ids}
+        ids = np.array([item for item in one.content.item_ids if str(item) not in known], dtype=object)
         one.facts.append(f"{len(one.content.labels) - len(ids):,} of them match items with votes")
         if len(ids):
             loose = {item.lstrip("0").removesuffix(".0"): item for item in known}

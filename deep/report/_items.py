@@ -79,7 +79,7 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
     return {
         "voters": list(votes.voter_names),
         "datasets": names,
-        "id": votes.example_ids.tolist(),
+        "id": votes.item_ids.tolist(),
         "dataset": [at[name] for name in votes.datasets],
         "label": votes.labels.tolist(),
         "p": _chances(scored.p[rows]),
@@ -193,7 +193,7 @@ def items_with_texts(
     scored = material.scored
     assert scored is not None  # the caller's branch
     rows = order[:MOST_ITEMS]
-    keys = [(str(scored.votes.datasets[row]), str(scored.votes.example_ids[row])) for row in rows]
+    keys = [(str(scored.votes.datasets[row]), str(scored.votes.item_ids[row])) for row in rows]
     found = FoundTexts()
     if choice.wanted and (material.tables or choice.examples):
         found = read_texts(material.tables, keys, examples=choice.examples, columns=choice.columns)

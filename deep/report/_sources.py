@@ -505,7 +505,7 @@ def _votes_on(frame: "pd.DataFrame", votes: VoteMatrix | None, path: Path) -> Vo
     if votes is None:
         decided = np.nan_to_num(_within(frame, "decision", path), nan=ABSTAIN).astype(np.int8)
         return VoteMatrix(decided[:, None], items, [DECISION], datasets, labels)
-    at = {key: row for row, key in enumerate(zip(votes.datasets, votes.example_ids, strict=True))}
+    at = {key: row for row, key in enumerate(zip(votes.datasets, votes.item_ids, strict=True))}
     rows = np.array([at.get(key, -1) for key in keys], dtype=np.intp)
     cast = np.where((rows >= 0)[:, None], votes.votes[rows], ABSTAIN)
     documents = None if votes.document_ids is None or (rows < 0).any() else votes.document_ids[rows]

@@ -202,7 +202,7 @@ def verdict_of(
     if scored is None:
         return None
     tally, votes = evaluate.DecisionCounts(), scored.votes
-    tally.add(votes.datasets, votes.example_ids, scored.columns())
+    tally.add(votes.datasets, votes.item_ids, scored.columns())
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
     badges = tuple(_badges(material, methods, watch, n_labels))
     then, command = OTHER_JUDGES if tally.alike else _next(material, badges, n_labels)

@@ -64,7 +64,7 @@ def prepare(engine: str, *, soft: bool) -> Case:
         score_file(model, parts, folder / "scores.parquet", ScoreOptions())  # what `deep score --votes` writes
         table = pq.read_table(folder / "scores.parquet")
         np.testing.assert_allclose(np.sort(table["p_consistent"]), np.sort(expected), rtol=0, atol=1e-12)
-    return Case(folder, parts, model, BatchScorer(adapted), dict(zip(new.example_ids, expected.tolist(), strict=True)))
+    return Case(folder, parts, model, BatchScorer(adapted), dict(zip(new.item_ids, expected.tolist(), strict=True)))
 
 
 def _scores(votes: VoteMatrix) -> np.ndarray:
@@ -73,7 +73,7 @@ def _scores(votes: VoteMatrix) -> np.ndarray:
 
 
 def _write(model: Model, votes: VoteMatrix, folder: Path) -> list[str]:
-    columns = {"dataset": votes.datasets.tolist(), "item_id": list(votes.example_ids)}
+    columns = {"dataset": votes.datasets.tolist(), "item_id": list(votes.item_ids)}
     columns |= {
         name: pa.array(column, pa.int8(), mask=column < 0)
         for name, column in zip(model.voter_names, model.select(votes).T, strict=True)

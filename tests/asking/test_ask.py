@@ -49,7 +49,7 @@ def test_lexical_checks_need_no_llm(monkeypatch):
     assert votes.voter_names == tuple(check.voter() for check in checks)
     assert votes.votes.tolist() == [[check.label(example).vote for check in checks] for example in EXAMPLES]
     assert (votes.labels.tolist(), votes.datasets.tolist()) == ([1, 0], ["pets", "pets"])
-    assert votes.example_ids.tolist() == ["a", "b"]
+    assert votes.item_ids.tolist() == ["a", "b"]
 
 
 def test_judges_of_every_kind_fill_one_matrix_once(tmp_path):

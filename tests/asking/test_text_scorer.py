@@ -24,7 +24,7 @@ STRICT = PromptJudge(load_prompt("deep-strict-steps")).voter("tiny")
 def model_of(*names):
     """Return a model whose voters have these names."""
     votes = small_votes(n_voters=len(names))
-    named = VoteMatrix(votes.votes, votes.example_ids, names, votes.datasets, votes.labels)
+    named = VoteMatrix(votes.votes, votes.item_ids, names, votes.datasets, votes.labels)
     return fit(named, **(QUICK | {"sizes": [len(names)]}))
 
 

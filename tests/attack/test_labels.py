@@ -106,7 +106,7 @@ DISTURBANCES = {
     "hard link": (lambda case: os.link(case.log, case.folder / f"{case.rng.random()}"), None),
     "copy removed": (lambda case: case.copy.unlink(missing_ok=True), LOST),
     "copy cut": (lambda case: cut(case, case.copy), LOST),
-    "table edited": (relabel, r"kept as 'labels\.csv\.old"),
+    "table edited": (relabel, r"renamed to 'labels\.csv\.old"),
     "folder moved": (lambda case: case.folder.rename(f"{case.folder}-{case.rng.random()}"), LOST),
     "folder removed": (lambda case: shutil.rmtree(case.folder, ignore_errors=True), LOST),
     "kill -9": (lambda case: os.kill(case.server, signal.SIGKILL), r"server does not answer"),

@@ -84,7 +84,7 @@ def test_one_item_across_tables(tmp_path, twins):
     for pair in tables:
         votes = read_votes(written(tmp_path, pair))
         assert (votes.voter_names, votes.votes.tolist(), votes.labels.tolist()) == (("v", "w"), [[1, 0]], [1])
-        assert {votes.example_ids[0], votes.datasets[0]} <= {one, "a", "d"}
+        assert {votes.item_ids[0], votes.datasets[0]} <= {one, "a", "d"}
 
 
 def test_among_examples(tmp_path, twins):

@@ -13,7 +13,7 @@ def frame_of(votes):
     """Return votes as a table with empty cells for no vote."""
     table = pd.DataFrame(votes.votes, columns=list(votes.voter_names)).astype("Int8").replace(-1, pd.NA)
     known = pd.array(votes.labels, dtype="Int8")
-    return pd.DataFrame({"dataset": votes.datasets, "item_id": votes.example_ids, "label": known}).join(table)
+    return pd.DataFrame({"dataset": votes.datasets, "item_id": votes.item_ids, "label": known}).join(table)
 
 
 def refused(capsys, command, *words):

@@ -32,7 +32,7 @@ def labels_of(votes, start, stop, *, flipped=False):
     """Return labels of some rows as a table of their own."""
     rows = slice(start, stop)
     label = 1 - votes.labels[rows] if flipped else votes.labels[rows]
-    return pd.DataFrame({"dataset": votes.datasets[rows], "item_id": votes.example_ids[rows], "label": label})
+    return pd.DataFrame({"dataset": votes.datasets[rows], "item_id": votes.item_ids[rows], "label": label})
 
 
 def said(capsys, status, *words):

@@ -110,9 +110,9 @@ def test_labels_of_the_target_correct_the_model_of_the_others(here, capsys, tmp_
     assert other["correction"] == said["correction"]
     votes = read_votes([here / "others.csv", here / "mine.csv"])
     table = read_labels(here / "60.csv")
-    known = dict(zip(table.example_ids, table.labels, strict=True))
+    known = dict(zip(table.item_ids, table.labels, strict=True))
     own = votes.datasets == "mine"
-    votes.labels[own] = [known.get(item, -1) for item in votes.example_ids[own]]
+    votes.labels[own] = [known.get(item, -1) for item in votes.item_ids[own]]
     expected = fit_model(votes, target="mine")
     mine = votes.rows(own)
     for found in (model, same):

@@ -110,7 +110,7 @@ def test_more_rows_than_a_piece_holds(here, tmp_path):
     votes = small_votes(("new",), n=ROWS_AT_ONCE + 7)
     frame_of(votes).drop(columns="label").to_parquet(tmp_path / "votes.parquet")
     found = scored(here, "--votes", tmp_path / "votes.parquet", "--allow-missing")
-    assert found["item_id"].tolist() == votes.example_ids.tolist()
+    assert found["item_id"].tolist() == votes.item_ids.tolist()
     assert found["label"].isna().all()
     model = load(here / "model.json")
     np.testing.assert_allclose(found["p_consistent"], model.score(votes, allow_missing=True), rtol=0, atol=1e-12)

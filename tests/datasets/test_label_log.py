@@ -98,7 +98,7 @@ def test_the_tables_say_the_same(events):
         majority = {item: int(value > 0) for item, value in balance.items() if value}
         if majority:
             table = read_labels(labels)
-            assert dict(zip(table.example_ids, table.labels.tolist(), strict=True)) == majority
+            assert dict(zip(table.item_ids, table.labels.tolist(), strict=True)) == majority
         assert sorted(item for _, item in book.ties()) == sorted(item for item, value in balance.items() if not value)
         if decided:
             found = read_annotations(annotations)

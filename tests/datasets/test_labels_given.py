@@ -96,7 +96,7 @@ def labels_of(frame, labels):
     """Return the labels by item that votes in a frame get."""
     votes = deep.VoteMatrix.from_frame(frame[["item_id", "j"]], dataset="data")
     found = as_labels(labels, votes, frame)
-    return dict(zip(found.example_ids, found.labels.tolist(), strict=True))
+    return dict(zip(found.item_ids, found.labels.tolist(), strict=True))
 
 
 RIGHT = dict(zip(FRAME["item_id"], FRAME["gold"], strict=True))

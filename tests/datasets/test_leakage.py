@@ -45,7 +45,7 @@ def test_training_and_test_files_may_name_the_same_dataset():
 
 def test_votes_are_compared_by_document_id():
     """A vote matrix has no texts; where it has no ids either, nothing can be found."""
-    common = {"votes": [[1], [0], [1]], "example_ids": "abc", "voter_names": ["v"], "labels": [1, 0, 1]}
+    common = {"votes": [[1], [0], [1]], "item_ids": "abc", "voter_names": ["v"], "labels": [1, 0, 1]}
     votes = VoteMatrix(**common, datasets=["x", "y", "y"], document_ids=["d", "d", "e"])
     (shared,) = shared_documents(votes)
     assert (shared.by, shared.document, shared.places) == ("document_id", "d", {"x": 1, "y": 1})

@@ -229,7 +229,7 @@ def test_numbers_as_names_of_columns_and_items():
     """A pivot names its columns by numbers, and a merge makes floats of whole numbers."""
     frame = pd.DataFrame({"item_id": [1.0, 2.0], 7: [1, 0], 8: [0, 1]})
     votes = deep.VoteMatrix.from_frame(frame, dataset="d")
-    assert (votes.voter_names, votes.example_ids.tolist()) == (("7", "8"), ["1", "2"])
+    assert (votes.voter_names, votes.item_ids.tolist()) == (("7", "8"), ["1", "2"])
     with pytest.raises(InputError, match="unique column names"):
         deep.VoteMatrix.from_frame(frame.rename(columns={8: "7"}), dataset="d")
 

@@ -29,7 +29,7 @@ def test_pieces_below_each_other_are_the_table(tmp_path, suffix, size):
     whole = read_votes(path, ignore=["note", "family"])
     assert np.array_equal(np.concatenate([piece.votes for piece in pieces]), whole.votes[:, ::-1])
     assert np.concatenate([piece.labels for piece in pieces]).tolist() == whole.labels.tolist()
-    assert [str(item) for piece in pieces for item in piece.example_ids] == whole.example_ids.tolist()
+    assert [str(item) for piece in pieces for item in piece.item_ids] == whole.item_ids.tolist()
 
 
 def test_several_files_are_joined_first(tmp_path):
@@ -38,7 +38,7 @@ def test_several_files_are_joined_first(tmp_path):
     two = write_rows(tmp_path / "2.csv", ["dataset", "item_id", "b"], [["d", "y", 1]])
     first, second = iter_votes([one, two], ["b", "a"], size=1)
     assert (first.votes.tolist(), second.votes.tolist()) == ([[-1, 1]], [[1, 0]])
-    assert (first.labels.tolist(), second.example_ids.to_pylist()) == ([-1], ["y"])
+    assert (first.labels.tolist(), second.item_ids.to_pylist()) == ([-1], ["y"])
 
 
 @pytest.mark.parametrize(("suffix", "row"), [("csv", "row 6 (line 7)"), ("parquet", "row 6")])

@@ -33,7 +33,7 @@ def test_sizes_and_names(simulations, seed):
         "tofueval-mediasum": (151, 267),
         "tofueval-meetingbank": (169, 267),
     }
-    assert votes.example_ids[[0, 557]].tolist() == ["aggrefact-xsum-0001", "aggrefact-xsum-0558"]
+    assert votes.item_ids[[0, 557]].tolist() == ["aggrefact-xsum-0001", "aggrefact-xsum-0558"]
     assert votes.family_of("tofueval-mediasum") == votes.family_of("tofueval-meetingbank") == "tofueval"
     assert (votes.votes >= 0).all()
 

@@ -47,7 +47,7 @@ def vote_tables(draw: st.DrawFn) -> VoteMatrix:
 
 def columns_of(table: VoteMatrix) -> dict[str, list[str | int]]:
     """Return the columns of a file that holds the votes; an empty string where there is none."""
-    columns = {"dataset": table.datasets.tolist(), "item_id": table.example_ids.tolist()}
+    columns = {"dataset": table.datasets.tolist(), "item_id": table.item_ids.tolist()}
     if table.document_ids is not None:
         columns["document_id"] = table.document_ids.tolist()
     values = {"label": table.labels, **dict(zip(table.voter_names, table.votes.T, strict=True))}
@@ -76,7 +76,7 @@ def test_what_is_written_is_read_back(table, suffix):
     np.testing.assert_array_equal(read.votes, table.votes)
     np.testing.assert_array_equal(read.labels, table.labels)
     assert read.voter_names == table.voter_names
-    assert read.example_ids.tolist() == table.example_ids.tolist()
+    assert read.item_ids.tolist() == table.item_ids.tolist()
     assert read.datasets.tolist() == table.datasets.tolist()
     documents = None if read.document_ids is None else read.document_ids.tolist()
     assert documents == (None if table.document_ids is None else table.document_ids.tolist())
@@ -97,10 +97,10 @@ def test_order_of_files_and_rows_does_not_matter(table, suffix, data):
         read = read_votes(paths)
     found = {
         key: vote
-        for *key, vote in zip(read.datasets, read.example_ids, read.votes.tolist(), strict=True)
+        for *key, vote in zip(read.datasets, read.item_ids, read.votes.tolist(), strict=True)
         for key in [tuple(key)]
     }
-    expected = zip(table.datasets, table.example_ids, table.votes.tolist(), strict=True)
+    expected = zip(table.datasets, table.item_ids, table.votes.tolist(), strict=True)
     assert found == {(dataset, item): vote for dataset, item, vote in expected}
 
 

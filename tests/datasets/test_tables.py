@@ -26,7 +26,7 @@ def test_every_part_of_a_table_is_read(tmp_path, suffix):
     assert votes.votes.tolist() == [[1, 0], [0, 1], [1, 1]]
     assert votes.votes.dtype == np.int8
     assert votes.voter_names == ("a", "b")
-    assert votes.example_ids.tolist() == ["007", "1", "007"]
+    assert votes.item_ids.tolist() == ["007", "1", "007"]
     assert votes.datasets.tolist() == ["news", "news", "talk"]
     assert votes.labels.tolist() == [1, 0, 1]
     assert votes.document_ids is None
@@ -72,7 +72,7 @@ def test_all_types_of_a_vote_in_parquet(tmp_path, column):
     votes = read_votes(tmp_path / "v.parquet")
     assert votes.votes[:, 0].tolist() == [1, 0, -1]
     assert votes.labels.tolist() == [1, 0, -1]
-    assert votes.example_ids.tolist() == ["1", "2", "3"]
+    assert votes.item_ids.tolist() == ["1", "2", "3"]
 
 
 def test_a_voter_that_never_votes(tmp_path):
@@ -97,7 +97,7 @@ def test_forms_of_csv(tmp_path, text):
     """Line ends, blank lines, a byte order mark, quotes and the order of columns change nothing."""
     votes = read_votes(write_text(tmp_path / "v.csv", text))
     assert votes.votes[:, 0].tolist() == [1, 0]
-    assert votes.example_ids.tolist() == ["x", "y"]
+    assert votes.item_ids.tolist() == ["x", "y"]
     assert votes.labels.tolist() == [-1, -1]
 
 
@@ -106,7 +106,7 @@ def test_words_that_look_like_missing_are_ids(tmp_path):
     path = write_text(tmp_path / "v.csv", "dataset,item_id,a\nNA,null,1\nNA,nan,0\nnan,1e5,0\n")
     votes = read_votes(path)
     assert votes.datasets.tolist() == ["NA", "NA", "nan"]
-    assert votes.example_ids.tolist() == ["null", "nan", "1e5"]
+    assert votes.item_ids.tolist() == ["null", "nan", "1e5"]
 
 
 def test_the_index_of_pandas_is_no_voter(tmp_path):
@@ -162,7 +162,7 @@ def test_files_side_by_side(tmp_path):
     second = write_rows(tmp_path / "2.csv", ["dataset", "item_id", "label", "c", "document_id"], rows)
     votes = read_votes([first, second])
     assert votes.voter_names == ("a", "b", "c")
-    assert list(zip(votes.datasets, votes.example_ids, strict=True))[-1] == ("talk", "8")
+    assert list(zip(votes.datasets, votes.item_ids, strict=True))[-1] == ("talk", "8")
     assert votes.votes.tolist() == [[1, 0, -1], [0, 1, 0], [1, 1, 1], [-1, -1, 1]]
     assert votes.labels.tolist() == [1, 0, 1, -1]
     assert votes.document_ids.tolist() == ["news/007", "k", "talk/007", "k"]
@@ -220,7 +220,7 @@ def test_scores_follow_the_rows_of_the_votes():
     np.testing.assert_array_equal(joined.scores, [[3.0], [0.0], [np.nan]])
     assert joined.n_unmatched == 2
     assert joined.labels.tolist() == [1, 0, 0]
-    assert joined.example_ids.tolist() == ["x", "y", "z"]
+    assert joined.item_ids.tolist() == ["x", "y", "z"]
     assert joined.document_ids.tolist() == ["k", "k", "l"]
     assert VOTES.labels.tolist() == [1, -1, 0]
 
@@ -255,7 +255,7 @@ def test_real_votes_with_abstains(data_home):
     votes = read_votes([crowd / "votes_RTE.csv", crowd / "votes_bluebirds_duck.csv"])
     assert votes.shape == (908, 203)
     assert (votes.votes != -1).sum() == 8000 + 108 * 39
-    assert votes.example_ids[0] == "25"
+    assert votes.item_ids[0] == "25"
 
 
 def test_real_scores_without_human_columns(data_home):
@@ -278,7 +278,7 @@ def test_rows_of_json_are_read_as_those_of_csv(tmp_path, monkeypatch, name):
     for most in (1, 1 << 20):  # a row at a time, and all at once
         monkeypatch.setattr("deep.datasets._source.CELLS_AT_ONCE", most)
         votes = read_votes(tmp_path / name)
-        assert votes.example_ids.tolist() == ["007", "7", "7.5"]
+        assert votes.item_ids.tolist() == ["007", "7", "7.5"]
         assert votes.votes.tolist() == [[1, 0], [0, -1], [-1, 1]]
         assert votes.labels.tolist() == [1, -1, -1]
         assert read_scores(tmp_path / name, ignore=["strict"]).scores[:, 0].tolist()[::2] == [0, 1]

@@ -11,7 +11,7 @@ from tests.datasets.tables import fault, write_rows
 
 HEADER = ["dataset", "item_id", "label", "document_id", "a", "b"]
 ROWS = [[f"d{n % 2}", f"i{n}", n % 2, "" if n == 4 else f"text {n // 3}", n % 2, (n + 1) % 2] for n in range(7)]
-NAMES = ("votes", "example_ids", "datasets", "labels", "document_ids")
+NAMES = ("votes", "item_ids", "datasets", "labels", "document_ids")
 
 
 def columns(table, names=NAMES):
@@ -74,9 +74,9 @@ def test_ids_are_of_one_type(tmp_path):
     given = VoteMatrix([[1], [0]], ["i3", 4], ["a"], ["d", "d"], [1, 0])
     whole = (votes, [row[1] for row in ROWS])
     for one, ids in ((some, ["i5", "i0", "i6"]), (masked, ["i1", "i5"]), (given, ["i3", "4"]), whole):
-        assert one.example_ids.dtype == object
-        assert one.example_ids.tolist() == ids
-    assert all(type(name) is str for name in votes.example_ids)
+        assert one.item_ids.dtype == object
+        assert one.item_ids.tolist() == ids
+    assert all(type(name) is str for name in votes.item_ids)
 
 
 @pytest.mark.parametrize("order", [range(7), [3, 1, 0, 2, 6, 5, 4]])
@@ -89,7 +89,7 @@ def test_scores_are_joined_in_any_order(tmp_path, order):
     assert joined.scores[:, 0].tolist() == [n / 8 for n in range(7)]
     assert joined.labels.tolist() == [0, 1, -1, 1, 0, 1, 0]
     assert (joined.n_unmatched, joined.document_ids.tolist()) == (0, votes.document_ids.tolist())
-    assert joined.example_ids.tolist() == votes.example_ids.tolist()
+    assert joined.item_ids.tolist() == votes.item_ids.tolist()
 
 
 def test_a_hash_tells_texts_apart():

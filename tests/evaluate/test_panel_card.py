@@ -28,7 +28,7 @@ def summeval(data_home):
     votes = read_votes(folder / "votes_ge5.csv")
     grades = pd.read_csv(folder / "scores.csv")
     people = read_people(folder / "scores.csv", votes, people=EXPERTS, consistent_from=5)
-    documents = np.array([item.partition("|")[2] for item in votes.example_ids], object)
+    documents = np.array([item.partition("|")[2] for item in votes.item_ids], object)
     return votes, PeopleLabels(people.names, people.ratings, document_ids=documents), grades
 
 

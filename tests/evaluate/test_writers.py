@@ -84,7 +84,7 @@ def test_own_votes_are_left_out():
 def path(tmp_path):
     """Return a table of votes with the column generator."""
     table, writers = written(np.random.default_rng(3), n=200, favour=0.9, labels=200)
-    frame = pd.DataFrame({"dataset": "mine", "item_id": table.example_ids, "label": table.labels, "generator": writers})
+    frame = pd.DataFrame({"dataset": "mine", "item_id": table.item_ids, "label": table.labels, "generator": writers})
     frame[list(JUDGES)] = table.votes
     frame.to_csv(tmp_path / "votes.csv", index=False)
     return tmp_path / "votes.csv"

@@ -15,7 +15,7 @@ def simulated():
     names = [f"{name} {seed}" for seed, votes in enumerate(drawn) for name in votes.datasets]
     return VoteMatrix(
         votes=np.concatenate([votes.votes for votes in drawn]),
-        example_ids=np.concatenate([votes.example_ids for votes in drawn]),
+        item_ids=np.concatenate([votes.item_ids for votes in drawn]),
         voter_names=drawn[0].voter_names,
         datasets=names,
         labels=np.concatenate([votes.labels for votes in drawn]),
@@ -26,7 +26,7 @@ def table(votes, path, *, labels=False):
     """Write votes as CSV, with their labels or without."""
     frame = pd.DataFrame(votes.votes, columns=list(votes.voter_names))
     frame.insert(0, "dataset", votes.datasets)
-    frame.insert(1, "item_id", votes.example_ids)
+    frame.insert(1, "item_id", votes.item_ids)
     if labels:
         frame.insert(2, "label", votes.labels)
     frame.to_csv(path, index=False)

@@ -102,7 +102,7 @@ def test_optimal_thresholds_name_every_labeled_dataset():
     """Each encoder has one threshold for each dataset that has both classes."""
     votes = VoteMatrix([[1]] * 6, range(6), ["v"], list("aabbcc"), [1, 0, 1, 0, -1, -1])
     scores = np.array([[0.9, 0.1, 0.4, 0.2, 0.3, 0.3]]).T
-    table = ScoreTable(scores, votes.example_ids, ("enc",), votes.datasets, votes.labels)
+    table = ScoreTable(scores, votes.item_ids, ("enc",), votes.datasets, votes.labels)
     assert optimal_thresholds(votes, table) == {"enc": {"a": pytest.approx(0.5), "b": pytest.approx(0.3)}}
 
 
@@ -146,7 +146,7 @@ def test_the_best_judge_with_its_context_is_a_stack_of_one(with_scores):
     held = hold_out(votes, "c")
     noise = np.random.default_rng(2).normal(size=(len(votes.labels), 3)) * [4.0, 0.5, 2.0]
     soft = votes.labels[:, None] + noise
-    table = ScoreTable(soft, votes.example_ids, ("x", "y", "z"), votes.datasets, votes.labels) if with_scores else None
+    table = ScoreTable(soft, votes.item_ids, ("x", "y", "z"), votes.datasets, votes.labels) if with_scores else None
     groups = held.train.datasets.astype(str)
     found = context_baseline(held, table, groups=groups)
     of, new = (soft[held.train_rows], soft[held.test_rows]) if with_scores else (None, None)
@@ -186,7 +186,7 @@ def with_scores():
     votes = small_votes()
     rng = np.random.default_rng(1)
     soft = votes.labels[:, None] * [3.0, 1.0] + rng.normal(size=(len(votes.labels), 2))
-    return votes, ScoreTable(soft, votes.example_ids, ("one", "two"), votes.datasets, votes.labels)
+    return votes, ScoreTable(soft, votes.item_ids, ("one", "two"), votes.datasets, votes.labels)
 
 
 def test_parts_are_the_stacks_that_one_would_fit_without_the_other(with_scores):
@@ -224,9 +224,7 @@ def test_parts_take_three_datasets_and_both_classes(with_scores):
     """Of two training datasets scores are not used, so that nothing is said."""
     votes, table = with_scores
     two = np.isin(votes.datasets.astype(str), ["a", "b", "d"])
-    fewer = ScoreTable(
-        table.scores[two], votes.example_ids[two], ("one", "two"), votes.datasets[two], votes.labels[two]
-    )
+    fewer = ScoreTable(table.scores[two], votes.item_ids[two], ("one", "two"), votes.datasets[two], votes.labels[two])
     split = hold_out(votes.rows(two), "d")
     options = {"groups": split.train.datasets, "fits": None, "n_bins": 8, "n_boot": 100, "random_state": 0}
     assert compare_parts(split, fewer, **options) == []
@@ -242,7 +240,7 @@ def test_thresholds_move_by_what_moves_them():
     scores = np.column_stack([2.0 * y - 1 + rng.normal(size=2 * n), 2.0 * y - words / 300 + rng.normal(size=2 * n)])
     table = ScoreTable(
         scores,
-        votes.example_ids,
+        votes.item_ids,
         ("plain", "long"),
         votes.datasets,
         votes.labels,

@@ -72,7 +72,7 @@ def write(folder, case):
     """Write the tables of one case; return their paths by option."""
     names = ("a", "b", "c") if case == "average" else tuple("abcde")
     votes = small_votes(names, n_voters=12 if case == "chain-of-twelve" else 4)
-    index = pd.DataFrame({"dataset": votes.datasets, "item_id": votes.example_ids, "label": votes.labels})
+    index = pd.DataFrame({"dataset": votes.datasets, "item_id": votes.item_ids, "label": votes.labels})
     frame = pd.DataFrame(votes.votes, columns=list(votes.voter_names)).astype("Int64").replace(-1, pd.NA)
     pd.concat([index, frame], axis=1).to_csv(folder / "votes.csv", index=False)
     given = {"votes": str(folder / "votes.csv")}

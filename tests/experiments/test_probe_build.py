@@ -330,7 +330,7 @@ def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
 
 def test_a_response_without_a_vote_is_not_called():
     """Neither consistent nor inconsistent; it stays in the denominator and is counted."""
-    names = {"example_ids": ["a/0", "b/1", "c/1"], "voter_names": ["v"], "datasets": ["probe-summarization"] * 3}
+    names = {"item_ids": ["a/0", "b/1", "c/1"], "voter_names": ["v"], "datasets": ["probe-summarization"] * 3}
     votes = VoteMatrix(votes=[[1], [0], [-1]], labels=[1, 0, 0], **names)
     rows = voter_table(votes, SMALL).set_index(["task", "complexity"])
     assert rows.loc[("overall", 1), ["responses", "no_vote", "called"]].tolist() == [2, 1, 0.5]

@@ -28,7 +28,7 @@ def texts() -> tuple[Example, ...]:
 def model_of(*names: str) -> Model:
     """Return a small model whose voters have these names."""
     votes = small_votes(n_voters=len(names))
-    named = VoteMatrix(votes.votes, votes.example_ids, names, votes.datasets, votes.labels)
+    named = VoteMatrix(votes.votes, votes.item_ids, names, votes.datasets, votes.labels)
     return fit(named, **(QUICK | {"sizes": [len(names)]}))
 
 

@@ -48,6 +48,6 @@ def test_too_little_is_no_figure():
 def test_items_of_one_document_keep_their_own_names():
     """As epochs of one sample."""
     votes = votes_of([{"a": 1}, {"a": 0}, {"a": "C"}], [1, None, "I"], ["x", "x", "y"], "samples")
-    assert votes.example_ids.tolist() == ["x@epoch-1", "x@epoch-2", "y"]
+    assert votes.item_ids.tolist() == ["x@epoch-1", "x@epoch-2", "y"]
     assert votes.document_ids.tolist() == ["x", "x", "y"]
     assert (votes.votes[:, 0].tolist(), votes.labels.tolist()) == ([1, 0, 1], [1, -1, 0])

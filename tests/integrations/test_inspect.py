@@ -186,7 +186,7 @@ def test_epochs_go_there_and_back(tmp_path, capsys):
     assert score(words) == 0
     capsys.readouterr()
     found = inspect_score(log, tmp_path / "scored.eval", "precomputed_scores", scores=out)
-    p = dict(zip(votes.example_ids, [json.loads(line)["value"] for line in out.read_text().splitlines()], strict=True))
+    p = dict(zip(votes.item_ids, [json.loads(line)["value"] for line in out.read_text().splitlines()], strict=True))
     for sample in found.samples:
         assert sample.scores["precomputed_scores"].value == p[f"{sample.id}@epoch-{sample.epoch}"]
 
@@ -214,7 +214,7 @@ def test_a_grader_of_another_task_has_not_abstained(tmp_path, capsys):
     said = json.loads(capsys.readouterr().out)
     assert (said["votes"], said["reasons"]) == (4, {"abstained": 1})
     votes = read_votes([out])
-    assert dict(zip(votes.example_ids.tolist(), votes.votes.tolist(), strict=True)) == {
+    assert dict(zip(votes.item_ids.tolist(), votes.votes.tolist(), strict=True)) == {
         "a": [1, -1],
         "b": [-1, -1],
         **{name: [-1, 0] for name in "cde"},

@@ -58,7 +58,7 @@ def test_records_of_argilla(tmp_path):
     votes = read(saved(tmp_path / "r.json", records))
     assert votes.voter_names == ("u1", "u2")
     assert votes.votes.tolist() == [[1, 0], [-1, -1], [-1, -1]]
-    assert votes.example_ids.tolist() == ["a", "b", "c"]
+    assert votes.item_ids.tolist() == ["a", "b", "c"]
     assert set(votes.datasets) == {"news"}
 
 
@@ -83,7 +83,7 @@ def test_tasks_of_label_studio(tmp_path):
     votes = read(saved(tmp_path / "p.json", records))
     assert votes.voter_names == ("1", "ann@x.org")
     assert votes.votes.tolist() == [[0, 1], [-1, -1], [-1, -1]]
-    assert votes.example_ids.tolist() == ["7", "8", "9"]
+    assert votes.item_ids.tolist() == ["7", "8", "9"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_an_item_that_comes_twice_is_told_apart(tmp_path):
     """And is of the same document."""
     path = saved(tmp_path / "r.json", [argilla("a", ("u", "not")), argilla("a", ("u", "supported"))])
     votes = read(path)
-    assert (votes.example_ids.tolist(), votes.document_ids.tolist()) == (["a", "a#2"], ["a", "a"])
+    assert (votes.item_ids.tolist(), votes.document_ids.tolist()) == (["a", "a#2"], ["a", "a"])
 
 
 JSON = st.recursive(

@@ -22,7 +22,7 @@ def checks_model(names=("coverage", "dates", "numbers"), other=()):
     """Return a stack of lexical checks."""
     made = [*(LEXICAL[name]().voter() for name in names), *other]
     votes = small_votes(n_voters=len(made))
-    return fit(VoteMatrix(votes.votes, votes.example_ids, made, votes.datasets, votes.labels), ensembler="Stack")
+    return fit(VoteMatrix(votes.votes, votes.item_ids, made, votes.datasets, votes.labels), ensembler="Stack")
 
 
 class Recorder(BaseHTTPRequestHandler):

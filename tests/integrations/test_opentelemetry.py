@@ -21,7 +21,7 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 def checks_model(names=("coverage", "dates", "numbers")):
     """Return a stack of lexical checks."""
     votes, made = small_votes(n_voters=len(names)), [LEXICAL[name]().voter() for name in names]
-    return fit(VoteMatrix(votes.votes, votes.example_ids, made, votes.datasets, votes.labels), ensembler="Stack")
+    return fit(VoteMatrix(votes.votes, votes.item_ids, made, votes.datasets, votes.labels), ensembler="Stack")
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def stacked(parts, order=None):
     tables = [one.votes if order is None else one.alone(order[i]) for i, one in enumerate(parts)]
     return VoteMatrix(
         np.vstack([one.votes for one in tables]),
-        np.concatenate([one.example_ids for one in tables]),
+        np.concatenate([one.item_ids for one in tables]),
         tables[0].voter_names,
         np.concatenate([one.datasets for one in tables]),
         np.concatenate([one.labels for one in tables]),
@@ -197,7 +197,7 @@ def test_pairs_go_from_a_file_to_votes(tmp_path, capsys):
     assert panel(["pairs", *words]) == 0
     assert "judge: +25.0 (" in capsys.readouterr().out
     found = read_votes([votes])
-    assert (found.example_ids.tolist(), found.votes.tolist(), found.labels.tolist()) == (
+    assert (found.item_ids.tolist(), found.votes.tolist(), found.labels.tolist()) == (
         ["q1", "q2"],
         [[1], [-1]],
         [1, -1],

@@ -159,7 +159,7 @@ def test_a_server_that_dies_in_mid_run_is_told_and_waited_for(asking):
         wait_for(lambda: first.count >= 5)
     wait_until_said("attempts got no answer. The last error: unreachable")
     with FaultServer(port=first.port) as second:
-        assert len(asked.result(PATIENCE).example_ids) == len(EXAMPLES)
+        assert len(asked.result(PATIENCE).item_ids) == len(EXAMPLES)
         assert second.count
 
 
@@ -176,4 +176,4 @@ def test_a_server_that_falls_silent_in_mid_run_is_told(asking, monkeypatch):
         wait_until_said("No answer for ")
         assert not asked.done()
         server.held = False
-        assert len(asked.result(PATIENCE).example_ids) == len(EXAMPLES)
+        assert len(asked.result(PATIENCE).item_ids) == len(EXAMPLES)

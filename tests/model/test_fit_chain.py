@@ -59,7 +59,7 @@ def test_a_voter_without_a_column_counts_as_no_vote_where_allowed(votes, model):
     blank = model.score(frame.assign(**{first: -1}))
     assert np.array_equal(model.score(frame.drop(columns=first), allow_missing=True), blank)
     names = [name for name in one.voter_names if name != first]
-    some = VoteMatrix(frame[names], one.example_ids, names, one.datasets, one.labels)
+    some = VoteMatrix(frame[names], one.item_ids, names, one.datasets, one.labels)
     assert np.array_equal(model.score(some, allow_missing=True), blank)
     with pytest.raises(InputError, match=f"Got none named '{first}'"):
         model.score(some)
@@ -125,7 +125,7 @@ def test_datasets_with_common_documents_are_left_out_together():
     """They count once."""
     votes = small_votes(("a", "b", "c", "d", "e"))
     documents = [f"{'ab' if d in 'ab' else d}/{i}" for d, i in zip(votes.datasets, np.tile(range(120), 5), strict=True)]
-    linked = VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, votes.labels, documents)
+    linked = VoteMatrix(votes.votes, votes.item_ids, votes.voter_names, votes.datasets, votes.labels, documents)
     kept = fit(linked, **QUICK).chain.kept
     assert kept.n_units == 4
     assert kept.training(without=int(kept.units[0])).cells.groups == ("c", "d", "e")

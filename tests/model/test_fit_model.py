@@ -29,7 +29,7 @@ def linked(votes):
     """Return votes whose datasets a and b share their documents."""
     position = np.concatenate([np.arange((votes.datasets == d).sum()) for d in votes.dataset_names])
     documents = [f"{'ab' if d in 'ab' else d}/{i}" for d, i in zip(votes.datasets, position, strict=True)]
-    return VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, votes.labels, documents)
+    return VoteMatrix(votes.votes, votes.item_ids, votes.voter_names, votes.datasets, votes.labels, documents)
 
 
 A, AB, ABC, ABCD = (small_votes(tuple(names)) for names in ("a", "ab", "abc", "abcd"))
@@ -207,7 +207,7 @@ def test_a_target_is_corrected_by_its_labels():
     """Where judges are mostly wrong on it, P moves; the others alone are learned from."""
     votes = few_of(ABCD, "d", 60)
     wrong = np.where(votes.datasets == "d", np.where(votes.labels == -1, -1, 1 - votes.labels), votes.labels)
-    odd = VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, wrong)
+    odd = VoteMatrix(votes.votes, votes.item_ids, votes.voter_names, votes.datasets, wrong)
     mine, others = fit(odd, target="d"), fit(ABC)
     new = ABCD.rows(ABCD.datasets == "d")
     of_rows = mine.blend.contexts(mine.blend.raw(rows_of(new)), np.ones(120))

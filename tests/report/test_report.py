@@ -118,7 +118,7 @@ def test_every_source_has_every_chapter(tmp_path, capsys):
     head = ",".join(["dataset", "item_id", "label", *rows.voter_names])
     lines = [
         f"{dataset},{item},{label},{','.join(map(str, cast))}".replace("-1", "")
-        for dataset, item, label, cast in zip(rows.datasets, rows.example_ids, rows.labels, rows.votes, strict=True)
+        for dataset, item, label, cast in zip(rows.datasets, rows.item_ids, rows.labels, rows.votes, strict=True)
     ]
     table.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
     model, out = tmp_path / "model.json", tmp_path / "report.html"
@@ -258,7 +258,7 @@ def test_drift_that_cannot_be_tested_is_said(tmp_path):
     votes = small_votes(("a", "b"))
     fit(votes, **QUICK).save(tmp_path / "model.json")
     frame = pd.DataFrame(np.where(votes.votes == -1, np.nan, votes.votes), columns=votes.voter_names)
-    frame.insert(0, "item_id", votes.example_ids)
+    frame.insert(0, "item_id", votes.item_ids)
     frame.insert(0, "dataset", votes.datasets)
     frame.drop(columns=votes.voter_names[0]).to_csv(tmp_path / "votes.csv", index=False)
     out = write_report([tmp_path / "model.json", tmp_path / "votes.csv"], tmp_path / "report.html")
@@ -347,7 +347,7 @@ def written(folder, votes, *, labels=True):
     """Write votes as a table and return its path."""
     frame = pd.DataFrame(votes.votes, columns=list(votes.voter_names)).mask(lambda cell: cell < 0).astype("Int64")
     frame.insert(0, "dataset", votes.datasets)
-    frame.insert(1, "item_id", votes.example_ids)
+    frame.insert(1, "item_id", votes.item_ids)
     if labels:
         frame.insert(2, "label", votes.labels)
     frame.to_csv(folder / "votes.csv", index=False)
@@ -379,7 +379,7 @@ def test_the_flow_of_the_readme_knows_what_the_model_was_fitted_with(tmp_path, c
     votes = small_votes(("rte",), n=90)
     seen = votes.rows(np.arange(90) < 60)
     table, labels = written(tmp_path, seen, labels=False), tmp_path / "labels.csv"
-    frame = pd.DataFrame({"dataset": "rte", "item_id": seen.example_ids, "label": seen.labels})[:30]
+    frame = pd.DataFrame({"dataset": "rte", "item_id": seen.item_ids, "label": seen.labels})[:30]
     frame.to_csv(labels, index=False)
     model, page = str(tmp_path / "model.json"), tmp_path / "report.html"
     assert main(["fit", str(table), "--labels", str(labels), "--out", model]) == 0

@@ -113,7 +113,7 @@ def test_nothing_but_texts_is_sent_before_a_label(subject, tmp_path):
             ("Bob", 1, ""),
         ]
         assert len(found["item"]["votes"]) == len(found["item"]["voters"]) == subject.target.votes.shape[1]
-        row = subject.target.votes.example_ids.tolist().index(first)
+        row = subject.target.votes.item_ids.tolist().index(first)
         assert found["item"]["p"] == subject.scores.p_consistent[row]
         desk.reveal("Bob", first)
         state = desk.undo("Bob")
@@ -194,7 +194,7 @@ def test_labels_are_read_by_the_other_commands(table, subject, tmp_path, capsys)
 def test_enough_is_told_by_error_and_canary(subject, tmp_path):
     """The expected error falls as labels come; labels against the model are found, labels drawn by its P are not."""
     rng = np.random.default_rng(0)
-    p = dict(zip(subject.target.votes.example_ids, subject.scores.p_consistent, strict=True))
+    p = dict(zip(subject.target.votes.item_ids, subject.scores.p_consistent, strict=True))
     for name, wrong in (("right", False), ("wrong", True)):
         with open_label_desk(subject, tmp_path / f"{name}.csv", n=40) as desk:
             before = desk.enough()
@@ -223,7 +223,7 @@ def test_a_model_gives_p(table, subject, tmp_path):
 
 def test_labels_of_elsewhere_are_passed_over(table, subject, tmp_path):
     """They count for the canary; the items are not proposed."""
-    rows = pd.DataFrame({"dataset": DATASET, "item_id": subject.target.votes.example_ids[:150], "label": 1})
+    rows = pd.DataFrame({"dataset": DATASET, "item_id": subject.target.votes.item_ids[:150], "label": 1})
     rows.to_csv(tmp_path / "before.csv", index=False)
     more = read_label_subject([str(table)], labels=[str(tmp_path / "before.csv")])
     with open_label_desk(more, tmp_path / "labels.csv", n=50) as desk:

@@ -138,7 +138,7 @@ REFUSED = {
     "an id twice": (
         "dataset_verdict",
         {"items": [{"id": "a", "votes": {}}, {"id": "a", "votes": {}}]},
-        "`example_ids` must be unique within a dataset. Got 'a' twice",
+        "`item_ids` must be unique within a dataset. Got 'a' twice",
     ),
 }
 

@@ -262,7 +262,7 @@ def read_spans(given: str, turns: Sequence[Turn]) -> list[Method]:
 def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
     """Return the findings of the voters that pointed at parts of a response; a turn without a vote is left open."""
     votes = read_votes(place)
-    row_of = {item: row for row, item in enumerate(votes.example_ids)}
+    row_of = {item: row for row, item in enumerate(votes.item_ids)}
     spans: dict[str, dict[str, list[Span]]] = {}
     responses = {turn.turn_id: turn.response for turn in turns}
     for detail in read_judgments(place):

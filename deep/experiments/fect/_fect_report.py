@@ -89,7 +89,7 @@ def given_verdicts(
 
 def _aligned(table: VoteMatrix, examples: Sequence[Example], path: str) -> VoteMatrix:
     """Return the votes on the examples, in their order; none where the file lacks one."""
-    places = {key: row for row, key in enumerate(zip(table.datasets, table.example_ids, strict=True))}
+    places = {key: row for row, key in enumerate(zip(table.datasets, table.item_ids, strict=True))}
     rows = np.array([places.get((str(e.dataset), e.example_id), -1) for e in examples])
     if (rows < 0).all():
         raise InputError(
@@ -98,7 +98,7 @@ def _aligned(table: VoteMatrix, examples: Sequence[Example], path: str) -> VoteM
         )
     return VoteMatrix(
         votes=np.where(rows[:, None] < 0, ABSTAIN, table.votes[rows]),
-        example_ids=[e.example_id for e in examples],
+        item_ids=[e.example_id for e in examples],
         voter_names=table.voter_names,
         datasets=[str(e.dataset) for e in examples],
         labels=[-1 if e.label is None else e.label for e in examples],

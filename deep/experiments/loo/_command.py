@@ -238,7 +238,7 @@ def _trained_on(
         raise InputError(f"`train` must name datasets beside the one held out. Got {args.train} with {args.test!r}.")
     kept = np.isin(votes.datasets.astype(str), [*names, *tests])
     if scores is not None:
-        rows = {name: getattr(scores, name)[kept] for name in ("scores", "example_ids", "datasets", "labels")}
+        rows = {name: getattr(scores, name)[kept] for name in ("scores", "item_ids", "datasets", "labels")}
         scores = replace(scores, **rows)
     return votes.rows(kept), scores
 

@@ -143,7 +143,7 @@ def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence
     return pd.DataFrame(
         {
             "dataset": _names([split.name] * n_items, of_item),
-            "item_id": _names(split.test.example_ids.astype(str), of_item),
+            "item_id": _names(split.test.item_ids.astype(str), of_item),
             "recipe": _names([recipe for recipe, _ in chains], of_chain),
             "ensembler": _names([one.ensembler for _, one in chains], of_chain),
             "size": sizes[of_chain],

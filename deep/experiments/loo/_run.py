@@ -331,7 +331,7 @@ def _score_table(split: HoldOut, scores: model.Scores) -> pd.DataFrame:
     """Return the table of `scores.parquet`."""
     labels = pd.array(split.test.labels, dtype="Int8")
     labels[split.test.labels == -1] = pd.NA
-    items = {"dataset": split.test.datasets.astype(str), "item_id": split.test.example_ids.astype(str)}
+    items = {"dataset": split.test.datasets.astype(str), "item_id": split.test.item_ids.astype(str)}
     columns = scores.columns()
     decision = pd.arrays.IntegerArray(columns["decision"], columns["decision"] == -1)  # -1: no vote
     return pd.DataFrame({**items, "label": labels, **columns | {"decision": decision}})
@@ -441,7 +441,7 @@ def write_held_out(votes: VoteMatrix, tests: Sequence[str], path: Path) -> None:
     documents = {} if held.document_ids is None else {"document_id": held.document_ids.astype(str)}
     columns = {"label": held.labels, **dict(zip(held.voter_names, held.votes.T, strict=True))}
     nullable = {name: pd.Series(column, dtype="Int8").replace(ABSTAIN, pd.NA) for name, column in columns.items()}
-    items = {"dataset": held.datasets.astype(str), "item_id": held.example_ids.astype(str)}
+    items = {"dataset": held.datasets.astype(str), "item_id": held.item_ids.astype(str)}
     pd.DataFrame({**items, **documents, **nullable}).to_parquet(path, index=False)
 
 

@@ -187,7 +187,7 @@ LENGTHS = ("short", "middle", "long")
 def source_lengths(votes: VoteMatrix, texts: str) -> Floats:
     """Return the words of each item's source, as its file of examples has it; NaN where it has no such item."""
     known = {(one.dataset, one.example_id): len(one.source.split()) for one in read_examples(texts)}
-    items = zip(votes.datasets.astype(str), votes.example_ids.astype(str), strict=True)
+    items = zip(votes.datasets.astype(str), votes.item_ids.astype(str), strict=True)
     return np.array([known.get(item, np.nan) for item in items], dtype=float)
 
 
@@ -416,7 +416,7 @@ def simulated_scores(votes: VoteMatrix, random_state: int) -> ScoreTable:
     for cell, z in encoders:
         rows = votes.datasets == cell.dataset
         latent[rows, names.index(f"{cell.method} (simulated)")] += np.where(votes.labels[rows] == 1, z, -z)
-    return ScoreTable(ndtr(latent), votes.example_ids, names, votes.datasets, votes.labels)
+    return ScoreTable(ndtr(latent), votes.item_ids, names, votes.datasets, votes.labels)
 
 
 def read_votes_and_encoders(args: argparse.Namespace) -> tuple[VoteMatrix, ScoreTable | None]:

@@ -572,7 +572,7 @@ def voter_table(votes: VoteMatrix, samples: Sequence[Sample]) -> Iterator[Row]:
     InputError
         A sample has no row.
     """
-    row_of = {item: row for row, item in enumerate(zip(votes.datasets, votes.example_ids, strict=True))}
+    row_of = {item: row for row, item in enumerate(zip(votes.datasets, votes.item_ids, strict=True))}
     items = [(f"probe-{sample.task}", sample.example_id) for sample in samples]
     missing = next((item for item in items if item not in row_of), None)
     if missing is not None:

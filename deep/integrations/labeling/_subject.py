@@ -68,7 +68,7 @@ class LabelSubject:
     def rows(self) -> dict[Item, int]:
         """Return the row of each item."""
         votes = self.target.votes
-        keys = zip(map(str, votes.datasets), map(str, votes.example_ids), strict=True)
+        keys = zip(map(str, votes.datasets), map(str, votes.item_ids), strict=True)
         return {item: row for row, item in enumerate(keys)}
 
     @cached_property
@@ -85,7 +85,7 @@ class LabelSubject:
         p, misfit = self.scores.p_consistent, self.model.misfit
         found = propose_labels(p, misfit, n, strategy=strategy, labeled=labeled, random_state=random_state)
         name = self.target.name
-        return [(name, str(item)) for item in self.target.votes.example_ids[found.rows]]
+        return [(name, str(item)) for item in self.target.votes.item_ids[found.rows]]
 
     def unlabeled(self, taken: Collection[Item]) -> list[Item]:
         """Return the items that :meth:`propose` chooses from."""
@@ -202,7 +202,7 @@ def read_label_subject(
     else:
         (name,) = names
     beside = every.rows((every.datasets == name) & (every.labels >= 0))
-    passed = frozenset((name, str(item)) for item in beside.example_ids)
+    passed = frozenset((name, str(item)) for item in beside.item_ids)
     return LabelSubject(fitted, targets[names.index(name)], tuple(tables), examples, columns, passed, str(model or ""))
 
 

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         write_results(folder, card)
     left = f"; {len(licences) - len(quotable)} datasets without replies and rationales, which quote the texts"
     lines = [
-        f"{len(votes.example_ids):,} items, {len(votes.voter_names)} judges, {card['replies']:,} replies: {args.out}"
+        f"{len(votes.item_ids):,} items, {len(votes.voter_names)} judges, {card['replies']:,} replies: {args.out}"
         + left * (len(quotable) < len(licences)),
         f"next: deep loo --votes {args.out}, or deep fit {args.out}",
     ]
@@ -147,7 +147,7 @@ def _replies(history: History, votes: VoteMatrix, endpoint: str) -> Iterator[dic
     chosen = chosen.join(schema.requests, request.key == item.key).join(schema.attempts, attempt.key == item.key)
     chosen = chosen.order_by(item.item, item.voter, item.sample, attempt.number)
     for dataset in np.unique(votes.datasets):
-        own = set(votes.example_ids[votes.datasets == dataset].tolist())
+        own = set(votes.item_ids[votes.datasets == dataset].tolist())
         here = (item.dataset == str(dataset), item.endpoint == endpoint, attempt.outcome == "answered")
         for row in history.select(chosen.where(*here)):
             # What a window of a long source, a step or a repair turn is called stands behind "#".

@@ -130,7 +130,7 @@ class JoinedPairs:
         """Yield each pair with the judgment of each judge; where there is no vote, its words say why."""
         v = self.votes
         ab, ba = (self.orders[order] for order in ORDERS)
-        for i, (dataset, item, label) in enumerate(zip(v.datasets, v.example_ids, v.labels, strict=True)):
+        for i, (dataset, item, label) in enumerate(zip(v.datasets, v.item_ids, v.labels, strict=True)):
             document = None if v.document_ids is None else v.document_ids[i]
             example = Example("", "", item, None if label == ABSTAIN else int(label), dataset, document)
             yield example, {name: _joined(ab[i, j], ba[i, j]) for j, name in enumerate(v.voter_names)}
@@ -170,7 +170,7 @@ def join_orders(votes: VoteMatrix) -> JoinedPairs:
     >>> from deep.integrations.pairs import join_orders
     >>> asked = VoteMatrix([[1], [0], [1], [1]], ["p@ab", "p@ba", "q@ab", "q@ba"], ["strict"], ["d"] * 4, [1, 0, 0, 1])
     >>> joined = join_orders(asked)
-    >>> joined.votes.example_ids.tolist(), joined.votes.votes.tolist(), joined.votes.labels.tolist()
+    >>> joined.votes.item_ids.tolist(), joined.votes.votes.tolist(), joined.votes.labels.tolist()
     (['p', 'q'], [[1], [-1]], [1, 0])
     """
     named = sorted({name.rpartition("__")[0] for name in votes.voter_names if name.endswith(("__ab", "__ba"))})
@@ -181,7 +181,7 @@ def join_orders(votes: VoteMatrix) -> JoinedPairs:
         base = votes.with_columns(votes=orders["ab"], voter_names=tuple(named))
         return JoinedPairs(base.with_columns(votes=_agreed(orders)), orders)
     rows: dict[tuple[str, str], dict[str, int]] = {}
-    for i, (dataset, item) in enumerate(zip(votes.datasets, votes.example_ids, strict=True)):
+    for i, (dataset, item) in enumerate(zip(votes.datasets, votes.item_ids, strict=True)):
         name, _, order = str(item).rpartition("@")
         if order not in ORDERS or not name:
             raise InputError(
@@ -262,7 +262,7 @@ def order_cards(joined: JoinedPairs, pairs: Sequence[AnswerPair] = (), level: fl
     """
     votes, (ab, ba) = joined.votes, (joined.orders[order] for order in ORDERS)
     lengths = {(pair.dataset, pair.item_id): len(pair.a) - len(pair.b) for pair in pairs}
-    longer = np.array([lengths.get(key, 0) for key in zip(votes.datasets, votes.example_ids, strict=True)])
+    longer = np.array([lengths.get(key, 0) for key in zip(votes.datasets, votes.item_ids, strict=True)])
     cards: list[OrderCard] = []
     for j, judge in enumerate(votes.voter_names):
         both = (ab[:, j] >= 0) & (ba[:, j] >= 0)

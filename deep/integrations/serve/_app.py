@@ -151,7 +151,7 @@ def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequen
     """Return the scores of the items of one dataset, and the verdict on them in the words of all pages."""
     found = model.scores_of(matrix, prior=prior)
     counts = evaluate.DecisionCounts()
-    counts.add(matrix.datasets, matrix.example_ids, found.columns())
+    counts.add(matrix.datasets, matrix.item_ids, found.columns())
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
     then = "Next: ask other judges." if counts.alike else "Next: look at the lowest P, and label 30 of these claims."
     return {
@@ -477,7 +477,7 @@ class AgentDoor:
         prior = self._checker.options.score.prior
         scores = await asyncio.to_thread(self._model.scores_of, votes.votes, prior=prior, streamed=True)
         return {
-            "results": [{"id": str(name), **row} for name, row in zip(votes.example_ids, scores.records(), strict=True)]
+            "results": [{"id": str(name), **row} for name, row in zip(votes.item_ids, scores.records(), strict=True)]
         }
 
     async def _verdict(self, given: JsonReply) -> JsonReply:

@@ -394,7 +394,7 @@ def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
         n_folds, shuffle=True, random_state=random_state
     )
     # Folds are drawn over rows in a fixed order, so that a shuffled file gives the same ones.
-    order = np.lexsort((votes.example_ids.astype(str), votes.datasets.astype(str)))
+    order = np.lexsort((votes.item_ids.astype(str), votes.datasets.astype(str)))
     documents = None if votes.document_ids is None else votes.document_ids[order].astype(str)
     folds = np.empty(len(order), dtype=np.intp)
     for fold, (_, held) in enumerate(splitter.split(order, votes.labels[order], documents)):

@@ -305,7 +305,7 @@ class Model:
         if not isinstance(given, VoteMatrix):
             rows = self.rows(answers).votes
             given = VoteMatrix(rows, range(len(rows)), self.voter_names, ["data"] * len(rows), np.full(len(rows), -1))
-        items = {"dataset": pa.array(given.datasets, pa.string()), "item_id": pa.array(given.example_ids, pa.string())}
+        items = {"dataset": pa.array(given.datasets, pa.string()), "item_id": pa.array(given.item_ids, pa.string())}
         label = pa.array(given.labels, mask=given.labels == ABSTAIN)
         columns = self._columns(list(SCORE_COLUMNS), given, None, prior=prior, **matching)
         scores = {name: SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()}

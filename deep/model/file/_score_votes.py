@@ -221,7 +221,7 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
         own = where[at]
         sums.append((name, len(own), evidence.sums(own)))
-    items = [rows.datasets, rows.example_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
+    items = [rows.datasets, rows.item_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
     looked_up = model.looks_up(len(where))
     said = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))
     kept = {name: values for name, values in said.items() if values is not None}

@@ -464,7 +464,7 @@ def row_fingerprints(votes: VoteMatrix, matrix: AnyVotes) -> dict[str, str]:
 
     patterns, pattern_of = distinct_rows(matrix if matrix.flags.c_contiguous else matrix.copy())
     by_pattern = np.array([int.from_bytes(sha256(row.tobytes()).digest()[:8], "big") for row in patterns], np.uint64)
-    rows = hash_array(hash_array(votes.example_ids.astype(object), categorize=False) ^ by_pattern[pattern_of])
+    rows = hash_array(hash_array(votes.item_ids.astype(object), categorize=False) ^ by_pattern[pattern_of])
     # Sums of mixed numbers of 64 bits, modulo 2**64: the order of the rows does not matter, how often one comes does.
     own = ((name, rows[votes.datasets == name]) for name in votes.dataset_names)
     return {name: f"{len(of)}-{int(of.sum(dtype=np.uint64)):016x}" for name, of in own}

@@ -111,7 +111,7 @@ def test_a_fold_is_judged_without_its_own_labels(votes, calibrator):
     held = votes.datasets == "b"
     turned = VoteMatrix(
         votes.votes,
-        votes.example_ids,
+        votes.item_ids,
         votes.voter_names,
         votes.datasets,
         np.where(held, 1 - votes.labels, votes.labels),

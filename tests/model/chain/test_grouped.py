@@ -55,8 +55,6 @@ def test_a_model_says_that_its_datasets_shared_folds():
 def test_votes_that_are_all_empty_say_so():
     """Nothing can be learned from them, whatever a fit would write."""
     votes = small_votes()
-    empty = VoteMatrix(
-        np.full(votes.shape, ABSTAIN), votes.example_ids, votes.voter_names, votes.datasets, votes.labels
-    )
+    empty = VoteMatrix(np.full(votes.shape, ABSTAIN), votes.item_ids, votes.voter_names, votes.datasets, votes.labels)
     with pytest.raises(InputError, match="`votes` must hold a vote of 0 or 1 in the rows to learn from"):
         fit(empty, **QUICK)

@@ -85,7 +85,7 @@ def test_row_folds_never_split_a_document(recipe):
     one = votes.rows(votes.datasets == "a")
     documents = [f"d{i // 4}" for i in range(len(one.labels))]
     # Each row its own pattern would hide nothing: group by document, count folds per document.
-    grouped = VoteMatrix(one.votes, one.example_ids, one.voter_names, one.datasets, one.labels, documents)
+    grouped = VoteMatrix(one.votes, one.item_ids, one.voter_names, one.datasets, one.labels, documents)
     folds = row_folds(grouped, 0)
     assert all(len(set(folds[grouped.document_ids == d])) == 1 for d in set(documents))
     assert training_set(grouped, RECIPES[recipe]).n_folds == 5
@@ -106,14 +106,14 @@ def test_datasets_with_common_documents_share_a_fold():
     documents = np.array([f"{d}-{i}" for i, d in enumerate(base.datasets)], dtype=object)
     documents[np.flatnonzero(base.datasets == "b")[0]] = "shared"
     documents[np.flatnonzero(base.datasets == "c")[0]] = "shared"
-    votes = VoteMatrix(base.votes, base.example_ids, base.voter_names, base.datasets, base.labels, documents)
+    votes = VoteMatrix(base.votes, base.item_ids, base.voter_names, base.datasets, base.labels, documents)
     assert training_set(votes, RECIPES["deep"]).fold_of.tolist() == [0, 1, 1]
 
 
 def test_datasets_that_all_share_documents_stay_apart():
     """Where joining would leave one fold, every dataset is its own fold again."""
     base = random_votes()
-    votes = VoteMatrix(base.votes, base.example_ids, base.voter_names, base.datasets, base.labels, ["same"] * 600)
+    votes = VoteMatrix(base.votes, base.item_ids, base.voter_names, base.datasets, base.labels, ["same"] * 600)
     assert training_set(votes, RECIPES["deep"]).fold_of.tolist() == [0, 1, 2]
 
 

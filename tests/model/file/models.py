@@ -12,7 +12,7 @@ from tests.model.fitted import QUICK, small_votes
 def with_labels(votes, kept):
     """Return votes of which some rows alone have a label."""
     labels = np.where(kept, votes.labels, -1)
-    return VoteMatrix(votes.votes, votes.example_ids, votes.voter_names, votes.datasets, labels)
+    return VoteMatrix(votes.votes, votes.item_ids, votes.voter_names, votes.datasets, labels)
 
 
 def soft_scores(votes, n_scorers=2):

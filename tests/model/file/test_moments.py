@@ -32,7 +32,7 @@ TWO_KINDS = ("stack", "stack with scores")
 
 def batch_of(votes: VoteMatrix, scores=None, model=None):
     """Return rows as an engine hands them over: nulls for no vote and no score."""
-    columns = {"dataset": votes.datasets.tolist(), "item_id": list(votes.example_ids)}
+    columns = {"dataset": votes.datasets.tolist(), "item_id": list(votes.item_ids)}
     columns |= {
         name: pa.array(column, pa.int8(), mask=column < 0)
         for name, column in zip(votes.voter_names, votes.votes.T, strict=True)
@@ -71,7 +71,7 @@ def test_row_wise_scores_of_an_adapted_model_are_those_of_the_whole_target(kind)
         assert vars(adapted.prior) == pytest.approx(vars(whole.prior), abs=1e-12)
         np.testing.assert_allclose(found["p_consistent"], whole.p_consistent, rtol=0, atol=1e-12)
         np.testing.assert_allclose([found["p_low"], found["p_high"]], whole.interval(), rtol=0, atol=1e-12)
-        assert found["item_id"].to_pylist() == list(votes.rows(rows).example_ids)
+        assert found["item_id"].to_pylist() == list(votes.rows(rows).item_ids)
         assert found["n_votes"].to_pylist() == (beside(model, votes, scores).votes[rows] >= 0).sum(axis=1).tolist()
 
 

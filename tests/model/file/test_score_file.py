@@ -17,7 +17,7 @@ PLAIN = ScoreOptions()
 def tables(votes, soft, folder, suffix, score_names=()):
     """Write votes, their rows mixed, and soft scores beside them; return the paths of both."""
     order = np.random.default_rng(0).permutation(len(votes.labels))
-    keys = {"dataset": votes.datasets[order], "item_id": votes.example_ids[order], "label": votes.labels[order]}
+    keys = {"dataset": votes.datasets[order], "item_id": votes.item_ids[order], "label": votes.labels[order]}
     frame = pd.DataFrame(keys).assign(label=lambda f: f["label"].astype("Int8"))
     for position, name in enumerate(votes.voter_names):
         frame[name] = pd.array(
@@ -57,7 +57,7 @@ def expected(model, votes, soft, **options):
         uniform[of] = model.scores_of(votes.rows(of), scores=None if soft is None else soft[of]).p_uniform
     return pd.DataFrame(
         found | {"p_uniform": uniform, "n_votes": (model.beside(votes, soft).votes != -1).sum(axis=1)}
-    ).set_index(pd.MultiIndex.from_arrays([votes.datasets, votes.example_ids], names=["dataset", "item_id"]))
+    ).set_index(pd.MultiIndex.from_arrays([votes.datasets, votes.item_ids], names=["dataset", "item_id"]))
 
 
 @pytest.mark.usefixtures("in_small_pieces")
@@ -127,7 +127,7 @@ def test_missing_and_unlike_voters(tmp_path):
     blank[:, 1] = -1
     some = read_votes([path], ignore=["other"])
     want = model.score(some, allow_missing=True)
-    keys = pd.MultiIndex.from_arrays([some.datasets, some.example_ids])
+    keys = pd.MultiIndex.from_arrays([some.datasets, some.item_ids])
     np.testing.assert_allclose(scored(out)["p_consistent"].loc[keys], want, rtol=0, atol=1e-12)
 
 
