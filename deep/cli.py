@@ -282,12 +282,12 @@ def _other_commands() -> entry_points.FoundEntryPoints:
 
 def _refused_judges() -> list[str]:
     """Return a line for each judge of another package that has a name of deep's or of another's."""
-    found = entry_points.find_entry_points(entry_points.JUDGE)
-    if found.refused or not all(map(entry_points.is_own, found.usable.values())):
+    result = entry_points.find_entry_points(entry_points.JUDGE)
+    if result.refused or not all(map(entry_points.is_own, result.usable.values())):
         from deep.asking import judge_entries  # knows the names of prompts and checks too, and takes time to load
 
-        found = judge_entries()
-    return list(found.refused.values())
+        result = judge_entries()
+    return list(result.refused.values())
 
 
 def _load(entry: EntryPoint) -> console.Command:

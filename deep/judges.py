@@ -62,8 +62,8 @@ def voter_name(name: str, version: str, model: str | None = None) -> str:
 @lru_cache  # each answer of a judge asks for the parts of its one name
 def parse_voter(voter: str) -> VoterName:
     """Return the parts of a voter's name."""
-    found = _VOTER.fullmatch(voter)
-    return VoterName(voter) if found is None else VoterName(**found.groupdict())
+    result = _VOTER.fullmatch(voter)
+    return VoterName(voter) if result is None else VoterName(**result.groupdict())
 
 
 class LLMReply(Protocol):

@@ -406,14 +406,14 @@ class VoteMatrix:
         places = numbers_of_votes(self.votes[:, column]) if self.answers is None else self.answers[:, column]
         if (own.low, own.high, own.words) == (scale.low, scale.high, scale.words):
             return places
-        found = scale.places(own.low + places * (own.high - own.low))
-        if own.binary and (outside := np.isnan(found) & ~np.isnan(places)).any():
+        result = scale.places(own.low + places * (own.high - own.low))
+        if own.binary and (outside := np.isnan(result) & ~np.isnan(places)).any():
             row = int(np.flatnonzero(outside)[0])
             raise InputError(
                 f"`votes` must hold answers of {self.voter_names[column]!r} on its scale {scale}. Got a vote of "
                 f"{self.votes[row, column]} at row {row}."
             )
-        return found
+        return result
 
     def with_answers(
         self,

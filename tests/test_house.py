@@ -226,25 +226,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 925,
-    "_util": 2_215,
+    "(root)": 930,
+    "_util": 2_217,
     "asking": 2_613,
     "calibration": 825,
     "commands": 753,
     "console": 1_273,
     "datasets": 2_536,
     "ensembles": 840,
-    "evaluate": 2_748,
-    "experiments/loo": 1_771,
+    "evaluate": 2_752,
+    "experiments/loo": 1_773,
     "features": 1_164,
     "llm": 3_169,
-    "model": 5_610,
+    "model": 5_612,
     "prompt_pool": 2_159,
     "report": 1_556,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_157, 14_901, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_172, 14_903, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

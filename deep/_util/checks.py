@@ -68,10 +68,10 @@ def check_seed(random_state: int) -> None:
 
 def several(given: str | Iterable[str], name: str) -> tuple[str, ...]:
     """Return the names that are given: one, or several."""
-    found = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-    for one in found:
+    result = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    for one in result:
         check_kind(one, str, name, "a name, or a list of names")
-    return found
+    return result
 
 
 def check_fitted(estimator: object, attribute: str) -> None:

@@ -209,8 +209,8 @@ def _answers_in_words(plain: "pa.ChunkedArray", words: Sequence[str]) -> tuple[F
     from pyarrow import compute
 
     texts = compute.utf8_trim_whitespace(plain.cast(pa.string()).fill_null(""))
-    found = compute.index_in(texts, value_set=pa.array(words, pa.string())).cast(pa.float64())
-    values = found.to_numpy().astype(np.float64)
+    result = compute.index_in(texts, value_set=pa.array(words, pa.string())).cast(pa.float64())
+    values = result.to_numpy().astype(np.float64)
     empty = compute.equal(texts, "").to_numpy(zero_copy_only=False)
     return values, np.isnan(values) & ~empty
 
@@ -263,8 +263,8 @@ def _votes_of_text(column: "pa.ChunkedArray") -> tuple[Votes, Mask]:
     import pyarrow as pa
     from pyarrow import compute
 
-    found = compute.index_in(column.fill_null(""), value_set=pa.array(list(VOTE_OF_TEXT), pa.string()))
-    positions = found.fill_null(-1).to_numpy()
+    result = compute.index_in(column.fill_null(""), value_set=pa.array(list(VOTE_OF_TEXT), pa.string()))
+    positions = result.fill_null(-1).to_numpy()
     return np.array(list(VOTE_OF_TEXT.values()), dtype=np.int8)[positions], positions == -1
 
 
@@ -428,17 +428,17 @@ def _hash_chunk(texts: "pa.LargeStringArray") -> Hashes:
     raw[: stop - start] = np.frombuffer(data, dtype=np.uint8)[start:stop] if stop > start else 0
     words = np.ndarray((len(raw) - WORD + 1,), np.dtype("<u8"), raw, strides=(1,))  # one begins at every byte
     lengths, at = np.diff(ends), ends[:-1] - start
-    found = mixed(lengths.view(np.uint64))
+    result = mixed(lengths.view(np.uint64))
     rows: npt.NDArray[np.intp] | slice = slice(None)
     while len(at):
         beyond = np.uint64(8) * np.maximum(WORD - lengths, 0).astype(np.uint64)
         shift = np.minimum(beyond, np.uint64(63))
         word = np.where(lengths > 0, (words[at] << shift) >> shift, np.uint64(0))
-        found[rows] = mixed(found[rows] ^ word)
+        result[rows] = mixed(result[rows] ^ word)
         longer = np.flatnonzero(lengths > WORD)
         rows = longer if isinstance(rows, slice) else rows[longer]
         at, lengths = at[longer] + WORD, lengths[longer] - WORD
-    return found
+    return result
 
 
 UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Mc", "Me", "Mn", "Zl", "Zp", "Zs"}
@@ -492,11 +492,11 @@ def plain_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
     def plain(value: object) -> object:
         return plain_cell(value) if isinstance(value, str) else value
 
-    found = frame.copy()
+    result = frame.copy()
     for place, kind in enumerate(frame.dtypes):
         if kind.kind not in "biufcmM":
-            found.isetitem(place, frame.iloc[:, place].map(plain).to_numpy())
-    return found.rename(columns=plain, index=plain)
+            result.isetitem(place, frame.iloc[:, place].map(plain).to_numpy())
+    return result.rename(columns=plain, index=plain)
 
 
 class PlainCsvWriter:

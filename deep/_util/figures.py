@@ -143,7 +143,7 @@ def narrowed(figure: "Figure") -> bool:
         return width > PHONE and all(map(_with_numbers, squares))
     places = {axes: list(axes.get_yticks()) for axes in figure.axes}
     names = {axes: axes.yaxis.get_major_formatter().format_ticks(where) for axes, where in places.items()}
-    named = {axes: found for axes, found in names.items() if any(map(str.isalpha, "".join(found)))}
+    named = {axes: result for axes, result in names.items() if any(map(str.isalpha, "".join(result)))}
     height *= 1.5 if named else 1.0
     if (columns := _columns(figure)) == 1:
         figure.set_layout_engine("constrained")
@@ -181,11 +181,11 @@ def _columns(figure: "Figure") -> int:
 
 def _cells(figure: "Figure") -> "dict[int, list[Axes]]":
     """Return the axes in each cell of the outermost grid, by its number."""
-    found: dict[int, list[Axes]] = {}
+    result: dict[int, list[Axes]] = {}
     for axes in figure.axes:
         if (spec := axes.get_subplotspec()) is not None:
-            found.setdefault(spec.get_topmost_subplotspec().num1, []).append(axes)
-    return dict(sorted(found.items()))
+            result.setdefault(spec.get_topmost_subplotspec().num1, []).append(axes)
+    return dict(sorted(result.items()))
 
 
 def _wrap_texts(figure: "Figure") -> None:

@@ -95,8 +95,8 @@ def read_toml(path: str | Path, name: str) -> JsonObject:
 def packaged(package: str, name: str) -> JsonObject:
     """Return the content of a JSON or TOML file that comes with a package of deep."""
     raw = files(package).joinpath(name).read_bytes()
-    found: JsonObject = json.loads(raw) if name.endswith(".json") else tomllib.loads(raw.decode("utf-8"))
-    return found
+    result: JsonObject = json.loads(raw) if name.endswith(".json") else tomllib.loads(raw.decode("utf-8"))
+    return result
 
 
 class GzipReader(gzip.GzipFile):
@@ -313,12 +313,12 @@ def _unwritable(out: Path, error: OSError) -> InputError:
 
 def _marks(place: Path) -> object:
     """Return marks by which a file, or a folder and all in it, is known again; None where nothing is."""
-    found = []
+    result = []
     for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
         with suppress(OSError):
             status = path.lstat()
-            found.append((str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
-    return found or None
+            result.append((str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    return result or None
 
 
 def check_replaceable(folder: Path) -> None:

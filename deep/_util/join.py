@@ -98,17 +98,17 @@ def read_part(source: Source, names: tuple[str, ...], ignored: Collection[str], 
     roles = [role for role in dict.fromkeys((*KEYS, *ROLE_READERS)) if role in source.columns and role not in ignored]
     pieces = source.pieces([*roles, *names], ROWS_AT_ONCE, whole=True)
     hashes: list[Hashes] = []
-    found: dict[str, list[Array]] = {"values": []}
+    result: dict[str, list[Array]] = {"values": []}
     for piece in pieces:
         values = [cells(piece[name]) for name in names]
         item_ids = id_cells(piece["item_id"])
-        found["values"].append(np.column_stack(values) if values else np.empty((len(item_ids), 0)))
-        found.setdefault("item_id", []).append(item_ids)
+        result["values"].append(np.column_stack(values) if values else np.empty((len(item_ids), 0)))
+        result.setdefault("item_id", []).append(item_ids)
         for role, read in ROLE_READERS.items():
             if role in piece:
-                found.setdefault(role, []).append(read(piece[role]))
+                result.setdefault(role, []).append(read(piece[role]))
         hashes.append(hash_items(*(texts(piece[key], required=True) for key in KEYS)))
-    columns = {name: below(parts) for name, parts in found.items()}
+    columns = {name: below(parts) for name, parts in result.items()}
     given: dict[str, Any] = {role: columns.get(role) for role in ROLE_READERS}
     return TablePart(source, item_id=columns["item_id"], hashes=hashes, names=names, values=columns["values"], **given)
 
@@ -251,10 +251,10 @@ def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hash
 
 def twice(hashes: list[Hashes]) -> bool:
     """Say whether a hash comes twice; the list is emptied, to spare memory."""
-    found = np.concatenate(hashes)
+    result = np.concatenate(hashes)
     hashes.clear()
-    found.sort()
-    return bool((found[1:] == found[:-1]).any())
+    result.sort()
+    return bool((result[1:] == result[:-1]).any())
 
 
 def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[list[Positions], Positions]:

@@ -201,9 +201,9 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
         raise InputError(f"`{param}` must be text. Got {name!r:.60}.")
     if name.isprintable() and name.strip() and len(name) <= LONGEST:
         return name  # nearly all
-    found = next((c for c in name if unicodedata.category(c) in REFUSED and c not in JOINERS), None)
-    if found is not None:
-        fault = f"{REFUSED[unicodedata.category(found)]} U+{ord(found):04X} in {name[:60]!a}"
+    result = next((c for c in name if unicodedata.category(c) in REFUSED and c not in JOINERS), None)
+    if result is not None:
+        fault = f"{REFUSED[unicodedata.category(result)]} U+{ord(result):04X} in {name[:60]!a}"
     elif not name.strip():
         fault = "nothing"
     elif len(name) > LONGEST:
@@ -400,11 +400,11 @@ def resolve_dataset(name: str, known: Iterable[str], *, param: str = "dataset") 
     """
     names = sorted(set(known))
     for matches in _readings(name):
-        found = [candidate for candidate in names if matches(candidate)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            options = ", ".join(found)
+        result = [candidate for candidate in names if matches(candidate)]
+        if len(result) == 1:
+            return result[0]
+        if result:
+            options = ", ".join(result)
             raise InputError(f"`{param}` must name one dataset. Got {name!r}, which could be any of {options}.")
     raise InputError(f"`{param}` must be one of {', '.join(names)}. Got {name!r}.")
 

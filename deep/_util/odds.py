@@ -43,11 +43,11 @@ def expit(z: npt.ArrayLike) -> npt.NDArray[np.float64]:
     >>> expit([-1000.0, 0.0, 2.0]).round(2).tolist()
     [0.0, 0.5, 0.88]
     """
-    found = np.negative(np.asarray(z, dtype=np.float64), out=np.empty(np.shape(z)))
+    result = np.negative(np.asarray(z, dtype=np.float64), out=np.empty(np.shape(z)))
     with np.errstate(over="ignore"):  # of exp(-z), whose infinity gives the 0 that is meant
-        np.exp(found, out=found)
-    found += 1.0
-    return np.reciprocal(found, out=found)
+        np.exp(result, out=result)
+    result += 1.0
+    return np.reciprocal(result, out=result)
 
 
 def at_prior(p: npt.ArrayLike, prior: float) -> npt.NDArray[np.float64]:

@@ -113,10 +113,12 @@ class Scale:
     def places(self, values: Floats) -> Floats:
         """Return the places of numbers on the scale, NaN where there is none or it lies outside."""
         with np.errstate(invalid="ignore", over="ignore"):
-            found = (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low)
-            inside = (found >= -ROUNDING) & (found <= 1 + ROUNDING) & (not self.binary or (found == 0) | (found == 1))
-            inside |= self.is_open & np.isfinite(found)
-        return np.asarray(np.where(inside, np.clip(found, 0.0, 1.0), np.nan))
+            result = (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low)
+            inside = (
+                (result >= -ROUNDING) & (result <= 1 + ROUNDING) & (not self.binary or (result == 0) | (result == 1))
+            )
+            inside |= self.is_open & np.isfinite(result)
+        return np.asarray(np.where(inside, np.clip(result, 0.0, 1.0), np.nan))
 
     def number(self, place: float) -> float:
         """Return the number at a place, in the judge's own unit; NaN where there is none."""
@@ -159,14 +161,14 @@ def scales_of(declared: Mapping[str, str | Scale], names: Sequence[str]) -> dict
     InputError
         A scale cannot be read, or no judge has the name.
     """
-    found: dict[str, Scale] = {}
+    result: dict[str, Scale] = {}
     for pattern, text in declared.items():
         scale = Scale.parse(text, f" for {pattern!r}")
         chosen = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not chosen:
             raise InputError(f"`scale` must name judges of the table: {', '.join(map(shown, names))}. Got {pattern!r}.")
-        found |= dict.fromkeys(chosen, scale)
-    return found
+        result |= dict.fromkeys(chosen, scale)
+    return result
 
 
 class UnknownScaleError(InputError):
@@ -212,29 +214,29 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
         for each in by_top
         if each
     ]
-    found = {}
+    result = {}
     for name, own in values.items():
         shared = next((one for one in ranges if len(own) and one.low <= own[0] and own[-1] <= one.high), None)
         if len(own) == 1 and shared is not None and not any_unit and own[0] <= 1:
             why = "alone, beside judges that give grades: a vote, or the lowest grade?"
             raise UnknownScaleError(name, own[0], why)
         if name in spoilt and shared is not None and own[0] > 0 and _are_grades(own):
-            found[name] = shared  # a grader of 1 to 5 that mostly says 1 has no 0 among its answers; votes have
+            result[name] = shared  # a grader of 1 to 5 that mostly says 1 has no 0 among its answers; votes have
         elif name in spoilt or (not any_unit and np.isin(own, (0, 1)).all()):
-            found[name] = replace(BINARY, declared=False)
+            result[name] = replace(BINARY, declared=False)
         elif not len(own) or (own[0] >= 0 and own[-1] <= 1):
-            found[name] = Scale(0.0, 1.0, declared=False)
+            result[name] = Scale(0.0, 1.0, declared=False)
         elif shared is not None and _are_grades(own):
-            found[name] = shared
+            result[name] = shared
         elif own[0] >= 0 and 10 < own[-1] <= 100:
-            found[name] = Scale(0.0, 100.0, declared=False)
+            result[name] = Scale(0.0, 100.0, declared=False)
         elif any_unit:
             high = own[-1] if own[-1] > own[0] else own[0] + 1
-            found[name] = Scale(float(own[0]), float(high), declared=False, is_open=True)
+            result[name] = Scale(float(own[0]), float(high), declared=False, is_open=True)
         else:
             outside = own[0] if own[0] < 0 else own[-1]
             raise UnknownScaleError(name, outside, "which is on no usual scale.")
-    return found
+    return result
 
 
 def _are_spoilt_votes(own: Floats, counts: npt.NDArray[np.intp]) -> bool:

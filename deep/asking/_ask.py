@@ -115,8 +115,8 @@ def ask(
         raise InputError("`llm` must be given with judges that ask one. Got none.")
     check_kind(options, (AskOptions, NoneType), "options", "AskOptions")
     file = _file(ledger)
-    found = as_examples(examples)
-    plan = Plan(examples=found if isinstance(found, Examples) else GivenExamples(found), columns=columns)
+    result = as_examples(examples)
+    plan = Plan(examples=result if isinstance(result, Examples) else GivenExamples(result), columns=columns)
     with ExitStack() as stack:
         if options is None and plan.keeps_answers:
             if file is None and plan.asks:

@@ -224,12 +224,12 @@ class AskOptions:
     def prices_of(self, llms: Iterable[str]) -> dict[str, dict[str, float]]:
         """Return by LLM the dollars of a million tokens in and out, where they are known."""
         million = {"input": {"input": 1_000_000, "output": 0}, "output": {"input": 0, "output": 1_000_000}}
-        found: dict[str, dict[str, float]] = {}
+        result: dict[str, dict[str, float]] = {}
         for llm in llms:
             for kind, tokens in million.items():
                 if (dollars := self.price_book.cost([llm, model_of(llm)], tokens)) is not None:
-                    found.setdefault(llm, {})[kind] = dollars
-        return found
+                    result.setdefault(llm, {})[kind] = dollars
+        return result
 
     @property
     def limit(self) -> "ConcurrencyLimit":

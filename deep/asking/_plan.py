@@ -165,8 +165,8 @@ class Plan:
         """The providers of LLMs that are named after theirs; none where the endpoint is given."""
         if self.endpoint != OPENAI_URL:
             return {}
-        found = {column.llm: Provider.of(column.llm) for column in self.columns if column.judge.needs_llm}
-        return {llm: provider for llm, provider in found.items() if provider is not None}
+        result = {column.llm: Provider.of(column.llm) for column in self.columns if column.judge.needs_llm}
+        return {llm: provider for llm, provider in result.items() if provider is not None}
 
     def with_providers(self, options: AskOptions) -> AskOptions:
         """Return how to ask, with the providers of the plan's LLMs."""
@@ -419,8 +419,8 @@ def _of_votes(path: str | Path, examples: str | Path | None) -> Iterable[Example
     labels = read_labels(path)
     known = dict(zip(zip(labels.datasets, labels.item_ids, strict=True), labels.labels.tolist(), strict=True))
     remembered = read_texts(path, list(known)).examples
-    found = {**(read_texts(path, list(known), examples=examples).examples if examples else {}), **remembered}
-    for item, example in found.items():
+    result = {**(read_texts(path, list(known), examples=examples).examples if examples else {}), **remembered}
+    for item, example in result.items():
         yield replace(example, label=known[item])
 
 
@@ -455,7 +455,7 @@ def judgments_of_plan(
     offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
     judgments = [asked | read for asked, read in zip(rows.values(), offline, strict=True)]
     nothing = dict.fromkeys(plan.voters, NO_SOURCE)
-    return [found if example.has_texts else nothing for example, found in zip(examples, judgments, strict=True)]
+    return [result if example.has_texts else nothing for example, result in zip(examples, judgments, strict=True)]
 
 
 def read_samples(plan: Plan, examples: Sequence[Example], history: "History") -> "Iterator[tuple[Request, Judgment]]":

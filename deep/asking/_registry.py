@@ -93,16 +93,16 @@ def find_judges(judges: Iterable[str | Judge | AnyFunction], sampling: Sampling 
     >>> [judge.name for judge in find_judges(["deep-3", "stepwise", "numbers"])]
     ['deep-strict-steps', 'deep-many-metrics', 'deep-key-points', 'stepwise', 'numbers']
     """
-    found: list[Judge] = []
+    result: list[Judge] = []
     for judge in judges:
         if isinstance(judge, str):
             kind, name = _kind_of(judge)
-            found += judges_of(kind, [name], sampling)
+            result += judges_of(kind, [name], sampling)
         else:
-            found.append(_given(judge))
-    if not found:
+            result.append(_given(judge))
+    if not result:
         raise InputError("`judges` must hold at least one judge. Got none.")
-    return found
+    return result
 
 
 def _given(judge: object) -> Judge:

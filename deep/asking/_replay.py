@@ -249,16 +249,16 @@ class Replay:
         answers = {} if self.history is None else self.history.answers(wanted)
         moved = []
         for running, own in zip(waiting, keys, strict=True):
-            found = [answers.get(key) for key in own]
-            unanswered = set() if final else {i for i, answer in enumerate(found) if self._is_open(answer)}
-            if final and any(map(_is_not_asked, running.pending, found)):
+            result = [answers.get(key) for key in own]
+            unanswered = set() if final else {i for i, answer in enumerate(result) if self._is_open(answer)}
+            if final and any(map(_is_not_asked, running.pending, result)):
                 self.not_asked.add(running.id)
             running.open = {i for i in unanswered if self._may_ask(running, running.pending[i])}
             settled = len(running.asked) - len(running.pending)
             running.declined |= {settled + i for i in unanswered - running.open}
             if not running.open:
-                running.owners = {answer.owner for answer in found if answer is not None}
-                running.advance([None if answer is None else answer.reply for answer in found])
+                running.owners = {answer.owner for answer in result if answer is not None}
+                running.advance([None if answer is None else answer.reply for answer in result])
                 moved.append(running)
         return [running for running in moved if not running.ended]
 
@@ -302,9 +302,9 @@ def repair_requests(
         Whether the replies that a run has bought may be repaired; a repair turn in the ledger is yielded in any case.
     """
     for chunk in chunks(requests):
-        found = list(_offered(chunk, history))
-        begun = history.rows([request.key for _, request in found])
-        yield from (request for owner, request in found if may(owner) or request.key in begun)
+        result = list(_offered(chunk, history))
+        begun = history.rows([request.key for _, request in result])
+        yield from (request for owner, request in result if may(owner) or request.key in begun)
 
 
 def _offered(requests: "Iterable[Request]", history: "History") -> "Iterator[tuple[int, Request]]":

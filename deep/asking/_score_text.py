@@ -286,8 +286,8 @@ class TextScorer:
         if not distinct:
             return []
         in_turn = self._keeps_answers
-        found = self._in_turn(distinct) if in_turn else self._score(list(distinct.values()))
-        by_id = {scored.example.example_id: scored for scored in found}
+        result = self._in_turn(distinct) if in_turn else self._score(list(distinct.values()))
+        by_id = {scored.example.example_id: scored for scored in result}
         return [by_id[example.example_id] for example in examples]
 
     def read(self, examples: Sequence[Example], history: "History | None" = None, *, tell: bool = True) -> list[Scored]:
@@ -321,12 +321,12 @@ class TextScorer:
         if not taken:
             return
         try:
-            found = self._score([example for example, _ in taken])
+            result = self._score([example for example, _ in taken])
         except BaseException as error:
             for _, future in taken:
                 future.set_exception(error)
         else:
-            for (_, future), scored in zip(taken, found, strict=True):
+            for (_, future), scored in zip(taken, result, strict=True):
                 future.set_result(scored)
 
     def _score(self, examples: Sequence[Example]) -> list[Scored]:

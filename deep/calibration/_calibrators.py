@@ -173,7 +173,7 @@ def _equal_frequency(reached: Floats) -> list[Ints]:
         The weight of the rows before each score, and of all.
     """
     # The sizes tried: from N^(1/3) / 10 to 10 N^(1/3), with at least 5 rows a bin on average.
-    total, found = reached[-1], {}
+    total, result = reached[-1], {}
     cube_root = np.power(total, 1.0 / 3.0)
     fewest = max(1, int(cube_root / 10.0))
     most = int(min(np.ceil(total / 5.0), np.ceil(cube_root * 10.0)))
@@ -183,8 +183,8 @@ def _equal_frequency(reached: Floats) -> list[Ints]:
         ends = np.searchsorted(halfway, np.arange(n_bins + 1) / n_bins - TIE)
         ends[[0, -1]] = 0, len(halfway)
         ends = ends[np.append(True, ends[1:] != ends[:-1])]
-        found[ends.tobytes()] = ends
-    return list(found.values())
+        result[ends.tobytes()] = ends
+    return list(result.values())
 
 
 def _log_beta(a: Floats, b: Floats) -> Floats:
@@ -500,14 +500,14 @@ class NetcalCalibrator(BaseCalibrator):
     def _transform(self, p: Floats) -> Floats:
         distinct, where = np.unique(p, return_inverse=True)
         with netcal_says(self.option):
-            found = np.asarray(self.fitted_.transform(distinct), dtype=np.float64).reshape(distinct.shape)[where]
-        wrong = ~((found >= 0) & (found <= 1))
+            result = np.asarray(self.fitted_.transform(distinct), dtype=np.float64).reshape(distinct.shape)[where]
+        wrong = ~((result >= 0) & (result <= 1))
         if wrong.any():
             raise InputError(
-                f"`calibrator` must be one whose map stays in [0, 1]. Got {found[wrong][0].item()!r} of "
+                f"`calibrator` must be one whose map stays in [0, 1]. Got {result[wrong][0].item()!r} of "
                 f"{self.option!r} at P = {p[wrong][0].item():.3g}. Take 'isotonic' or 'platt'."
             )
-        return found
+        return result
 
 
 def netcal_expected_calibration_error(

@@ -59,14 +59,14 @@ def _by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> i
     adapted, n = load_part("adapt-moments")(fitted, args.moments, args.dataset)
     adapted = adapted if args.decide is None else adapted.deciding(args.decide)
     adapted.save(out)
-    found = {"dataset": adapted.target, "n": n, "prior": vars(adapted.prior)}
-    found["rule"] = adapted.rule.sentence(adapted.threshold())
+    result = {"dataset": adapted.target, "n": n, "prior": vars(adapted.prior)}
+    result["rule"] = adapted.rule.sentence(adapted.threshold())
     lines = [
         *model.prior_lines({str(adapted.target): adapted.prior}),
-        str(found["rule"]),
-        f"{found['n']} items counted; model: {out}",
+        str(result["rule"]),
+        f"{result['n']} items counted; model: {out}",
     ]
-    console.print_result(console.SCHEMA | found | {"out": str(out)}, lines, as_json=args.json)
+    console.print_result(console.SCHEMA | result | {"out": str(out)}, lines, as_json=args.json)
     return ExitStatus.DONE
 
 

@@ -75,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
 def _by_labels(fitted: model.Model, args: argparse.Namespace) -> int:
     """Test whether labels are as P says."""
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
-    found = evaluate.canary_report(fitted, target, alpha=args.alpha)
-    console.print_result(console.SCHEMA | found, evaluate.canary_lines(found), as_json=args.json)
-    return ExitStatus.FOUND if found["flagged"] else ExitStatus.DONE
+    result = evaluate.canary_report(fitted, target, alpha=args.alpha)
+    console.print_result(console.SCHEMA | result, evaluate.canary_lines(result), as_json=args.json)
+    return ExitStatus.FOUND if result["flagged"] else ExitStatus.DONE
 
 
 def _by_votes(fitted: model.Model, args: argparse.Namespace) -> int:

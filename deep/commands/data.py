@@ -62,13 +62,13 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _info(args: argparse.Namespace) -> int:
-    found = []
+    result = []
     for name in args.names:
         examples = console.examples_from(args, name, require_source=False)
         examples.check()
-        found.append(datasets.card_of(examples, name))
-    texts = ["\n\n".join(text for _, text in found)]
-    console.print_result(console.SCHEMA | {"sets": [values for values, _ in found]}, texts, as_json=args.json)
+        result.append(datasets.card_of(examples, name))
+    texts = ["\n\n".join(text for _, text in result)]
+    console.print_result(console.SCHEMA | {"sets": [values for values, _ in result]}, texts, as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -97,11 +97,11 @@ def _read_votes(args: argparse.Namespace) -> list[VoteMatrix]:
 
 def _check(args: argparse.Namespace) -> int:
     votes, strict = _read_votes(args), args.strict
-    found = [datasets.check_of(console.examples_from(args, name), name, strict=strict) for name in args.names]
-    incomplete = sum(values["incomplete"] for values, _ in found)
+    result = [datasets.check_of(console.examples_from(args, name), name, strict=strict) for name in args.names]
+    incomplete = sum(values["incomplete"] for values, _ in result)
     wrong = f"{incomplete:,} rows have no source or no claim" if incomplete else "nothing is wrong"
-    lines = [*(line for _, line in found), *map(repr, votes), wrong]
-    console.print_result(console.SCHEMA | {"checked": [values for values, _ in found]}, lines, as_json=args.json)
+    lines = [*(line for _, line in result), *map(repr, votes), wrong]
+    console.print_result(console.SCHEMA | {"checked": [values for values, _ in result]}, lines, as_json=args.json)
     return ExitStatus.DONE
 
 
@@ -111,6 +111,6 @@ def _leakage(args: argparse.Namespace) -> int:
     for examples in parts.values():
         examples.check()
     shared = datasets.shared_documents(parts | ({"votes": votes[0]} if votes else {}))
-    found = {"shared": [asdict(document) for document in shared]}
-    console.print_result(console.SCHEMA | found, [datasets.leakage_text(shared)], as_json=args.json)
+    result = {"shared": [asdict(document) for document in shared]}
+    console.print_result(console.SCHEMA | result, [datasets.leakage_text(shared)], as_json=args.json)
     return ExitStatus.FOUND if shared else ExitStatus.DONE

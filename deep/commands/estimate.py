@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
     if args.compare is not None:
         return _compare(fitted, args)
     targets = evaluate.read_targets(fitted, args.votes, args.labels, args.scores)
-    found = [evaluate.share_report(fitted, target, of=args.of, level=args.level) for target in targets]
+    result = [evaluate.share_report(fitted, target, of=args.of, level=args.level) for target in targets]
     console.print_result(
-        console.SCHEMA | {"datasets": found}, [line for row in found for line in _lines(row)], as_json=args.json
+        console.SCHEMA | {"datasets": result}, [line for row in result for line in _lines(row)], as_json=args.json
     )
     return ExitStatus.DONE
 
@@ -67,8 +67,8 @@ def _compare(fitted: "model.Model", args: argparse.Namespace) -> int:
     target = evaluate.read_together(fitted, args.votes, args.labels, args.scores)
     systems = evaluate.read_systems(args.votes, target, args.compare)
     tell = {} if args.tell is None else {"tell": args.tell}
-    found = evaluate.compare_systems(fitted, target, systems, of=args.of, level=args.level, **tell)
-    console.print_result(console.SCHEMA | found.as_dict(), found.sentences(), as_json=args.json)
+    result = evaluate.compare_systems(fitted, target, systems, of=args.of, level=args.level, **tell)
+    console.print_result(console.SCHEMA | result.as_dict(), result.sentences(), as_json=args.json)
     return ExitStatus.DONE
 
 

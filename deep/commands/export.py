@@ -62,6 +62,6 @@ def run(args: argparse.Namespace) -> int:
     fitted = load_model(args.model, args.decide)
     name = "deep_model" if args.table is None else args.table
     n = load_part("tables")(fitted, out, args.to, name=name)
-    found = SCHEMA | {"patterns": n, "voters": len(fitted.voters), "out": str(out)}
-    print_result(found, [f"{n} patterns of {len(fitted.voters)} voters: {out}"], as_json=args.json)
+    result = SCHEMA | {"patterns": n, "voters": len(fitted.voters), "out": str(out)}
+    print_result(result, [f"{n} patterns of {len(fitted.voters)} voters: {out}"], as_json=args.json)
     return ExitStatus.DONE

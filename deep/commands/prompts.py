@@ -103,8 +103,8 @@ def _render(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     if args.replies is not None:
-        found = prompt_pool.check_replies(prompt_pool.load_prompt(args.folder), args.replies)
-        console.print_result(found.results(), found.lines(), as_json=args.json)
+        result = prompt_pool.check_replies(prompt_pool.load_prompt(args.folder), args.replies)
+        console.print_result(result.results(), result.lines(), as_json=args.json)
         return ExitStatus.DONE
     problems = prompt_pool.check_folder(args.folder)
     sound = [] if problems else prompt_pool.load_pool(args.folder)

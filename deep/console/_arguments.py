@@ -127,17 +127,17 @@ def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model
     out = cast("Path", scores_out(args, [".csv", ".parquet"]))  # which --votes demands
     counts = evaluate.DecisionCounts(most=LOWEST)
     given = {"with_texts": args.with_texts, "seen": counts.add_table}
-    found = model.score_file(fitted, args.votes, out, options, args.scores, args.to, **given)
-    results = {**found.results(), "counts": counts.as_dict(), "out": str(out)}
-    asks = evaluate.label_words(fitted, found.priors.values())
+    result = model.score_file(fitted, args.votes, out, options, args.scores, args.to, **given)
+    results = {**result.results(), "counts": counts.as_dict(), "out": str(out)}
+    asks = evaluate.label_words(fitted, result.priors.values())
     command = f"  deep label {shlex.join([*args.votes, '--model', str(args.model_file), '--n', '10'])}"
     known = [evaluate.sure_words(fitted)]
     if not counts.alike:
         known += [evaluate.order_words(fitted)] if not counts.consistent + counts.inconsistent else []
         known += [asks, command] if asks else []
-    shares = model.prior_lines(found.priors)
-    lines = [evaluate.suspect_words(counts), *shares, found.sentence, *filter(None, known), *counts.lines()]
-    print_result(SCHEMA | results, [*lines, f"{found.n} rows scored: {out}"], as_json=args.json)
+    shares = model.prior_lines(result.priors)
+    lines = [evaluate.suspect_words(counts), *shares, result.sentence, *filter(None, known), *counts.lines()]
+    print_result(SCHEMA | results, [*lines, f"{result.n} rows scored: {out}"], as_json=args.json)
 
 
 def told_of_texts(fitted: "model.Model", options: "model.ScoreOptions") -> Results:
@@ -305,9 +305,9 @@ def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object
 
 def _failures(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, list[float]]:
     """Return by voter its highest share of failures on a dataset, and the items there, where all reasons are known."""
-    found = datasets.read_reasons(args.votes, votes)
-    worst, n = datasets.worst_failures(found), len(votes.votes)
-    known = [name for name, count in datasets.missing_without_reason(votes, found).items() if not count]
+    result = datasets.read_reasons(args.votes, votes)
+    worst, n = datasets.worst_failures(result), len(votes.votes)
+    known = [name for name, count in datasets.missing_without_reason(votes, result).items() if not count]
     return {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in known}
 
 

@@ -256,8 +256,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches  # an error alone needs it
 
-    found = get_close_matches(word, list(known), 1)
-    return f" Did you mean `{found[0]}`?" if found else ""
+    result = get_close_matches(word, list(known), 1)
+    return f" Did you mean `{result[0]}`?" if result else ""
 
 
 def _brief(purpose: str) -> str:
@@ -307,18 +307,18 @@ def read_run(path: str, prog: str | None = None) -> dict[str, Any]:
         It cannot be read, or is of another command.
     """
     try:
-        found = parse_toml(read_bytes(path, "config"))
+        result = parse_toml(read_bytes(path, "config"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"`config` must be a run.toml that deep wrote. Got {path!r}: {reason}.") from None
-    if found.get("schema_version") != 1 or not isinstance(found.get("options"), dict):
+    if result.get("schema_version") != 1 or not isinstance(result.get("options"), dict):
         raise InputError(f"`config` must be a run.toml that deep wrote, of schema_version 1. Got {path!r}.")
-    if prog is not None and found.get("command") != prog:
-        raise InputError(f"`config` must be of `{prog}`. Got the options of `{found.get('command')}` in {path!r}.")
-    judges, prices = found.setdefault("judges", []), found.setdefault("prices", {})
+    if prog is not None and result.get("command") != prog:
+        raise InputError(f"`config` must be of `{prog}`. Got the options of `{result.get('command')}` in {path!r}.")
+    judges, prices = result.setdefault("judges", []), result.setdefault("prices", {})
     if not isinstance(judges, list) or not all(isinstance(one, str) for one in judges) or not isinstance(prices, dict):
         raise InputError(f"`config` must list `judges` by name, and `prices` in a table. Got others in {path!r}.")
-    return found
+    return result
 
 
 def _words(parser: argparse.ArgumentParser, options: Mapping[str, Any], folder: Path, given: set[str]) -> Iterator[str]:

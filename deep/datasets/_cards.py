@@ -110,21 +110,21 @@ def _parted(keys: "array[int]", values: "array[int]") -> set[int]:
     if not keys:
         return set()
     pairs = np.unique(np.stack([np.frombuffer(keys, np.int64), np.frombuffer(values, np.int64)], axis=1), axis=0)
-    found, counts = np.unique(pairs[:, 0], return_counts=True)
-    return set(found[counts > 1].tolist())
+    result, counts = np.unique(pairs[:, 0], return_counts=True)
+    return set(result[counts > 1].tolist())
 
 
 def _report(parts: Mapping[str, Iterable[Example] | VoteMatrix], keys: set[int], kind: str) -> list[SharedDocument]:
     if not keys:
         return []
-    found: dict[int, SharedDocument] = {}
+    result: dict[int, SharedDocument] = {}
     for sighting in _sightings(parts):
         key = _key(sighting)
         if key in keys:
             by, document = ("text", sighting.source[:60]) if sighting.source else ("document_id", sighting.document_id)
-            shared = found.setdefault(key, SharedDocument(kind, by, str(document), {}))
+            shared = result.setdefault(key, SharedDocument(kind, by, str(document), {}))
             shared.places[sighting.place] = shared.places.get(sighting.place, 0) + 1
-    return list(found.values())
+    return list(result.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -372,9 +372,9 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
             f"`examples` must be a file that ends in one of {', '.join(TEXT_ENDINGS)}. Got {name!r}. "
             "Save it as one of these."
         )
-    found = _FileRows(Path(name), ending, columns)
-    found.content = content
-    return found
+    result = _FileRows(Path(name), ending, columns)
+    result.content = content
+    return result
 
 
 class _MappedExamples(_Rows):

@@ -118,8 +118,8 @@ def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failure
             counts.setdefault((voter, dataset), Counter())[reason] += 1
     sizes = Counter(votes.datasets.tolist())
     return [
-        Failures(voter, dataset, sizes[dataset], dict(sorted(found.items())))
-        for (voter, dataset), found in sorted(counts.items())
+        Failures(voter, dataset, sizes[dataset], dict(sorted(result.items())))
+        for (voter, dataset), result in sorted(counts.items())
         if voter in votes.voter_names and dataset in sizes
     ]
 
@@ -189,8 +189,8 @@ def missing_without_reason(votes: VoteMatrix, failures: Sequence[Failures]) -> d
         if one.voter in votes.voter_names and one.dataset in names:
             explained[names == one.dataset, votes.voter_names.index(one.voter)] += sum(one.reasons.values())
     missing = np.bincount(dataset_of)[:, None] - cast - explained
-    found = np.where(cast + explained > 0, np.maximum(missing, 0), 0).sum(axis=0)
-    return dict(zip(votes.voter_names, found.tolist(), strict=True))
+    result = np.where(cast + explained > 0, np.maximum(missing, 0), 0).sum(axis=0)
+    return dict(zip(votes.voter_names, result.tolist(), strict=True))
 
 
 def worst_failures(failures: Sequence[Failures]) -> dict[str, Failures]:
@@ -271,8 +271,8 @@ def _passages(entry: str, find: Callable[[str], TextPlace | None]) -> Iterator[P
     checked = _checked_claim(entry) if find(entry) is None else None  # a document may hold such a record
     if checked is not None:
         yield _at_span(checked["claim"], "claim", checked.get("span"), checked.get("state"))
-        for found in checked.get("evidence", ()):
-            yield _at_span(found["excerpt"], "source", found.get("span"), found.get("verdict"), checked["claim"])
+        for result in checked.get("evidence", ()):
+            yield _at_span(result["excerpt"], "source", result.get("span"), result.get("verdict"), checked["claim"])
         return
     verdict, colon, rest = entry.partition(": ")
     if (place := find(entry)) is not None:
@@ -289,10 +289,10 @@ def _checked_claim(entry: str) -> dict[str, Any] | None:
         record = json.loads(entry) if entry.startswith("{") else None
     except (ValueError, RecursionError):
         return None
-    found = record.get("evidence", []) if isinstance(record, dict) else None
-    if not isinstance(found, list) or not _has_place(record, "claim", "state"):
+    result = record.get("evidence", []) if isinstance(record, dict) else None
+    if not isinstance(result, list) or not _has_place(record, "claim", "state"):
         return None
-    return record if all(_has_place(excerpt, "excerpt", "verdict") for excerpt in found) else None
+    return record if all(_has_place(excerpt, "excerpt", "verdict") for excerpt in result) else None
 
 
 def _has_place(part: Any, text: str, word: str) -> bool:

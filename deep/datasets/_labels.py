@@ -87,15 +87,15 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
             alike = [name for name in source.columns if meant_column(name, ("label",))]
             remedy = f" Rename {shown(alike[0])} if it holds them." if alike else ""
             raise InputError(f"`labels` must have a column label. Got {columns} in {source.path}.{remedy}")
-    found = join_parts([read_part(source, (), frozenset({"family"}), vote_cells) for source in sources], np.int8(-1))
-    known = found.labels >= 0
+    result = join_parts([read_part(source, (), frozenset({"family"}), vote_cells) for source in sources], np.int8(-1))
+    known = result.labels >= 0
     if not known.any():
         raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
-    documents = None if found.document_ids is None else found.document_ids[known]
+    documents = None if result.document_ids is None else result.document_ids[known]
     ours = {plain_form(name): name for name in names}
-    spelled = {name: ours.get(plain_form(name), name) for name in set(found.datasets)}
-    datasets = np.array([spelled[name] for name in found.datasets[known]], dtype=object)
-    return LabelTable(found.item_ids[known], datasets, found.labels[known], documents)
+    spelled = {name: ours.get(plain_form(name), name) for name in set(result.datasets)}
+    datasets = np.array([spelled[name] for name in result.datasets[known]], dtype=object)
+    return LabelTable(result.item_ids[known], datasets, result.labels[known], documents)
 
 
 def _opened(paths: Tables, names: Sequence[str]) -> list[Source]:

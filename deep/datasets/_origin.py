@@ -140,12 +140,12 @@ def origin_record(examples: Examples, votes_path: str | Path) -> dict[str, objec
 
 def benchmark_datasets(paths: Sequence[str | Path]) -> set[str]:
     """Return the datasets of benchmarks that tables of votes are of, as they remember: a name alone may be anyone's."""
-    found = set[str]()
+    result = set[str]()
     for path in paths:
         with suppress(InputError):  # one that this version does not have
             benchmark, part = find_benchmark((_record(path) or {}).get("benchmark", ""))
-            found |= {part} if part else {*(benchmark.datasets or [benchmark.name])}
-    return found
+            result |= {part} if part else {*(benchmark.datasets or [benchmark.name])}
+    return result
 
 
 def read_texts(
@@ -192,19 +192,19 @@ def read_texts(
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     wanted = set(items)
     notes: list[str] = []
-    found: dict[Item, Example] = {}
+    result: dict[Item, Example] = {}
     for source in _given(listed, examples, columns, notes) if examples else _remembered(listed, notes):
         try:
             for example in source.of(wanted):
-                found.setdefault((str(example.dataset), example.example_id), example)
+                result.setdefault((str(example.dataset), example.example_id), example)
         except InputError as error:
             if examples is not None:
                 raise
             notes.append(f"the examples cannot be read: {error}")
-    missing = len(wanted - found.keys())
-    if missing and (found or not notes):
+    missing = len(wanted - result.keys())
+    if missing and (result or not notes):
         notes.append(f"{missing:,} of {len(wanted):,} items are not among the examples; ids stand in place of texts.")
-    return FoundTexts(found, missing, tuple(dict.fromkeys(notes)))
+    return FoundTexts(result, missing, tuple(dict.fromkeys(notes)))
 
 
 def read_documents(
@@ -250,11 +250,13 @@ def read_documents(
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     (given,) = _given(listed, examples, columns, [])
     named = {(str(e.dataset), e.example_id): e.document_id for e in given if e.document_id is not None}
-    found = [named.get(item) for item in zip(votes.datasets, votes.item_ids, strict=True)]
-    if all(document is None for document in found):
+    result = [named.get(item) for item in zip(votes.datasets, votes.item_ids, strict=True)]
+    if all(document is None for document in result):
         return None
     own = votes.datasets + "/" + votes.item_ids
-    return np.array([mine if document is None else document for document, mine in zip(found, own, strict=True)], object)
+    return np.array(
+        [mine if document is None else document for document, mine in zip(result, own, strict=True)], object
+    )
 
 
 def _given(

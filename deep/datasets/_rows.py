@@ -332,10 +332,10 @@ NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON, none of whose keys comes twice: the last one would pass for the cell."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise ValueError(f"the key {shown(Counter(key for key, _ in pairs).most_common(1)[0][0])} twice")
-    return found
+    return result
 
 
 JSON, BLANKS = json.JSONDecoder(object_pairs_hook=_unique), re.compile(r"[ \t\r\n]*")

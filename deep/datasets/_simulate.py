@@ -360,18 +360,18 @@ def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range
     unknown = [name for name in given if name not in names]
     if unknown:
         raise InputError(f"`range` must be of one of {', '.join(sorted(names))}. Got {unknown[0]!r}.")
-    found: dict[str, Range] = {}
+    result: dict[str, Range] = {}
     for name, column in zip(names, scores.T, strict=True):
         known = given.get(name) or PUBLISHED_RANGES.get(_plain(name))
         outside = column[(column < known[0]) | (column > known[1])] if known else column
         if known and not outside.size:
-            found[name] = known
+            result[name] = known
         elif name in given:
             low, high = given[name]
             raise InputError(
                 f"`range` must hold every score of {name!r}. Got {outside[0].item()!r} outside {low:g}:{high:g}."
             )
-    return found
+    return result
 
 
 def _plain(name: str) -> str:

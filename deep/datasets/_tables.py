@@ -220,8 +220,8 @@ def likely_reason(ids: Texts, known: Texts) -> str:
     " '7.0' may be '007'."
     """
     forms = {_loose_form(item): item for item in known.tolist()}
-    found = next((item for item in ids.tolist() if _loose_form(item) in forms), None)
-    return "" if found is None else f" {shown(found)} may be {shown(forms[_loose_form(found)])}."
+    result = next((item for item in ids.tolist() if _loose_form(item) in forms), None)
+    return "" if result is None else f" {shown(result)} may be {shown(forms[_loose_form(result)])}."
 
 
 def check_any_matched(matched: Mask, votes: Items, name: str, other: Items) -> None:
@@ -337,8 +337,8 @@ def table_columns(paths: Tables) -> tuple[str, ...]:
 
 def declared_scales(names: Sequence[str], others: Sequence[str] = ()) -> dict[str, Scale]:
     """Return the scales that `--scale` declares of some judges; those of `others` are passed over."""
-    found = scales_of(SCALES.get(), [*names, *others])
-    return {name: scale for name, scale in found.items() if name in names}
+    result = scales_of(SCALES.get(), [*names, *others])
+    return {name: scale for name, scale in result.items() if name in names}
 
 
 def open_all(paths: Tables) -> list[Source]:

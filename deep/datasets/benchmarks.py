@@ -159,8 +159,8 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
     'aggrefact-xsum'
     """
     owners = {dataset: b for b in BENCHMARKS.values() for dataset in b.datasets} | BENCHMARKS
-    found = resolve_dataset(name, owners, param=param)
-    return owners[found], None if found in BENCHMARKS else found
+    result = resolve_dataset(name, owners, param=param)
+    return owners[result], None if result in BENCHMARKS else result
 
 
 def licence_terms(datasets: Iterable[str]) -> dict[str, str]:

@@ -215,12 +215,12 @@ def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
     kernel = np.exp(-gamma * np.arange(4 * votes.shape[1] + 1))
     own, other = (votes**2).sum(axis=1), (support**2).sum(axis=1)
     step = max(1, KERNEL_BLOCK // max(1, len(support)))
-    found = np.empty(len(votes))
+    result = np.empty(len(votes))
     for start in range(0, len(votes), step):
         part = slice(start, start + step)
         apart = own[part, None] + other - 2 * votes[part] @ support.T
-        found[part] = weighted_sums(kernel[apart.astype(np.intp)], coef)
-    return found + float(model.intercept_[0])
+        result[part] = weighted_sums(kernel[apart.astype(np.intp)], coef)
+    return result + float(model.intercept_[0])
 
 
 def _inverse_variance(votes: Floats, w: Floats) -> float:
@@ -349,10 +349,10 @@ def _weights_of_all(patterns: Votes, counts: Floats) -> Floats:
     weights[0, _positions(patterns)] = counts
     for voter in range(k):
         of_rest = weights.reshape(2 * k + 1, 3**voter, 3, -1)
-        found = np.zeros_like(of_rest)
+        result = np.zeros_like(of_rest)
         for (theirs, ours), apart in np.ndenumerate(APART):
-            found[apart:, :, ours] += of_rest[: 2 * k + 1 - apart, :, theirs]
-        weights = found.reshape(weights.shape)
+            result[apart:, :, ours] += of_rest[: 2 * k + 1 - apart, :, theirs]
+        weights = result.reshape(weights.shape)
     return weights
 
 

@@ -153,10 +153,10 @@ def neutral(X: Votes, proba: Callable[[Floats], Floats]) -> Floats:
     A tree must send "no vote" to one side of a split that it learned from votes of 0 and 1 only, and either side
     would read something into silence. Splits that were learned with abstains present treat both alike.
     """
-    found, open_rows = proba(signed(X, BETWEEN)), np.flatnonzero((X == ABSTAIN).any(axis=1))
+    result, open_rows = proba(signed(X, BETWEEN)), np.flatnonzero((X == ABSTAIN).any(axis=1))
     if len(open_rows):
-        found[..., open_rows] = (found[..., open_rows] + proba(signed(X[open_rows], -BETWEEN))) / 2
-    return found
+        result[..., open_rows] = (result[..., open_rows] + proba(signed(X[open_rows], -BETWEEN))) / 2
+    return result
 
 
 def check_above(value: float, low: float, name: str) -> float:

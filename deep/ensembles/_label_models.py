@@ -246,10 +246,10 @@ class LabelModel(BaseEnsembler):
         votes, rng = _indicators(X), np.random.RandomState(self.random_state)
         overlaps = np.asarray(votes.T @ (w[:, None] * votes) / w.sum())
         loss = _Loss(overlaps, np.asarray(self.class_balance), self.l2, _start(overlaps, self.class_balance))
-        found = [
+        result = [
             loss.minimum(loss.start * rng.random_sample(None if i == 0 else loss.start.shape)) for i in range(RESTARTS)
         ]
-        return min(found, key=lambda mu: loss.value_and_slope(mu)[0])
+        return min(result, key=lambda mu: loss.value_and_slope(mu)[0])
 
     @property
     def vote_log_odds_(self) -> Floats:
@@ -311,12 +311,12 @@ class _Loss:
     def curvature(self, flat: Floats) -> Floats:
         mu, n = flat.reshape(-1, 2), len(self.start)
         joint, i = mu * self.balance, np.arange(n)
-        found = 4 * self._others[:, None, :, None] * joint.T[:, :, None] * joint[:, None, None, :]
-        found[i, :, i, :] += 4 * np.einsum("ij,ja,jb->iab", self._others, joint, joint) + self._own_curvature
+        result = 4 * self._others[:, None, :, None] * joint.T[:, :, None] * joint[:, None, None, :]
+        result[i, :, i, :] += 4 * np.einsum("ij,ja,jb->iab", self._others, joint, joint) + self._own_curvature
         misfit = 4 * _misfit(mu, self.overlaps, self.balance)
         for label in (0, 1):
-            found[:, label, :, label] += self.balance[label] * misfit
-        return np.asarray(found.reshape(2 * n, 2 * n))
+            result[:, label, :, label] += self.balance[label] * misfit
+        return np.asarray(result.reshape(2 * n, 2 * n))
 
     @cached_property
     def _own_curvature(self) -> Floats:

@@ -62,12 +62,12 @@ def default_ensemblers(recipe: str = "deep") -> tuple[str, ...]:
 
 def guest_ensemblers() -> tuple[str, ...]:
     """Return the ensemblers of deep's own guests whose library is installed: each has its row in the main job."""
-    found = []
+    result = []
     for name, entry in find_entry_points(ENSEMBLER, OWN_NAMES).usable.items():
         with suppress(InputError):  # a guest that was removed
             if is_own(entry) and find_spec(ENSEMBLERS[name].library) is not None:
-                found.append(name)
-    return tuple(found)
+                result.append(name)
+    return tuple(result)
 
 
 def left_out_note() -> str | None:

@@ -232,9 +232,9 @@ class AdaBoost(StagedEnsembler):
         _encoding.check_count(self.n_estimators, "n_estimators")
         cells, labels, weights = _encoding.merge_repeats(X, y, w)
         self.prior_ = float(np.average(labels, weights=weights))
-        found = list(self._boost(_encoding.signed(cells), labels == 1, weights / weights.sum()))
-        self.stumps_ = [stump for stump, _ in found]
-        self.stump_weights_ = np.array([weight for _, weight in found])
+        result = list(self._boost(_encoding.signed(cells), labels == 1, weights / weights.sum()))
+        self.stumps_ = [stump for stump, _ in result]
+        self.stump_weights_ = np.array([weight for _, weight in result])
 
     def _boost(self, votes: Floats, is_one: npt.NDArray[np.bool_], share: Floats) -> Iterator[tuple[Stump, float]]:
         """Yield each round's stump and its weight."""

@@ -53,7 +53,7 @@ def agreement_measures(
         ("Fleiss' kappa", fleiss_kappa, ratings),
         ("Krippendorff's alpha", krippendorff_alpha, ratings),
     ]
-    found: list[dict[str, object]] = []
+    result: list[dict[str, object]] = []
     for name, measure, of in measures:
         given = (of >= 0).sum(axis=1)
         # Only Krippendorff's alpha can use an item that some annotators left out.
@@ -61,8 +61,8 @@ def agreement_measures(
         low, high = agreement_interval(measure, of, documents=documents, n_boot=n_boot, random_state=random_state)
         values = {"value": measure(of), "low": low, "high": high}
         known = {key: None if np.isnan(value) else value for key, value in values.items()}
-        found.append({"name": name, "items": int(used.sum()), **known})
-    return found
+        result.append({"name": name, "items": int(used.sum()), **known})
+    return result
 
 
 def t_reach(sd: float, n: int, level: float) -> float:

@@ -391,8 +391,8 @@ class PanelCard(Measured):
     @property
     def agreement(self) -> float:
         """Return the mean of `between` over the pairs of judges that have one; NaN without any."""
-        found = [kappa for kappa in self.between[np.tril_indices(len(self.between), -1)] if kappa == kappa]
-        return float(np.mean(found)) if found else float("nan")
+        result = [kappa for kappa in self.between[np.tril_indices(len(self.between), -1)] if kappa == kappa]
+        return float(np.mean(result)) if result else float("nan")
 
     def as_dict(self) -> Row:
         """Return JSON values; those of `worth` stand beside the others, null for NaN."""
@@ -487,10 +487,10 @@ def ranked(judges: Sequence[JudgeCard]) -> list[JudgeCard]:
 
 
 def _judge_row(each: JudgeCard) -> dict[str, str]:
-    found, other = each.people, each.others
-    rates = {} if found is None else {"TPR, %": in_percent(found.tpr), "TNR, %": in_percent(found.tnr)}
+    result, other = each.people, each.others
+    rates = {} if result is None else {"TPR, %": in_percent(result.tpr), "TNR, %": in_percent(result.tnr)}
     return {
-        "accuracy, %": "" if found is None else in_percent(found.balanced_accuracy),
+        "accuracy, %": "" if result is None else in_percent(result.balanced_accuracy),
         "votes on, %": in_percent(each.itself.coverage),
         "says 1, %": in_percent(each.itself.polarity),
         **rates,

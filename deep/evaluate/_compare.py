@@ -418,10 +418,10 @@ class DriftReport(Measured):
         if self.is_training:
             return self.not_tested()
         differs = "otherwise than" if self.stale else "as"
-        found = moved_words(self.moved) if self.stale else "no difference goes beyond chance"
+        result = moved_words(self.moved) if self.stale else "no difference goes beyond chance"
         n = len(self.training_datasets)
         known = self.reference or (f"the {n} training datasets" if n > 1 else "the training dataset")
-        says = [f"The judges vote on these {self.n:,} claims {differs} on {known}: {found}.", *self.not_tested()]
+        says = [f"The judges vote on these {self.n:,} claims {differs} on {known}: {result}.", *self.not_tested()]
         says += self.least_words()
         if n >= FEWEST_DATASETS and self.reference is None:
             alarms = self.false_alarms_on_training
@@ -583,8 +583,8 @@ def stream_rates(model: Model, votes: VoteMatrix) -> adaptation.VoteRates:
 def _provenance(model: Model, name: str) -> Mapping[str, object]:
     """Return an entry of what a model's file says of its origin; empty where it says nothing, as older files do."""
     provenance = model.fit_report["provenance"]
-    found = provenance.get(name) if isinstance(provenance, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    result = provenance.get(name) if isinstance(provenance, Mapping) else None
+    return result if isinstance(result, Mapping) else {}
 
 
 def _rate_before(known: object) -> tuple[float, float]:

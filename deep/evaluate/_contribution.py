@@ -288,7 +288,7 @@ def outer_worth(
     step : callable, optional
         Called after each of the parts.
     """
-    found = []
+    result = []
     for train, tests in _outer_parts(votes, random_state):
         kept = chosen_judges(train, random_state)
         every = _by_fit(train, tests, train.voter_names)
@@ -303,11 +303,11 @@ def outer_worth(
             if len({*test.labels[voted].tolist()}) == 2:
                 own = balanced_accuracy(test.labels[voted], test.votes[voted, best])
                 gain = balanced_accuracy(test.labels[voted], decided[voted]) - own
-            found.append([*of_all, *of_few, gain])
+            result.append([*of_all, *of_few, gain])
             step()
-    if len(found) < 2:
+    if len(result) < 2:
         return None
-    loss, accuracy, loss_kept, accuracy_kept, gains = np.array(found).T
+    loss, accuracy, loss_kept, accuracy_kept, gains = np.array(result).T
     rises = (
         loss_kept - loss,
         accuracy_kept - accuracy,
@@ -316,7 +316,7 @@ def outer_worth(
     (rise, *rise_ci), (change, *change_ci), (gain, *gain_ci) = (mean_interval(each, LEVEL) for each in rises)
     rise_at, change_at, gain_at = ((low, high) for low, high in (rise_ci, change_ci, gain_ci))
     means = float(loss.mean()), float(accuracy.mean())
-    return OuterWorth(len(found), *means, rise, rise_at, change, change_at, gain, gain_at)
+    return OuterWorth(len(result), *means, rise, rise_at, change, change_at, gain, gain_at)
 
 
 def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMatrix, list[VoteMatrix]]]:
@@ -345,12 +345,12 @@ def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
 
 def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ...]) -> list[tuple[float, float, Mask]]:
     """Return log loss, balanced accuracy and decisions of the model that `fit` makes of some judges, by dataset."""
-    model, found = fit(_judges(train, names)), []
+    model, result = fit(_judges(train, names)), []
     for test in tests:
         scores = model.scores_of(_judges(test, names))
         decided = scores.decisions
-        found.append((log_loss(test.labels, scores.p_consistent), balanced_accuracy(test.labels, decided), decided))
-    return found
+        result.append((log_loss(test.labels, scores.p_consistent), balanced_accuracy(test.labels, decided), decided))
+    return result
 
 
 def _step(dropped: str | None, panel: "_FittedPanel", whole: Floats) -> PanelStep:
@@ -421,13 +421,13 @@ class _FittedPanel:
     @cached_property
     def _inverses(self) -> list[Floats]:
         """Return the inverse of the curvature of each fit's loss."""
-        found: list[Floats] = []
+        result: list[Floats] = []
         for coef, (design, n, _) in zip(self._fits, self._rows.tables, strict=True):
             of_panel = design[:, self._kept]
             p = expit(of_panel @ coef)
             curvature: Floats = (of_panel.T * (n * p * (1 - p))) @ of_panel + self._penalty
-            found.append(np.asarray(np.linalg.inv(curvature), dtype=np.float64))
-        return found
+            result.append(np.asarray(np.linalg.inv(curvature), dtype=np.float64))
+        return result
 
     def without(self, position: int) -> "_FittedPanel":
         """Return the panel less one judge, fitted from where the curvature says that the others' weights move."""
@@ -456,14 +456,14 @@ class _FittedPanel:
     def gains(self, chosen: Sequence[int], right: Floats, cast: Floats) -> Floats:
         """Return by fold the balanced accuracy of the panel less that of a judge, on the items that this votes on."""
         decided, votes = self._left_out >= DECISION, self._rows.training.cells.patterns
-        counts, found = self._rows.counts, []
+        counts, result = self._rows.counts, []
         for fold, judge in enumerate(chosen):
             voted, called = votes[:, judge] != ABSTAIN, decided[:, fold]
             hits = np.array([[counts[voted & (called == label), fold, label].sum()] for label in (0, 1)], dtype=float)
             own = cast[fold, :, [judge]].T
             if (own > 0).all():  # a part on which it has no vote of either class tells nothing
-                found.append(float((_rate(hits, own) - _rate(right[fold, :, [judge]].T, own))[0]))
-        return np.array(found if len(found) > 1 else [np.nan, np.nan])
+                result.append(float((_rate(hits, own) - _rate(right[fold, :, [judge]].T, own))[0]))
+        return np.array(result if len(result) > 1 else [np.nan, np.nan])
 
     def accuracies(self) -> Floats:
         """Return the balanced accuracy on each fold of the fit without it."""

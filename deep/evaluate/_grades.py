@@ -65,14 +65,14 @@ def rank_agreement(votes: VoteMatrix) -> Floats | None:
     if votes.answers is None:
         return None
     k = votes.shape[1]
-    found = np.eye(k)
+    result = np.eye(k)
     for i in range(k):
         for j in range(i):
             both = votes.answers[~np.isnan(votes.answers[:, [i, j]]).any(axis=1)][:, [i, j]]
             varies = len(both) > 1 and (np.ptp(both, axis=0) > 0).all()
             rho = np.corrcoef(rankdata(both, axis=0).T)[0, 1] if varies else np.nan
-            found[i, j] = found[j, i] = rho
-    return found
+            result[i, j] = result[j, i] = rho
+    return result
 
 
 def level_tables(levels: Sequence[Row], judges: Sequence[str], agreement: Floats | None) -> Iterator[DataTable]:

@@ -175,17 +175,17 @@ def panel_card(
     known, taken = votes.rows(labels >= 0), dict(usage or {})
     wrong = ((known.votes != ABSTAIN) & (known.votes != known.labels[:, None])).astype(np.int64)
     correlation = error_correlation(known.votes, known.labels, row_weights(known)) if len(known.votes) else None
-    found, missing = _worth(known, random_state, progress) if worth else (None, "Nobody asked for it.")
+    result, missing = _worth(known, random_state, progress) if worth else (None, "Nobody asked for it.")
     priced = _priced(votes.voter_names, prices or {})
     resampling = {"n_boot": n_boot, "random_state": random_state}
     several = by_dataset and len(votes.dataset_names) > 1
     parts = {name: votes.rows(rows) for name, rows in dataset_rows(votes)} if several else {}
-    panel = _Panel(votes, people, failures, taken, priced, correlation, found, limit, resampling, parts)
+    panel = _Panel(votes, people, failures, taken, priced, correlation, result, limit, resampling, parts)
     cards = tuple(panel.card(column) for column in range(votes.shape[1]))
-    if found is not None:
+    if result is not None:
         best = _cards.ranked(cards)[0]  # a judge that is often silent does not do the panel's work alone
-        found = replace(
-            found, best_judge=best.judge, one_judge=found.one_judge and best.itself.coverage >= ENOUGH_COVERAGE
+        result = replace(
+            result, best_judge=best.judge, one_judge=result.one_judge and best.itself.coverage >= ENOUGH_COVERAGE
         )
     agreement: list[Row] = []
     if people is not None and len(people.names) > 1:
@@ -215,7 +215,7 @@ def panel_card(
         effective_votes=effective,
         cost_per_1000=cost,
         effective_votes_a_dollar=_a_dollar(effective, cost),
-        worth=found,
+        worth=result,
         worth_missing=missing,
         drop_first=_drop_first(cards, effective, cost),
         sample_twice=_sample_twice(cards),
@@ -293,11 +293,11 @@ class _Panel:
 def _priced(voters: Sequence[str], prices: Mapping[str, float]) -> dict[str, float]:
     """Return prices by voter, from those by voter or by the name of its judge."""
     names = {voter: (parse_voter(voter).name, voter) for voter in voters}
-    found = {voter: prices[name] for voter in voters for name in names[voter] if name in prices}
+    result = {voter: prices[name] for voter in voters for name in names[voter] if name in prices}
     unknown = next((name for name in prices if not any(name in known for known in names.values())), None)
     if unknown is not None:
         raise InputError(f"`prices` must name judges of the votes: {', '.join(sorted(voters))}. Got {unknown!r}.")
-    return found
+    return result
 
 
 def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tuple[PanelReport | None, str]:
@@ -314,26 +314,26 @@ def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tup
     rows = known.rows(np.isin(known.datasets.astype(str), both))
     try:
         training = training_set(rows, RECIPES["deep"], random_state=random_state)
-        found = panel_worth(training, step=progress("panels", k * (k + 1) // 2))
+        result = panel_worth(training, step=progress("panels", k * (k + 1) // 2))
         outer = outer_worth(rows, random_state=random_state, step=progress("held out", max(len(both), N_FOLDS)))
     except InputError as error:
         return None, str(error)
     if outer is None:
-        return found, ""
+        return result, ""
     keep = chosen_judges(rows, random_state)
     drop = tuple(name for name in rows.voter_names if name not in keep)
     told = {"gain": outer.gain, "gain_ci": outer.gain_ci, "one_judge": outer.gain_ci[0] <= 0, "outer": outer}
-    return replace(found, keep=keep, drop=drop, **told), ""  # type: ignore[arg-type]
+    return replace(result, keep=keep, drop=drop, **told), ""  # type: ignore[arg-type]
 
 
 def _between(votes: VoteMatrix) -> Floats:
     """Return Cohen's kappa of each two judges."""
     k, ratings = votes.shape[1], votes.votes.astype(np.int64)
-    found = np.ones((k, k))
+    result = np.ones((k, k))
     for i in range(k):
         for j in range(i):
-            found[i, j] = found[j, i] = cohen_kappa(ratings[:, [i, j]])
-    return found
+            result[i, j] = result[j, i] = cohen_kappa(ratings[:, [i, j]])
+    return result
 
 
 def _second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, datasets.VoterUsage]) -> float:
@@ -354,11 +354,11 @@ def _second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, datasets.
 
 def _sample(votes: VoteMatrix, usage: Mapping[str, datasets.VoterUsage], number: int) -> Votes:
     """Return the votes with those of one sample in place of their majority, where there are several."""
-    found = votes.votes.copy()
+    result = votes.votes.copy()
     for column, name in enumerate(votes.voter_names):
         if name in usage and len(usage[name].samples):
-            found[usage[name].sample_rows, column] = usage[name].samples[:, number]
-    return found
+            result[usage[name].sample_rows, column] = usage[name].samples[:, number]
+    return result
 
 
 def _a_dollar(effective: float, cost_per_1000: float | None) -> float:

@@ -71,8 +71,8 @@ def select_decisions(
     for name, value in (("accuracy", accuracy), ("delta", delta)):
         check_share(value, name)
     votes = target.votes
-    found = model.scores_of(votes)
-    p, known, threshold = found.p_consistent, votes.labels >= 0, found.threshold
+    result = model.scores_of(votes)
+    p, known, threshold = result.p_consistent, votes.labels >= 0, result.threshold
     if known.any():
         level = calibration.selective_threshold(
             votes.labels[known], p[known], accuracy, delta=delta, threshold=threshold
@@ -82,8 +82,8 @@ def select_decisions(
     else:
         report = transferred_confidence(model, accuracy)
     confidence = report["confidence"] if isinstance(report["confidence"], float) else np.inf
-    decided = (np.where(p >= threshold, p, 1 - p) >= confidence) & found.voted
-    report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(found.share)}
+    decided = (np.where(p >= threshold, p, 1 - p) >= confidence) & result.voted
+    report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(result.share)}
     report |= {"threshold": threshold, "rule": model.rule.sentence(threshold)}
     if known.any():
         curve = calibration.risk_coverage(votes.labels[known], p[known], threshold=threshold)
@@ -234,12 +234,12 @@ def order_words(model: Model) -> str | None:
 def _ends(one: LeftOut) -> tuple[float, float, float, float]:
     """Return the shares of label 0 in the lowest tenth and in all, of label 1 in the highest tenth and in all."""
     order, n = np.argsort(one.score, kind="stable"), one.ones + one.zeros
-    found = []
+    result = []
     for label, rows in ((one.zeros, order), (one.ones, order[::-1])):
         before = np.cumsum(n[rows]) - n[rows]
         part = np.clip(0.1 * n.sum() - before, 0.0, n[rows]) / n[rows]
-        found += [float(part @ label[rows] / (part @ n[rows])), float(label.sum() / n.sum())]
-    return found[0], found[1], found[2], found[3]
+        result += [float(part @ label[rows] / (part @ n[rows])), float(label.sum() / n.sum())]
+    return result[0], result[1], result[2], result[3]
 
 
 FEW_TRAINING, FIRST_LABELS = 3, 10
@@ -550,8 +550,8 @@ def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> 
     if labels is None:
         report = evaluate.drift_report(model, target.votes)
         return Findings(report.as_dict(), drift_lines(report))
-    found = evaluate.canary_report(model, target)
-    return Findings(found, canary_lines(found))
+    result = evaluate.canary_report(model, target)
+    return Findings(result, canary_lines(result))
 
 
 def estimate(
@@ -576,14 +576,16 @@ def estimate(
     >>> list(deep.estimate(model, mine, np.where(np.arange(558) < 50, mine.labels, -1))["method"])[:2]
     ['corrected model', 'prediction-powered']
     """
-    found = evaluate.share_report(model, _target(model, votes, labels), of=of, level=level)
-    return pd.DataFrame(cast("list[dict[str, object]]", found["shares"]))
+    result = evaluate.share_report(model, _target(model, votes, labels), of=of, level=level)
+    return pd.DataFrame(cast("list[dict[str, object]]", result["shares"]))
 
 
 def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> "evaluate.Target":
     """Return votes as one dataset with these labels and no others."""
-    found = votes_of(model, votes)
-    if len(found.dataset_names) > 1:
-        raise InputError(f"`votes` must be of one dataset. Got {', '.join(found.dataset_names)}. Give the rows of one.")
-    bare = replace(found, labels=np.full(len(found.labels), -1))
+    result = votes_of(model, votes)
+    if len(result.dataset_names) > 1:
+        raise InputError(
+            f"`votes` must be of one dataset. Got {', '.join(result.dataset_names)}. Give the rows of one."
+        )
+    bare = replace(result, labels=np.full(len(result.labels), -1))
     return evaluate.Target(bare if labels is None else as_labels(labels, bare, votes))

@@ -85,8 +85,8 @@ def read_target(model: Model, votes: Sequence[str], labels: Sequence[str] = (), 
     InputError
         A table cannot be used, or there is more than one dataset, or more than one with labels.
     """
-    (found,) = read_targets(model, votes, labels, scores, one_dataset=True)
-    return found
+    (result,) = read_targets(model, votes, labels, scores, one_dataset=True)
+    return result
 
 
 def read_targets(
@@ -144,8 +144,8 @@ def label_proposal(
     """
     check_uncorrected(model)
     votes = target.votes
-    found = model.scores_of(votes)
-    p, labeled = found.p_consistent, np.flatnonzero(votes.labels >= 0)
+    result = model.scores_of(votes)
+    p, labeled = result.p_consistent, np.flatnonzero(votes.labels >= 0)
     chosen = adaptation.propose_labels(
         p, model.misfit, n, strategy=strategy, labeled=labeled, random_state=random_state
     )
@@ -153,7 +153,7 @@ def label_proposal(
     return {
         "dataset": target.name,
         "strategy": strategy,
-        "prior": asdict(found.share),
+        "prior": asdict(result.share),
         "expected_error_before": chosen.error_before,
         "expected_error_after": chosen.error_after,
         "labels_needed": {str(power): size for power, size in needed.items()},
@@ -198,7 +198,7 @@ def adapt_model(model: Model, target: Target, *, decide: str | None = None) -> t
     documents, labels = votes.document_ids, votes.labels
     fresh = model.adapted(votes, labels, documents=documents, target=target.name, decide=decide)
     streamed = model.score(votes, streamed=True)
-    unlabeled, found = model.scores_of(votes), fresh.scores_of(votes)
+    unlabeled, result = model.scores_of(votes), fresh.scores_of(votes)
     report: dict[str, object] = {
         "dataset": target.name,
         "n": len(votes.labels),
@@ -206,10 +206,10 @@ def adapt_model(model: Model, target: Target, *, decide: str | None = None) -> t
         "p_mean": {
             "streamed": _mean(streamed),
             "unlabeled": _mean(unlabeled.p_consistent),
-            "adapted": _mean(found.p_consistent),
+            "adapted": _mean(result.p_consistent),
         },
-        "p_change": _mean(np.abs(found.p_consistent - streamed)),
-        "interval_width": {"before": _width(unlabeled.interval()), "after": _width(found.interval())},
+        "p_change": _mean(np.abs(result.p_consistent - streamed)),
+        "interval_width": {"before": _width(unlabeled.interval()), "after": _width(result.interval())},
         "rule": fresh.rule.sentence(fresh.threshold()),
         "table": fresh.has_table,
         "correction": None,
@@ -218,7 +218,7 @@ def adapt_model(model: Model, target: Target, *, decide: str | None = None) -> t
         parts = ("intercept", "slope", "n_labels", "n_effective")
         prior = fresh.correction.prior.estimate  # as told without the labels
         report["correction"] = {"prior": prior, **{part: getattr(fresh.correction, part) for part in parts}}
-        report["labels"] = _errors(votes, unlabeled.p_consistent, found.p_consistent)
+        report["labels"] = _errors(votes, unlabeled.p_consistent, result.p_consistent)
     return fresh, report
 
 
@@ -234,12 +234,12 @@ def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, objec
     """Return calibration errors on the labels, before and after."""
     known, bins = votes.labels >= 0, calibration.DEFAULT_BINS
     y = votes.labels[known]
-    found: dict[str, object] = {"n": len(y), "consistent": int(y.sum())}
+    result: dict[str, object] = {"n": len(y), "consistent": int(y.sum())}
     for name, p in (("before", before[known]), ("after", after[known])):
-        found[f"ece_{name}"] = calibration.expected_calibration_error(y, p, n_bins=bins)
-        found[f"ece_floor_{name}"] = calibration.ece_noise_floor(p, n_bins=bins).mean
-        found[f"miscalibration_{name}"] = calibration.CorpDisplay.from_predictions(y, p, n_resamples=1).miscalibration
-    return found
+        result[f"ece_{name}"] = calibration.expected_calibration_error(y, p, n_bins=bins)
+        result[f"ece_floor_{name}"] = calibration.ece_noise_floor(p, n_bins=bins).mean
+        result[f"miscalibration_{name}"] = calibration.CorpDisplay.from_predictions(y, p, n_resamples=1).miscalibration
+    return result
 
 
 TOLD = "from the labels that the model was trained on"
@@ -284,21 +284,21 @@ def share_report(
     ['corrected model', 'prediction-powered', 'mean of the labels', 'Rogan-Gladen']
     """
     votes = target.votes
-    found = model.scores_of(votes)
+    result = model.scores_of(votes)
     twice = target.n_labels > 0 and target.name in labels_seen(model)
     documents = None if votes.document_ids is None else votes.document_ids[votes.labels >= 0]
     is_one_document = documents is not None and target.n_labels > 1 and len(np.unique(documents)) == 1
     adaptation.Belief.check_rule(model.prior_rule, votes.labels, votes.document_ids)
     shares = adaptation.estimate_share(
-        found.p_consistent,
+        result.p_consistent,
         None if twice else votes.labels,
-        prior=found.share if twice or not target.n_labels else found.prior,
+        prior=result.share if twice or not target.n_labels else result.prior,
         documents=votes.document_ids,
         misfit=model.misfit,
         of=of,
         level=level,
     )
-    how = adaptation.SHARE_METHODS | {"model": _share_words(model, found)}
+    how = adaptation.SHARE_METHODS | {"model": _share_words(model, result)}
     return {
         "dataset": target.name,
         "n": len(votes.labels),
@@ -306,8 +306,8 @@ def share_report(
         "of": of,
         "level": level,
         "note": TWICE if twice else ONE_DOCUMENT if is_one_document else None,
-        "prior": asdict(found.share),
-        "measured": bool(target.n_labels and not twice) or found.share.is_measured,
+        "prior": asdict(result.share),
+        "measured": bool(target.n_labels and not twice) or result.share.is_measured,
         "shares": [{**asdict(share), "how": how[share.method]} for share in shares],
     }
 
@@ -363,8 +363,8 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     """
     check_share(alpha, "alpha")
     votes = target.votes
-    found, test = dataset_canary(model, target)
-    needed = adaptation.labels_needed(found.p_consistent, model.misfit)
+    result, test = dataset_canary(model, target)
+    needed = adaptation.labels_needed(result.p_consistent, model.misfit)
     documents = None if votes.document_ids is None else len(np.unique(votes.document_ids[votes.labels >= 0]))
     return {
         "dataset": target.name,
@@ -373,10 +373,10 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
         "flagged": test.p_value < alpha,
         **asdict(test),
         "documents": documents,
-        "prior": asdict(found.share),
+        "prior": asdict(result.share),
         "labels_needed": {str(power): size for power, size in needed.items()},
-        "possible_error": adaptation.possible_error(found.p_consistent, votes.labels, documents=votes.document_ids),
-        "labels_for_15_points": adaptation.labels_to_find(found.p_consistent, misfit=model.misfit),
+        "possible_error": adaptation.possible_error(result.p_consistent, votes.labels, documents=votes.document_ids),
+        "labels_for_15_points": adaptation.labels_to_find(result.p_consistent, misfit=model.misfit),
         "enough": test.n_labels >= ENOUGH,
         "advice": list(_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),
     }
@@ -412,8 +412,10 @@ def dataset_canary(model: Model, target: Target) -> tuple[Scores, adaptation.Can
     (558, 558)
     """
     votes = target.votes
-    found = model.scores_of(votes)
-    return found, adaptation.canary(found.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit)
+    result = model.scores_of(votes)
+    return result, adaptation.canary(
+        result.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit
+    )
 
 
 def labels_seen(model: Model) -> set[str]:
@@ -455,8 +457,8 @@ def _advice(
     if flagged:
         yield "Do not use P or its interval on this dataset."
     else:
-        found = [f"{size} for {100 * power:.0f} %" for power, size in needed.items() if size is not None]
-        wanted = ", ".join(found) or "more labels than there are items"
+        result = [f"{size} for {100 * power:.0f} %" for power, size in needed.items() if size is not None]
+        wanted = ", ".join(result) or "more labels than there are items"
         yield f"Labels needed to detect an error as large as the worst in training, by chance of success: {wanted}."
     if n >= ENOUGH:
         yield f"With {n} labels, correcting P helps more than a test: {adapt}."

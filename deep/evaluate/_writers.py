@@ -53,13 +53,13 @@ def read_writers(paths: Sequence[str | Path], votes: VoteMatrix, column: str = W
     """Return who wrote each item, "" where the column names nobody; nothing where no table has the column."""
     if not paths or column not in (FILE, *table_columns(paths)):
         return []
-    found = {}
+    result = {}
     for path in paths:
         for _, row in read_rows(Path(path), ["dataset", "item_id", column], param="votes"):
             name = Path(path).stem if column == FILE else row.get(column)
             if name not in (None, ""):
-                found[str(row["dataset"]), str(row["item_id"])] = str(name)
-    return [found.get(key, "") for key in zip(votes.datasets.tolist(), votes.item_ids.tolist(), strict=True)]
+                result[str(row["dataset"]), str(row["item_id"])] = str(name)
+    return [result.get(key, "") for key in zip(votes.datasets.tolist(), votes.item_ids.tolist(), strict=True)]
 
 
 def own_votes(votes: VoteMatrix, writers: Sequence[str]) -> Mask:

@@ -78,7 +78,7 @@ def draws_of(panels: Sequence[StudyPanel], sizes: Sequence[int | str], n_draws: 
     InputError
         No panel has so many datasets.
     """
-    found = []
+    result = []
     for position, panel in enumerate(panels):
         names = panel.votes.dataset_names
         for k in sizes:
@@ -90,14 +90,14 @@ def draws_of(panels: Sequence[StudyPanel], sizes: Sequence[int | str], n_draws: 
                 target = names[i % len(names)]
                 others = [name for name in names if name != target]
                 chosen = tuple(sorted(others[j] for j in rng.permutation(len(others))[:n]))
-                found.append(Draw(position, k, target, chosen))
-    if not found:
+                result.append(Draw(position, k, target, chosen))
+    if not result:
         most = max(len(panel.votes.dataset_names) for panel in panels) - 1
         if most < 1:
             raise InputError("`votes` must hold a table of two datasets or more, one to test on. Got one in each.")
         given = ", ".join(map(str, sizes))
         raise InputError(f"`few` must be 'all', or at most {most} with these panels. Got {given}.")
-    return found
+    return result
 
 
 def transfer_over_panels(
@@ -260,14 +260,14 @@ def few_labels(
         where more than half of the dataset would be labeled.
     """
     rng = np.random.default_rng(random_state)
-    found: dict[str, Row | None] = dict.fromkeys(map(str, FEW))
+    result: dict[str, Row | None] = dict.fromkeys(map(str, FEW))
     draw = partial(_one_draw, y, p, prior, misfit, n_bins)
     for n in FEW:
         if 2 * n <= len(y):
             drawn = [draw(rng.permutation(len(y))[:n], seed) for seed in range(n_draws)]
-            found[str(n)] = {name: mean_of(drawn, name) for name in drawn[0]}
-    errors = {n: None if row is None else row.pop("ece") for n, row in found.items()}
-    return {"few_labels": errors, "labeled": found}
+            result[str(n)] = {name: mean_of(drawn, name) for name in drawn[0]}
+    errors = {n: None if row is None else row.pop("ece") for n, row in result.items()}
+    return {"few_labels": errors, "labeled": result}
 
 
 def _one_draw(
@@ -305,12 +305,12 @@ def errors_after(
 
 def summarize_labeled(targets: Sequence[Row]) -> dict[str, Row]:
     """Return means over held-out datasets by number of labels, of those that have so many."""
-    found = {}
+    result = {}
     for n in targets[0]["labeled"]:
         rows = [target["labeled"][n] for target in targets if target["labeled"][n] is not None]
         names = rows[0] if rows else {}
-        found[n] = {"n_datasets": len(rows)} | {name: mean_of(rows, name) for name in names}
-    return found
+        result[n] = {"n_datasets": len(rows)} | {name: mean_of(rows, name) for name in names}
+    return result
 
 
 def labeled_lines(targets: Sequence[Row], summary: dict[str, Row]) -> list[str]:
@@ -371,11 +371,11 @@ def few_study(
 
 def _labels_of(panel: StudyPanel, n_bins: int, random_state: int, test: str) -> Row:
     split = hold_out(panel.votes, test)
-    _, found = fit_and_score(split, panel.scores, random_state=random_state)
+    _, result = fit_and_score(split, panel.scores, random_state=random_state)
     options = {"n_draws": LABEL_DRAWS, "n_bins": n_bins, "random_state": random_state}
     return {
         "dataset": test,
-        **few_labels(split.test.labels, found.p_consistent, found.prior, found.misfit, **options),
+        **few_labels(split.test.labels, result.p_consistent, result.prior, result.misfit, **options),
     }
 
 

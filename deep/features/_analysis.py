@@ -464,8 +464,8 @@ def _checked(ratings: npt.ArrayLike) -> Ratings:
     codes = np.asarray(codes, dtype=np.int64)
     if codes.max() < codes.size:
         return codes
-    categories, found = np.unique(codes, return_inverse=True)  # which numbers stand for categories does not matter
-    return np.asarray(found.reshape(codes.shape) - np.searchsorted(categories, 0), dtype=np.int64)
+    categories, result = np.unique(codes, return_inverse=True)  # which numbers stand for categories does not matter
+    return np.asarray(result.reshape(codes.shape) - np.searchsorted(categories, 0), dtype=np.int64)
 
 
 def _counts(codes: Ratings) -> Floats:

@@ -312,11 +312,11 @@ def read_summedits(folder: Path) -> Iterator[Example]:
 
 def _pairs(folder: Path) -> Iterator[tuple[str, str, str, str, int]]:
     published = [(domain, folder / f"summedits_{domain}.json") for domain in DOMAINS]
-    found = [(domain, path) for domain, path in published if path.is_file()]
-    for domain, path in found:
+    result = [(domain, path) for domain, path in published if path.is_file()]
+    for domain, path in result:
         for row in read_document(path):
             yield domain, str(row["id"]), row["doc"], row["summary"], int(row["label"])
-    if not found:
+    if not result:
         for row in rows_of(folder / TABLE, ("item_id", "document", "claim", "label")):
             domain, identifier = row["item_id"].split("|", 1)
             yield domain, identifier, row["document"], row["claim"], int(row["label"])

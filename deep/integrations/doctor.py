@@ -170,12 +170,12 @@ def _guessed(path: Path, why: str) -> Finding | None:
         options = {"yes": (next(word for word in words if word not in against),), "no": (against[0],)}
     if not options:
         return None
-    found = _foreign(path, **options)
+    result = _foreign(path, **options)
     typed = {key: value[0] if isinstance(value, tuple) else f"{value:g}" for key, value in options.items()}
     told = " ".join(f"--{key.replace('_', '-')} {shlex.quote(word)}" for key, word in typed.items())
-    found.careful.append(f"{told} is a guess: choose a value yourself. {why.partition('. ')[2].partition('. ')[0]}")
-    found.options = f" {told}"
-    return found
+    result.careful.append(f"{told} is a guess: choose a value yourself. {why.partition('. ')[2].partition('. ')[0]}")
+    result.options = f" {told}"
+    return result
 
 
 def _head(path: Path) -> bytes:
@@ -223,11 +223,11 @@ def _own_table(path: Path) -> Finding | None:
         if str(error).startswith("`votes`"):
             return None  # grades, or texts among the votes: `deep data from` tells them apart
         raise
-    found = Finding(path, "votes", content=votes)
+    result = Finding(path, "votes", content=votes)
     if name is not None:
-        found.careful.append(f"no column dataset: all rows are of one, {name!r} (--dataset {shlex.quote(name)})")
-    _describe_failures(found, datasets.read_reasons([path], votes), votes.shape[1])
-    return _describe_votes(found, votes)
+        result.careful.append(f"no column dataset: all rows are of one, {name!r} (--dataset {shlex.quote(name)})")
+    _describe_failures(result, datasets.read_reasons([path], votes), votes.shape[1])
+    return _describe_votes(result, votes)
 
 
 def _labels(path: Path) -> Finding:
@@ -237,10 +237,10 @@ def _labels(path: Path) -> Finding:
     source = path.name.partition(".")[0]
     with rows_under(None if "dataset" in datasets.table_columns(path) else source):
         table = datasets.read_labels(path)
-    found = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
-    _describe_labels(found, table.labels, table.datasets)
-    _describe_ids(found, table.item_ids)
-    return found
+    result = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
+    _describe_labels(result, table.labels, table.datasets)
+    _describe_ids(result, table.item_ids)
+    return result
 
 
 def _claims(path: Path, examples: "Examples") -> Finding:
@@ -250,21 +250,21 @@ def _claims(path: Path, examples: "Examples") -> Finding:
     n = examples.check()
     rows = list(examples)
     cards = datasets.describe_examples(examples)
-    found = Finding(path, "claims", [f"{n:,} claims, datasets: {listed([card.dataset for card in cards])}"])
-    found.content = cards
+    result = Finding(path, "claims", [f"{n:,} claims, datasets: {listed([card.dataset for card in cards])}"])
+    result.content = cards
     without = sum(not one.has_texts for one in rows)
     if without:
-        found.careful.append(f"{without:,} rows have no source or no claim, and are not judged")
+        result.careful.append(f"{without:,} rows have no source or no claim, and are not judged")
     sources = {one.source for one in rows if one.source}
     if len(sources) == 1 and n > 1:
-        found.careful.append("all claims share one source, so nothing shows how judges do on others")
+        result.careful.append("all claims share one source, so nothing shows how judges do on others")
     twice = n - len({(one.source, one.claim) for one in rows})
     if twice:
-        found.careful.append(f"{twice:,} claims occur more than once with the same source")
+        result.careful.append(f"{twice:,} claims occur more than once with the same source")
     labels = [(-1 if one.label is None else one.label, str(one.dataset)) for one in rows]
-    _describe_labels(found, [label for label, _ in labels], [name for _, name in labels])
-    _describe_ids(found, [one.example_id for one in rows])
-    return found
+    _describe_labels(result, [label for label, _ in labels], [name for _, name in labels])
+    _describe_ids(result, [one.example_id for one in rows])
+    return result
 
 
 def _foreign(path: Path, **options: Any) -> Finding:
@@ -273,13 +273,13 @@ def _foreign(path: Path, **options: Any) -> Finding:
     from deep.integrations.foreign import ForeignOptions, read_foreign
 
     read = read_foreign([path], ForeignOptions(**options))
-    found = Finding(path, "other tool", [f"{', '.join(read.titles)}: {len(read.examples):,} items"], content=read)
-    found.facts += [note for note in read.notes if not note.startswith("Left out")]
-    found.careful += [note for note in read.notes if note.startswith("Left out")]
+    result = Finding(path, "other tool", [f"{', '.join(read.titles)}: {len(read.examples):,} items"], content=read)
+    result.facts += [note for note in read.notes if not note.startswith("Left out")]
+    result.careful += [note for note in read.notes if note.startswith("Left out")]
     scales = _scales(read)
     if len({*scales.values()}) > 1:
         told = listed([f"{name} {scale}" for name, scale in scales.items()])
-        found.careful.append(f"grades on different scales, which cannot be compared: {told}")
+        result.careful.append(f"grades on different scales, which cannot be compared: {told}")
     if read.voters:
         votes = read.votes()
         reasons: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -288,15 +288,15 @@ def _foreign(path: Path, **options: Any) -> Finding:
                 reasons[name, str(example.dataset)][str(one.reason)] += one.reason is not None
         n_items = Counter(str(example.dataset) for example in read.examples)
         failures = [Failures(name, of, n_items[of], dict(counts)) for (name, of), counts in reasons.items()]
-        _describe_failures(found, failures, len(read.voters))
-        return _describe_votes(found, votes)
-    found.missing.append("answers of judges")
-    found.can_be_judged = any(one.has_texts for one in read.examples)
-    if not found.can_be_judged:
-        found.missing.append("no source for any claim: name its column (`deep data from --source`)")
+        _describe_failures(result, failures, len(read.voters))
+        return _describe_votes(result, votes)
+    result.missing.append("answers of judges")
+    result.can_be_judged = any(one.has_texts for one in read.examples)
+    if not result.can_be_judged:
+        result.missing.append("no source for any claim: name its column (`deep data from --source`)")
     labels = [-1 if one.label is None else one.label for one in read.examples]
-    _describe_labels(found, labels, [str(one.dataset) for one in read.examples])
-    return found
+    _describe_labels(result, labels, [str(one.dataset) for one in read.examples])
+    return result
 
 
 def _scales(read: "Foreign") -> Mapping[str, str]:

@@ -186,10 +186,10 @@ def _of_labels(fitted: "model.Model", target: "evaluate.Target | None", alpha: f
     if target is None or not comparable:
         why = "No labels, so it is unknown whether P holds here." if comparable else "Other judges have voted."
         return GateCase("labels", "labels agree with P", SKIPPED, why)
-    found = evaluate.canary_report(fitted, target, alpha=alpha)
-    said = f"{found['n_labels']} labels of {found['dataset']} DISAGREE with the model, p = {found['p_value']:.2g}."
+    result = evaluate.canary_report(fitted, target, alpha=alpha)
+    said = f"{result['n_labels']} labels of {result['dataset']} DISAGREE with the model, p = {result['p_value']:.2g}."
     return GateCase(
-        "labels", "labels agree with P", FAILED if found["flagged"] else PASSED, said * bool(found["flagged"])
+        "labels", "labels agree with P", FAILED if result["flagged"] else PASSED, said * bool(result["flagged"])
     )
 
 
@@ -203,8 +203,8 @@ def run_gate(fitted: "model.Model", args: argparse.Namespace) -> int:
         target = _target(fitted, args, votes)
         failures = datasets.read_reasons(args.votes, votes)
         reference = evaluate.votes_for(fitted, args.reference) if args.reference else None
-        found = gate_cases(fitted, votes, failures, target, history=history, reference=reference, alpha=args.alpha)
-        cases = list(found)
+        result = gate_cases(fitted, votes, failures, target, history=history, reference=reference, alpha=args.alpha)
+        cases = list(result)
     except DeepError as error:
         broken, votes, cases = error, None, [GateCase("input", "input can be used", BROKEN, str(error))]
     run = _run(fitted, votes, cases)
@@ -257,16 +257,16 @@ def read_history(folder: Path) -> list[GateRun]:
                 f"`gate` must be a new folder or an earlier gate's. Got {str(folder)!r}, which is neither."
             )
         return []
-    found = []
+    result = []
     for number, line in enumerate(read_bytes(path, "gate").decode("utf-8", "replace").splitlines(), 1):
         try:
-            found.append(GateRun(**json.loads(line)))
+            result.append(GateRun(**json.loads(line)))
         except (TypeError, ValueError, RecursionError):
             raise InputError(
                 f"`gate` must hold a history that deep wrote. Got something else at line {number} of {str(path)!r}. "
                 "Take that line out, or name a new folder."
             ) from None
-    return found
+    return result
 
 
 def write_gate(folder: Path, history: Sequence[GateRun]) -> None:

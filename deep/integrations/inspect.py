@@ -173,7 +173,7 @@ def committee(label: str = "label") -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001  the label is a grade, no target
-        votes = {name: judgment_of(found).vote for name, found in scores_by_grader(state.scores).items()}
+        votes = {name: judgment_of(result).vote for name, result in scores_by_grader(state.scores).items()}
         given = vote_of(state.metadata.get(label))
         right = votes.pop(label, given)
         if not votes:

@@ -67,15 +67,15 @@ def _reason(value: object, said: str | None) -> Reason:
 
 def scores_by_grader(scores: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the scores of a sample by grader; a mapping of values is one each, but a committee's repeat others."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, score in (scores or {}).items():
         if (getattr(score, "metadata", None) or {}).get("committee"):
             continue
         if isinstance(score.value, Mapping):
-            found |= {f"{name}.{key}": score.model_copy(update={"value": v}) for key, v in score.value.items()}
+            result |= {f"{name}.{key}": score.model_copy(update={"value": v}) for key, v in score.value.items()}
         else:
-            found[name] = score
-    return found
+            result[name] = score
+    return result
 
 
 EPOCH = re.compile(r"(.+)@epoch-([1-9][0-9]*)", re.DOTALL)
@@ -101,8 +101,8 @@ def inspect_record(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     if not row["n_votes"]:
         return None
-    found = EPOCH.fullmatch(row["item_id"])
-    where = {"id": row["item_id"]} if found is None else {"id": found[1], "epoch": int(found[2])}
+    result = EPOCH.fullmatch(row["item_id"])
+    where = {"id": row["item_id"]} if result is None else {"id": result[1], "epoch": int(result[2])}
     decision = row.get("decision")
     answer = {} if decision is None else {"answer": "consistent" if decision else "inconsistent"}
     said = (name for name in exported_columns() if name not in ("p_consistent", "decision"))  # which the record says

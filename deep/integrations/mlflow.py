@@ -113,6 +113,6 @@ class CommitteeEvaluator(ModelEvaluator):
         if "item_id" not in table:
             table["item_id"] = [str(number) for number in range(len(table))]
         votes = VoteMatrix.from_frame(table, dataset=None if "dataset" in table else "table")
-        found = {name: value for name, value in measure(votes).items() if not math.isnan(value)}
-        mlflow.log_metrics(found)
-        return EvaluationResult(metrics=found, artifacts={})
+        result = {name: value for name, value in measure(votes).items() if not math.isnan(value)}
+        mlflow.log_metrics(result)
+        return EvaluationResult(metrics=result, artifacts={})

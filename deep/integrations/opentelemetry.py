@@ -50,25 +50,25 @@ class EvaluationEvents:
     def __init__(self, provider: LoggerProvider | None = None, *, name: str = "consistency") -> None:
         self.name = name
         self._own: SDKLoggerProvider | None = None
-        found = get_logger_provider() if provider is None else provider
-        if provider is None and not hasattr(found, "force_flush"):
-            found = self._own = SDKLoggerProvider(resource=_resource(), shutdown_on_exit=False)
+        result = get_logger_provider() if provider is None else provider
+        if provider is None and not hasattr(result, "force_flush"):
+            result = self._own = SDKLoggerProvider(resource=_resource(), shutdown_on_exit=False)
             self._own.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
-        self._provider = found
-        self._logger = found.get_logger("deep", __version__)
+        self._provider = result
+        self._logger = result.get_logger("deep", __version__)
 
     def __call__(self, scored: Scored, parent: Parent = None) -> None:
         """Emit the event of a scored pair: P, the decision, and the judges' votes and words."""
         verdict = Verdict.of(scored)
-        found: dict[str, Value] = {NAME: self.name, EXPLANATION: verdict.rationale}
+        result: dict[str, Value] = {NAME: self.name, EXPLANATION: verdict.rationale}
         if verdict.p is not None and verdict.interval is not None:
-            found |= {VALUE: verdict.p, LABEL: "consistent" if verdict.decision else "inconsistent"}
-            found |= {"deep.p_low": verdict.interval[0], "deep.p_high": verdict.interval[1]}
+            result |= {VALUE: verdict.p, LABEL: "consistent" if verdict.decision else "inconsistent"}
+            result |= {"deep.p_low": verdict.interval[0], "deep.p_high": verdict.interval[1]}
         elif verdict.status == "error":
-            found[ERROR] = "failed"
+            result[ERROR] = "failed"
         else:
-            found[LABEL] = "no_vote"
-        self._emit(found | _item(scored.example), parent)
+            result[LABEL] = "no_vote"
+        self._emit(result | _item(scored.example), parent)
 
     def judged(self, example: Example, judgments: Mapping[str, Judgment], parent: Parent = None) -> None:
         """Emit an event for each judgment of an example: the vote, or why there is none."""
@@ -100,9 +100,9 @@ class EvaluationEvents:
 
 def _resource() -> Resource:
     """Return the sender: the service ``deep``, unless the environment names one."""
-    found = Resource.create()
-    unnamed = str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service")
-    return found.merge(Resource({SERVICE_NAME: "deep"})) if unnamed else found
+    result = Resource.create()
+    unnamed = str(result.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service")
+    return result.merge(Resource({SERVICE_NAME: "deep"})) if unnamed else result
 
 
 def _context(parent: Parent) -> Context | None:
@@ -121,11 +121,11 @@ def _item(example: Example) -> dict[str, Value]:
 
 def _vote(voter: str, judgment: Judgment) -> dict[str, Value]:
     """Return the attributes of a vote; an abstention is no error, every other reason is one."""
-    found: dict[str, Value] = {NAME: voter}
+    result: dict[str, Value] = {NAME: voter}
     if judgment.vote != ABSTAIN:
-        found |= {VALUE: float(judgment.vote), LABEL: "consistent" if judgment.vote else "inconsistent"}
+        result |= {VALUE: float(judgment.vote), LABEL: "consistent" if judgment.vote else "inconsistent"}
     elif judgment.reason == "abstained":
-        found[LABEL] = "abstained"
+        result[LABEL] = "abstained"
     else:
-        found[ERROR] = str(judgment.reason)
-    return found | ({EXPLANATION: judgment.rationale} if judgment.rationale else {})
+        result[ERROR] = str(judgment.reason)
+    return result | ({EXPLANATION: judgment.rationale} if judgment.rationale else {})

@@ -72,7 +72,7 @@ class SnorkelLabelModel(LabelModel):
     def _mu(self, X: Votes, w: Floats) -> Floats:
         rates = [self.lr / 10**step for step in range(RATES)]
         descents = (self._descend(X, w, rate) for rate in rates)
-        mu = next((found for found in descents if np.isfinite(found).all()), None)
+        mu = next((result for result in descents if np.isfinite(result).all()), None)
         if mu is None:
             raise InputError(
                 f"`lr` must be small enough for the descent to converge. Got {self.lr!r} for {X.shape[1]} voters, and "

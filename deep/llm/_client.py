@@ -48,10 +48,10 @@ _sent: ContextVar[bool] = ContextVar("sent", default=True)
 
 def _header_value(name: str) -> str | None:
     """Return the value of a variable of the environment, None where it is empty; raise where no header can hold it."""
-    found = os.environ.get(name, "").strip()
-    if not (found.isascii() and found.isprintable()):
+    result = os.environ.get(name, "").strip()
+    if not (result.isascii() and result.isprintable()):
         raise InputError(f"`{name}` must be printable ASCII on one line. Got something else. Set it anew, or unset it.")
-    return found or None
+    return result or None
 
 
 class Client:
@@ -304,14 +304,14 @@ def _detail(body: str, levels: int = 3) -> dict[str, object]:
     error = answer.get("error", answer)
     if not isinstance(error, dict):
         error = {"message": error}
-    found = {"message": error.get("detail"), **error}
+    result = {"message": error.get("detail"), **error}
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     for text in (raw, error.get("detail"), error.get("message")):
         inner = _detail(text, levels - 1) if isinstance(text, str) and levels else {}
         if inner.get("message"):
-            return {**found, **{name: value for name, value in inner.items() if value is not None}}
-    return {**found, "message": raw} if isinstance(raw, str) and raw.strip() else found
+            return {**result, **{name: value for name, value in inner.items() if value is not None}}
+    return {**result, "message": raw} if isinstance(raw, str) and raw.strip() else result
 
 
 def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -> ErrorKind:

@@ -200,14 +200,14 @@ def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool
     """
     found_columns = sa.inspect(connection).get_multi_columns()
     tables = {table: {column["name"] for column in columns} for (_, table), columns in found_columns.items()}
-    found = connection.execute(schema.meta.select()).scalar() if "deep_meta" in tables else None
-    if found is None:
+    result = connection.execute(schema.meta.select()).scalar() if "deep_meta" in tables else None
+    if result is None:
         # One that was killed as it was made has no version yet.
         if not create or (tables and "deep_meta" not in tables and connection.dialect.name == "sqlite"):
             raise InputError(f"`ledger` must be a ledger of deep. Got {name!r}, which holds something else.")
         return False
-    if found != schema.VERSION:
-        raise InputError(f"`ledger` must have schema version {schema.VERSION}. Got {found} in {name!r}.")
+    if result != schema.VERSION:
+        raise InputError(f"`ledger` must have schema version {schema.VERSION}. Got {result} in {name!r}.")
     for table in schema.metadata.sorted_tables:
         lacking = {column.name for column in table.columns} - tables.get(table.name, set())
         if lacking:
@@ -457,8 +457,8 @@ def kept_files(path: str) -> list[Path]:
     """Return the files beside a ledger that keep what its runs could not write into it, oldest first."""
     name = re.compile(re.escape(Path(path).name + KEPT) + r"([0-9]{1,6})")
     folder = Path(path).absolute().parent
-    found = [(int(match[1]), file) for file in folder.iterdir() if (match := name.fullmatch(file.name))]
-    return [file for _, file in sorted(found)]
+    result = [(int(match[1]), file) for file in folder.iterdir() if (match := name.fullmatch(file.name))]
+    return [file for _, file in sorted(result)]
 
 
 def enter_kept(connection: sa.Connection, path: str) -> list[str]:
@@ -516,10 +516,10 @@ def _statements(driver: sqlite3.Connection) -> Iterator[str]:
 def _identity(path: str, *, content: bool = False) -> _Stat:
     """Return device and inode of a file; with `content` also size and time, which change when it is written to."""
     try:
-        found = os.stat(path)  # noqa: PTH116  twice a commit; a Path would be made each time
+        result = os.stat(path)  # noqa: PTH116  twice a commit; a Path would be made each time
     except OSError:
         return None
-    return (found.st_dev, found.st_ino, *((found.st_size, found.st_mtime_ns) if content else ()))
+    return (result.st_dev, result.st_ino, *((result.st_size, result.st_mtime_ns) if content else ()))
 
 
 def _free_name(path: str) -> str:

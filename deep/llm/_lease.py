@@ -162,8 +162,8 @@ class Leases:
                 among(connection, table.c[name], {row[name] for row in rows})  # type: ignore[literal-required]
                 for name in names
             )
-            found = connection.execute(select(*(table.c[name] for name in (*names, "key"))).where(*wanted))
-            held = {tuple(row) for row in found}
+            result = connection.execute(select(*(table.c[name] for name in (*names, "key"))).where(*wanted))
+            held = {tuple(row) for row in result}
             rows = [row for row in rows if (*_item_order(row), row["key"]) not in held]
         write_all(connection, (Write(schema.items, "insert_or_replace", row) for row in rows))
 

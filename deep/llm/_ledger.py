@@ -143,8 +143,8 @@ class Ledger:
         _lease.release_unmade(connection, self._leases.live)
         _give_up_doubts(connection)
         lost = (schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
-        found = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
-        n = {state: int(count) for state, count in found}
+        result = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
+        n = {state: int(count) for state, count in result}
         unknown, twice = n.get("unknown", 0), n.get("failed", 0)
         return (unknown + twice, 0) if self.at_most_once or "unknown" in self.retry else (unknown, twice)
 

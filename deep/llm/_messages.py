@@ -273,10 +273,10 @@ def _whole(digits: str) -> int:
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object, in which a name may stand twice only with the same value: readers differ in which they take."""
-    found = dict(pairs)
-    if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs) and any(result[name] != value for name, value in pairs):
         raise _UnusableError("the reply has two values under one name")
-    return found
+    return result
 
 
 def is_shallow(value: object, deepest: int = DEEPEST) -> bool:

@@ -348,21 +348,21 @@ class ModelGate:
         """
         named = parameter or _parameter(body, error)
         blamed = named or _named_in_words(body, error) or ""
-        found = [
+        result = [
             Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
             for name in _ASKED_OF.get(blamed, (blamed,))
             if name in body
         ]
-        self._named.update(quirk.field for quirk in found if named)
-        return found
+        self._named.update(quirk.field for quirk in result if named)
+        return result
 
     def learn(self, endpoint: str, body: Body, error: CallError) -> list[Quirk]:
         """Write down why `body` was refused in a batch, where nothing can be tried at once; return what is new.
 
         A field that `param` names is believed; one in the words only where no request with it was answered.
         """
-        found = self.explain(endpoint, body, error)
-        return self._add(quirk for quirk in found if quirk.field in self._named or quirk.field not in self._taken)
+        result = self.explain(endpoint, body, error)
+        return self._add(quirk for quirk in result if quirk.field in self._named or quirk.field not in self._taken)
 
     def take(self, endpoint: str, body: Body, tried: Sequence[Quirk] = ()) -> list[Quirk]:
         """Note the fields of a request that was answered; return new quirks out of those that were `tried` for it.

@@ -72,7 +72,7 @@ def soft_vote(value: str, logprobs: Logprobs, labels: Mapping[str, int]) -> floa
         before, weight = before + chosen, weight * dict(alternatives).get(chosen, 0.0)
     if not any(mass.values()):
         return None
-    bounded = {side: found or unlisted for side, found in mass.items()}
+    bounded = {side: result or unlisted for side, result in mass.items()}
     return bounded[1] / (bounded[1] + bounded[0])
 
 
@@ -269,10 +269,10 @@ class AnswerForm:
 
     def _listed(self, text: str, material: Material | None) -> Judgment:
         """Return the judgment of a reply that lists an answer for each part: 1 where all are, else 0."""
-        found = None if material and any(map(material.repeats, entries(text))) else self.entries(text)
-        if found is None:
+        result = None if material and any(map(material.repeats, entries(text))) else self.entries(text)
+        if result is None:
             return Judgment(vote=-1, reason=why_none(text, cut=False), raw_text=text)
-        vote = 0 if 0 in found else min(found)
+        vote = 0 if 0 in result else min(result)
         return Judgment(vote=vote, reason="abstained" if vote == -1 else None, raw_text=text)
 
     @property
@@ -285,10 +285,10 @@ class AnswerForm:
 
     def _chosen(self, reply: str) -> str | None:
         """Return the line for which an object with the answer and nothing else stands, as a JSON schema makes it."""
-        found = _CHOSEN.fullmatch(reply, after_thoughts(reply) or 0) if self.output != "json" else None
-        if found is None or found["kind"] != self.kind or found["label"] not in self.labels:
+        result = _CHOSEN.fullmatch(reply, after_thoughts(reply) or 0) if self.output != "json" else None
+        if result is None or result["kind"] != self.kind or result["label"] not in self.labels:
             return None
-        return self.line(found["tag"] or "", found["label"])
+        return self.line(result["tag"] or "", result["label"])
 
     def _judgment(self, answers: Sequence[FinalAnswer], text: str, logprobs: Logprobs | None) -> Judgment:
         """Return the judgment of answers that agree, last first."""

@@ -273,8 +273,8 @@ def _look(character: str) -> str:
 
 
 def _latin(character: str) -> str:
-    found = _LATIN.fullmatch(unicodedata.name(character, ""))
-    return found[1] if found else character
+    result = _LATIN.fullmatch(unicodedata.name(character, ""))
+    return result[1] if result else character
 
 
 @cache

@@ -166,9 +166,9 @@ def check_folder(path: str | Path) -> list[str]:
     problems: list[str] = []
     alike: dict[tuple[str, ...], str] = {}
     for file in _files(Path(path)):
-        found = _problems(file)
-        problems += [f"{file.name}: {problem}" for problem in found]
-        if not found:
+        result = _problems(file)
+        problems += [f"{file.name}: {problem}" for problem in result]
+        if not result:
             prompt = _load(file)
             first = alike.setdefault((prompt.system, prompt.user), file.name)
             if first != file.name:

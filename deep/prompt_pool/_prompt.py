@@ -457,7 +457,7 @@ def _placeholders(values: Mapping[str, Any]) -> Iterator[str]:
     if "question" in in_system or in_user.count("question") > 1:
         yield "`user` must hold {{question}} at most once, and `system` never."
     by_paragraph = map(PLACEHOLDER.findall, values["user"].split("\n\n"))
-    if any("question" in found and len(found) > 1 for found in by_paragraph):
+    if any("question" in result and len(result) > 1 for result in by_paragraph):
         yield "`user` must hold {{question}} alone in a paragraph, which is left out without a question."
     if in_user.count("examples") != values["user"].count("{{examples}}\n\n") or in_user.count("examples") > 1:
         yield "`user` must hold {{examples}} at most once, alone in a paragraph."

@@ -154,10 +154,10 @@ class Chunking:
     @classmethod
     def parse(cls, text: str) -> "Chunking":
         """Return the chunking that ``SIZE`` or ``SIZE:OVERLAP`` names."""
-        found = _FORM.fullmatch(text.strip())
-        if found is None:
+        result = _FORM.fullmatch(text.strip())
+        if result is None:
             raise InputError(f"`chunk` must be SIZE or SIZE:OVERLAP in characters, as in 8000:500. Got {text!r}.")
-        return cls(int(found[1]), int(found[2] or 0))
+        return cls(int(result[1]), int(result[2] or 0))
 
     def spans(self, source: str) -> list[Span]:
         """Return (start, end) of each window of a source; the whole source where it fits into one.
@@ -248,8 +248,8 @@ def _side_by_side(programs: Sequence[Program[Judgment]]) -> Program[list[Judgmen
             for n, questions in asked.items()
             for question in questions
         ]
-        found = list((yield named)) if named else []
-        replies = {n: [found.pop(0) for _ in questions] for n, questions in asked.items()}
+        result = list((yield named)) if named else []
+        replies = {n: [result.pop(0) for _ in questions] for n, questions in asked.items()}
     return [values[number] for number in range(len(programs))]
 
 
@@ -311,10 +311,10 @@ def _moved(entry: str, start: int) -> str:
     """
     try:
         record = json.loads(entry) if entry.startswith("{") else None
-        found = record.get("evidence") if isinstance(record, dict) else None
-        if not isinstance(found, list):
+        result = record.get("evidence") if isinstance(record, dict) else None
+        if not isinstance(result, list):
             return entry
-        for excerpt in found:
+        for excerpt in result:
             if isinstance(excerpt, dict) and excerpt.get("span"):
                 excerpt["span"] = [start + position for position in excerpt["span"]]
     except (ValueError, TypeError, RecursionError):  # JSON of a document, which the judge quotes

@@ -102,9 +102,9 @@ def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
 
 def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert material.model is not None  # the caller's branch
-    found = evaluate.fit_report(material.model)
-    yield f"The model is {found['what']}: {found['why']}."
-    notes, said, members = found["notes"], found["said"], found["members"]
+    result = evaluate.fit_report(material.model)
+    yield f"The model is {result['what']}: {result['why']}."
+    notes, said, members = result["notes"], result["said"], result["members"]
     assert isinstance(notes, list)  # as evaluate.fit_report builds them
     assert isinstance(said, list)
     assert isinstance(members, list)
@@ -311,7 +311,7 @@ def watch_chapter(watch: Watch) -> Chapter:
         says, parts = [watch.drift], []
     else:
         says, parts = watch.drift.sentences(), list(_drift(watch.drift))
-    rows = [_canary(name, found) for name, found in watch.canaries.items()]
+    rows = [_canary(name, result) for name, result in watch.canaries.items()]
     if rows:
         parts.append(DataTable("Canary: do labels agree with the model's P?", rows))
     else:
@@ -472,13 +472,13 @@ def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Part
     """Return the worth of each judge and of the panel, in sentences and a table."""
     if card.worth is None:
         return _values_alone(card, votes)
-    found = card.worth
-    gain = f"{in_percent(found.gain, '+')} points (90 % interval {in_percent(found.gain_ci, '+')})"
-    best = short_names(each.judge for each in card.judges)[found.best_judge]
+    result = card.worth
+    gain = f"{in_percent(result.gain, '+')} points (90 % interval {in_percent(result.gain_ci, '+')})"
+    best = short_names(each.judge for each in card.judges)[result.best_judge]
     says = [f"{HELD_OUT}: {gain}. The best on all parts is {best}."]
-    if found.one_judge:
+    if result.one_judge:
         says.append(f"For decisions alone, one judge ({best}) is enough on these claims, by their labels.")
-    rows = [row | {"verdict": "keep" if row["judge"] in found.keep else "drop"} for row in _values(found.value)]
+    rows = [row | {"verdict": "keep" if row["judge"] in result.keep else "drop"} for row in _values(result.value)]
     return says, [DataTable(ADDED, rows)]
 
 

@@ -194,18 +194,18 @@ def items_with_texts(
     assert scored is not None  # the caller's branch
     rows = order[:MOST_ITEMS]
     keys = [(str(scored.votes.datasets[row]), str(scored.votes.item_ids[row])) for row in rows]
-    found = FoundTexts()
+    result = FoundTexts()
     if choice.wanted and (material.tables or choice.examples):
-        found = read_texts(material.tables, keys, examples=choice.examples, columns=choice.columns)
+        result = read_texts(material.tables, keys, examples=choice.examples, columns=choice.columns)
     names = scored.votes.voter_names
-    said = said_by_judges(material.tables, keys, names, found.examples) if choice.wanted else {}
+    said = said_by_judges(material.tables, keys, names, result.examples) if choice.wanted else {}
     texts = TextColumns()
     for key in keys:
-        if not texts.add(found.examples.get(key), said.get(key, {})):
+        if not texts.add(result.examples.get(key), said.get(key, {})):
             break
     rows = rows[: len(texts.claim)]
     columns = item_columns(scored, rows) | texts.values()
-    return rows, columns, list(_sentences(texts, found, choice))
+    return rows, columns, list(_sentences(texts, result, choice))
 
 
 def _sentences(texts: TextColumns, found: FoundTexts, choice: TextChoice) -> Iterator[str]:

@@ -185,13 +185,13 @@ def score_by(model: Model, votes: VoteMatrix, prior: float | None = None) -> Sco
     decided, sure, priors = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), {}
     for name, rows in evaluate.dataset_rows(votes):
         part = votes.rows(rows)
-        found = model.scores_of(part, prior=known, allow_mismatch=True, allow_missing=True)
-        columns["p"][rows], columns["threshold"][rows] = found.p_consistent, found.threshold
-        decided[rows] = found.decisions
-        sure[rows] = found.sure & (part.votes != ABSTAIN).any(axis=1)
-        columns["low"][rows], columns["high"][rows] = found.bounds
-        columns["before"][rows] = found.p_uncalibrated
-        priors[name] = found.share
+        result = model.scores_of(part, prior=known, allow_mismatch=True, allow_missing=True)
+        columns["p"][rows], columns["threshold"][rows] = result.p_consistent, result.threshold
+        decided[rows] = result.decisions
+        sure[rows] = result.sure & (part.votes != ABSTAIN).any(axis=1)
+        columns["low"][rows], columns["high"][rows] = result.bounds
+        columns["before"][rows] = result.p_uncalibrated
+        priors[name] = result.share
     how = BY_MODEL if known is None else BY_GIVEN
     return ScoredVotes(votes, **columns, decided=decided, sure=sure, how=how, priors=priors)
 
@@ -368,19 +368,19 @@ def read_results(folder: Path) -> JsonObject:
         raise InputError(f"`RUN` must be a folder that holds {MARKER}. Got {str(folder)!r}, which has none.")
     try:
         raw = read_bytes(path, "RUN", LARGEST_RESULTS)
-        found = json.loads(raw, parse_float=_number, parse_constant=_number)
+        result = json.loads(raw, parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError) as error:
         raise InputError(f"`RUN` must hold {MARKER} as JSON. Got {error} in {str(path)!r}.") from None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise InputError(f"`RUN` must hold {MARKER} as an object. Got another value in {str(path)!r}.")
-    return found
+    return result
 
 
 def _number(text: str) -> float:
     """Return a number that no figure overflows on: all that deep writes with a point are small."""
-    if not abs(found := float(text)) < HUGE:
+    if not abs(result := float(text)) < HUGE:
         raise ValueError(f"an invalid number, {text}")
-    return found
+    return result
 
 
 def _check_whole(runs: Sequence[JsonObject], path: Path) -> None:
@@ -472,10 +472,10 @@ def _scored_run(
         if isinstance(error, InputError):
             raise
         raise InputError(f"`RUN` must hold the scores that deep wrote. Got {error} in {str(path)!r}.") from None
-    found = {run["test"]: run["recommended"]["prior"] for run in runs if "prior" in run["recommended"]}
+    result = {run["test"]: run["recommended"]["prior"] for run in runs if "prior" in run["recommended"]}
     priors = {
         name: PriorEstimate(prior["estimate"], prior["interval"][0], prior["interval"][1], prior["warning"])
-        for name, prior in found.items()
+        for name, prior in result.items()
         if prior["interval"][0] < prior["interval"][1]  # else nothing was estimated
     }
     return ScoredVotes(matrix, **scores, decided=decided, sure=sure, how=BY_RUN, priors=priors), people
@@ -483,18 +483,18 @@ def _scored_run(
 
 def _within(frame: "pd.DataFrame", column: str, path: Path, low: float = 0.0) -> Floats:
     """Return the numbers of a column, none below `low` or above 1; some columns may lack one."""
-    found = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
-    missing = np.isnan(found) & (column in MAY_LACK)
+    result = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+    missing = np.isnan(result) & (column in MAY_LACK)
     whole = column in ("decision", "label", "sure")
-    fits = (found >= low) & (found <= 1) & ((not whole) | (np.rint(found) == found))
+    fits = (result >= low) & (result <= 1) & ((not whole) | (np.rint(result) == result))
     wrong = np.flatnonzero(~missing & ~fits)
     if wrong.size:
         row = int(wrong[0])
         raise InputError(
-            f"`RUN` must hold the scores that deep wrote. Got {found[row].item()!r} in column {column!r}, row "
+            f"`RUN` must hold the scores that deep wrote. Got {result[row].item()!r} in column {column!r}, row "
             f"{row + 1} of {str(path)!r}."
         )
-    return found
+    return result
 
 
 def _votes_on(frame: "pd.DataFrame", votes: VoteMatrix | None, path: Path) -> VoteMatrix:

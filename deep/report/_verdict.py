@@ -29,15 +29,15 @@ def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
     """Return the methods, best first; `ours` is P(consistent) of this report."""
     measured = material.measured
     if material.runs:
-        found = _of_runs(material.runs)
+        result = _of_runs(material.runs)
     elif measured is not None and measured.labeled.any():
-        found = _of_items(measured, material.n_bins)
+        result = _of_items(measured, material.n_bins)
     else:
         left_out = {} if material.model is None else material.model.fit_report["left_out_scores"]
         assert isinstance(left_out, dict)  # as every fit writes it
         by = left_out.get("datasets")
-        found = [MeasuredMethod("the model, each dataset left out", "ours", by)] if by else []
-    return sorted(found, key=lambda method: -method.accuracy)
+        result = [MeasuredMethod("the model, each dataset left out", "ours", by)] if by else []
+    return sorted(result, key=lambda method: -method.accuracy)
 
 
 def ours(methods: Sequence[MeasuredMethod]) -> MeasuredMethod | None:
@@ -69,7 +69,7 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
     }
     for column, name in enumerate(votes.voter_names):
         decisions[name] = (votes.votes[:, column] != 0, None, "train")
-    found = {name: dict[str, JsonObject]() for name in decisions}
+    result = {name: dict[str, JsonObject]() for name in decisions}
     for dataset, rows in evaluate.dataset_rows(votes):
         for name, (decided, p, kind) in decisions.items():
             # A judge is measured on what it votes on, as the table of judges ranks it.
@@ -83,8 +83,8 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
                 of = labels[known], called[known], votes.document_ids[at][known]
                 measure = evaluate.balanced_accuracy_of_counts
                 row["balanced_accuracy_ci"] = list(evaluate.clustered_interval(measure, *of, n_boot=N_BOOT))
-            found[name][dataset] = row
-    return [MeasuredMethod(name, decisions[name][2], by) for name, by in found.items() if by]
+            result[name][dataset] = row
+    return [MeasuredMethod(name, decisions[name][2], by) for name, by in result.items() if by]
 
 
 def _run_tables(runs: Sequence[JsonObject]) -> Iterator[DataTable]:
@@ -247,9 +247,9 @@ def _badges(
     material: ReportMaterial, methods: Sequence[MeasuredMethod], watch: Watch, n_labels: int
 ) -> Iterator[evaluate.Badge]:
     """Yield the tests: of labels against P, of P on labels, of the judges, and of where the votes are from."""
-    tested = {name: found for name, found in watch.canaries.items() if isinstance(found, Canary)}
+    tested = {name: result for name, result in watch.canaries.items() if isinstance(result, Canary)}
     seen = set(material.learned_from)
-    worst = min((found for name, found in tested.items() if name not in seen), key=lambda f: f.p_value, default=None)
+    worst = min((result for name, result in tested.items() if name not in seen), key=lambda f: f.p_value, default=None)
     if worst is not None:
         alpha = SIGNIFICANCE / max(1, len(tested.keys() - seen))
         yield evaluate.canary_badge(worst.n_labels, worst.p_value, alpha)

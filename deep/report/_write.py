@@ -95,9 +95,9 @@ def verdict(
         As in :func:`report`.
     """
     material = _material(model, votes, labels, prior, scores)
-    found = verdict_of(material, methods_of(material), watch_of(material))
-    assert found is not None  # there are votes
-    return found
+    result = verdict_of(material, methods_of(material), watch_of(material))
+    assert result is not None  # there are votes
+    return result
 
 
 def _material(

@@ -230,7 +230,7 @@ def tables(turns: Sequence[Turn], by_unit: ByUnit, level: str) -> dict[str, pd.D
     """Return all tables by file name; those without a row are left out."""
     scored = by_unit["words"]
     methods = [method for method, _ in scored]
-    found = {
+    result = {
         "table2-statistics": statistics(turns),
         "table3-detection": detection(scored),
         "table5-ablation": ablation(scored),
@@ -241,7 +241,7 @@ def tables(turns: Sequence[Turn], by_unit: ByUnit, level: str) -> dict[str, pd.D
         "shares-by-labels": shares(_labels(turns, methods, level)),
         "figure8-models": shares(_by_generator(turns, methods, level)),
     }
-    return {name: frame for name, frame in found.items() if not frame.empty}
+    return {name: frame for name, frame in result.items() if not frame.empty}
 
 
 @framed
@@ -320,7 +320,7 @@ def _labels(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> Ite
         if method.verdicts is not None:
             kinds = [[judged.kind for judged in verdicts] for verdicts in method.verdicts]
             pairs = zip(kinds, method.found, strict=True)
-            yield method.title, [list(zip(kind, found, strict=True)) for kind, found in pairs]
+            yield method.title, [list(zip(kind, result, strict=True)) for kind, result in pairs]
 
 
 @framed
@@ -352,11 +352,11 @@ def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str)
 def _rate(statements: Sequence[Labeled], n_turns: int) -> JsonObject:
     row: JsonObject = {}
     for kind in ("factual", "cognitive"):
-        found = [bad for named, bad in statements if named == kind and bad is not None]
+        result = [bad for named, bad in statements if named == kind and bad is not None]
         row[kind] = sum(named == kind for named, _ in statements)
         row[f"{kind} per turn"] = row[kind] / n_turns
-        row[f"{kind} hallucinated"] = sum(found)
-        row[f"{kind} hallucination rate"] = sum(found) / len(found) if found else None
+        row[f"{kind} hallucinated"] = sum(result)
+        row[f"{kind} hallucination rate"] = sum(result) / len(result) if result else None
     return row
 
 
@@ -385,7 +385,7 @@ def sentences(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> p
     rows = [(name, i, *(getattr(s, of) for of in known), int(bool(s.hallucinated(level)))) for name, i, s in every]
     frame = pd.DataFrame(rows, columns=["turn_id", "position", *known, "hallucinated"])
     for method in methods:
-        values = [value for found in method.found for value in found]
+        values = [value for result in method.found for value in result]
         frame[method.title] = pd.array([None if value is None else int(value) for value in values], dtype="Int8")
         if method.verdicts is not None:
             frame[f"{method.title}: verdict"] = [v.verdict for verdicts in method.verdicts for v in verdicts]
@@ -439,15 +439,15 @@ def verdict_of(results: JsonObject, turns: Sequence[Turn]) -> DatasetVerdict:
     f1 = [(100 * (m["parts"]["overall"]["f1"] or 0.0), m["method"], m["group"]) for m in results["methods"]]
     own, floor = [row for row in f1 if row[2] != "constant"], max(row[0] for row in f1 if row[2] == "constant")
     bad = sum(bool(sentence.hallucinated(results["level"])) for turn in turns for sentence in turn.sentences)
-    found, trust = "no method was run", "These are verdicts without a P"
+    result, trust = "no method was run", "These are verdicts without a P"
     then = "ask an LLM (--llm), or give what another method found (--spans)"
     if own:
         best, name, _ = max(own)
-        found = f"{name} finds hallucinations best, F1 {best:.1f} %"
+        result = f"{name} finds hallucinations best, F1 {best:.1f} %"
         word = "" if best > floor else "NOT "
         trust += f"; the best is {word}above calling every sentence hallucinated, F1 {floor:.1f} %"
         then = "score sentences of your own by the best method, and label 30 of them: they show whether it works there"
-    suspect = f"{bad:,} of {counts['factual'] + counts['cognitive']:,} statements are hallucinated by label; {found}."
+    suspect = f"{bad:,} of {counts['factual'] + counts['cognitive']:,} statements are hallucinated by label; {result}."
     says = f"{counts['turns']:,} turns, {len(own)} methods and two constant baselines.", suspect, f"{trust}.", then
     return DatasetVerdict(*says, picture="f1-by-method")
 

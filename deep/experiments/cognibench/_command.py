@@ -285,9 +285,9 @@ def _agreement(args: argparse.Namespace) -> int:
     from deep.experiments.study import printed_text
 
     console.check_least(args, n_boot=1, seed=0)
-    found = agreement_tables(read_annotations(args.file), n_boot=args.n_boot, random_state=args.seed)
-    texts = ["\n".join(markdown(frame)) for frame in found.values() if not frame.empty]
+    result = agreement_tables(read_annotations(args.file), n_boot=args.n_boot, random_state=args.seed)
+    texts = ["\n".join(markdown(frame)) for frame in result.values() if not frame.empty]
     texts.append("\n".join(printed_text("cognibench", ["table1-agreement"])))
-    results = {name: json.loads(frame.to_json(orient="records")) for name, frame in found.items()}
+    results = {name: json.loads(frame.to_json(orient="records")) for name, frame in result.items()}
     console.print_result(results, ["\n\n".join(texts)], as_json=args.json)
     return ExitStatus.DONE

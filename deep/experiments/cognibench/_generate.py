@@ -149,25 +149,25 @@ def run(args: argparse.Namespace) -> int:
         write_json_lines(scratch, rows)
     early = "".join(f", {n:,} ended early ({reason})" for reason, n in sorted(ended.items()))
     line = f"{len(topics):,} dialogues, {len(rows):,} turns{early}: {out}"
-    found = {"dialogues": len(topics), "turns": len(rows), "ended_early": ended, "out": str(out)}
-    console.print_result(found, [line], as_json=args.json)
+    result = {"dialogues": len(topics), "turns": len(rows), "ended_early": ended, "out": str(out)}
+    console.print_result(result, [line], as_json=args.json)
     return ExitStatus.DONE
 
 
 def _texts(path: Path) -> list[tuple[str, str]]:
     """Return the id and the text of each row; the id is its number where it has none."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for number, (where, row) in enumerate(read_rows(path, ("source", "example_id"), param="texts"), start=1):
         name, text = str(row.get("example_id") or number), row.get("source")
-        if not isinstance(text, str) or not text.strip() or name in found:
+        if not isinstance(text, str) or not text.strip() or name in result:
             raise InputError(
                 f"`texts` must have a `source` in each row, and its `example_id`s must be unique. Got "
-                f"{(name if name in found else text)!r} at {where}."
+                f"{(name if name in result else text)!r} at {where}."
             )
-        found[name] = text
-    if not found:
+        result[name] = text
+    if not result:
         raise InputError(f"`texts` must have at least one row. Got none in {str(path)!r}.")
-    return list(found.items())
+    return list(result.items())
 
 
 def _rows(topic: Topic, said: Sequence[str], *, alone: bool) -> Iterator[JsonObject]:

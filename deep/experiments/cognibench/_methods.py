@@ -95,8 +95,8 @@ def read_encoder(encoder: "EncoderJudge", turns: Sequence[Turn], neutral: str) -
     entailed, name = encoder.label_many(examples), encoder.voter()
     methods = []
     if neutral != "faithful":
-        found = _by_turn([VERDICT_OF_VOTE[judgment.vote] for judgment in entailed], turns)
-        methods.append(Method("NLI", "Pairwise NLI, not entailed", name, found))
+        result = _by_turn([VERDICT_OF_VOTE[judgment.vote] for judgment in entailed], turns)
+        methods.append(Method("NLI", "Pairwise NLI, not entailed", name, result))
     contradiction = encoder.contradiction()
     if neutral != "hallucinated" and contradiction is not None:
         against = contradiction.label_many(examples)
@@ -162,8 +162,8 @@ def ask_judges(
     """Ask all judges about all turns; `kinds` as in :func:`ask_about`."""
     if not asked:
         return []
-    found = ask_about(args, [(one.judge, one.model) for one in asked], turns, kinds, dataset="cognibench")
-    return [_method(one, turns, readings) for one, readings in zip(asked, found, strict=True)]
+    result = ask_about(args, [(one.judge, one.model) for one in asked], turns, kinds, dataset="cognibench")
+    return [_method(one, turns, readings) for one, readings in zip(asked, result, strict=True)]
 
 
 def ask_about(
@@ -199,10 +199,10 @@ def _reading(judge: tiered.SentenceJudge, turn: Turn, kinds: Sequence[str] | Non
 
 def _method(asked: AskedJudge, turns: Sequence[Turn], readings: Sequence[tiered.TurnReading]) -> Method:
     verdicts = [reading.sentences for reading in readings]
-    found = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
+    result = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
     unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
     shown = verdicts if asked.group in ("auto", "tiered") else None
-    return Method(asked.group, asked.name, asked.model, found, shown, tuple(unaligned), asked.ablation)
+    return Method(asked.group, asked.name, asked.model, result, shown, tuple(unaligned), asked.ablation)
 
 
 def _found(sentence: tiered.SentenceVerdict) -> bool | None:
@@ -241,21 +241,21 @@ def read_spans(given: str, turns: Sequence[Turn]) -> list[Method]:
     if file_beside(path, "judgments").exists():
         return _voted(name, place, turns)
     responses = {turn.turn_id: turn.response for turn in turns}
-    found: dict[str, list[Span]] = {}
+    result: dict[str, list[Span]] = {}
     unaligned = []
     for number, (_, row) in enumerate(read_rows(path, COLUMNS, param="spans"), start=1):
         turn_id, at = str(row.get("turn_id") or row.get("item_id") or ""), f"in row {number} of {place!r}"
         if not turn_id:
             raise InputError(f"`spans` must name a turn_id in every row. Got none {at}.")
         if turn_id in responses:
-            letters = found.setdefault(turn_id, [])
+            letters = result.setdefault(turn_id, [])
             for span in _spans_of(row, at):
                 placed = _letters_between(responses[turn_id], span, at)
                 letters += [placed] if placed else []
                 unaligned += [] if placed else [f"{turn_id}, {span!r}"]
-    if not found:
+    if not result:
         raise InputError(f"`spans` must have rows of the turns that are measured. Got none in {place!r}.")
-    judged = [_touched(turn, found.get(turn.turn_id)) for turn in turns]
+    judged = [_touched(turn, result.get(turn.turn_id)) for turn in turns]
     return [Method("spans", name or path.stem, "", judged, unaligned=tuple(unaligned))]
 
 
@@ -267,12 +267,12 @@ def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
     responses = {turn.turn_id: turn.response for turn in turns}
     for detail in read_judgments(place):
         if detail.item_id in responses:
-            found = spans.setdefault(detail.voter, {}).setdefault(detail.item_id, [])
+            result = spans.setdefault(detail.voter, {}).setdefault(detail.item_id, [])
             for passage in detail.passages:
                 if passage.where == "claim" and passage.verdict in BAD and passage.start != passage.end:
                     at = f"of {detail.voter!r} in {place!r}"
                     span = _letters_between(responses[detail.item_id], [passage.start, passage.end], at)
-                    found += [span] if span else []
+                    result += [span] if span else []
     methods = []
     for voter, of_turns in spans.items():
         if any(of_turns.values()):

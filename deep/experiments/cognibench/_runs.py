@@ -202,10 +202,10 @@ def _measured(run: str, method: str | None) -> JsonObject:
         known = ", ".join(m["method"] for m in methods) or "none"
         raise InputError(f"`method` must be one method of {run!r}: {known}. Got {method!r}.")
     parts = chosen[0]["parts"]
-    found = {part: parts[part]["f1"] for part in PARTS} | {"macro mean": chosen[0]["macro_f1"]}
-    if not all(value is None or 0 <= value <= 1 for value in found.values()):
-        raise TypeError(found)
-    return {"method": chosen[0]["method"], **found}
+    result = {part: parts[part]["f1"] for part in PARTS} | {"macro mean": chosen[0]["macro_f1"]}
+    if not all(value is None or 0 <= value <= 1 for value in result.values()):
+        raise TypeError(result)
+    return {"method": chosen[0]["method"], **result}
 
 
 def _results(folder: Path) -> JsonObject:
@@ -303,8 +303,8 @@ def _write_labels(args: argparse.Namespace, turns: Sequence[Turn], settings: Jso
     table = build.shares((llm, [_labels(turn, args.level) for turn in some]) for llm, some in groups.items())
     verdicts = Counter(str(sentence.verdict or "undecided") for turn in turns for sentence in turn.sentences)
     n, decided = verdicts.total(), verdicts.total() - verdicts["undecided"]
-    found = int(table["factual hallucinated"].sum() + table["cognitive hallucinated"].sum())
-    suspect = f"{found:,} of {decided:,} decided sentences are called hallucinated."
+    result = int(table["factual hallucinated"].sum() + table["cognitive hallucinated"].sum())
+    suspect = f"{result:,} of {decided:,} decided sentences are called hallucinated."
     trust = f"These labels are a judge's: {n - decided:,} sentences are undecided, and no person has seen any."
     judged = f"{len(turns):,} turns, {n:,} sentences, labeled by {settings['judge']}."
     verdict = DatasetVerdict(judged, suspect, trust, "label 30 of these sentences by hand, and compare", picture=name)

@@ -145,10 +145,10 @@ def _factual(text: str, labels: JsonObject) -> str:
 
 
 def _tier(text: str, labels: JsonObject) -> str:
-    found = [tier for name, tier in zip(_TIER_LISTS, TIERS, strict=True) if text in labels[name]]
-    if len(found) != 1:
-        raise KeyError(f"{len(found)} tiers for {text[:60]!r}")
-    return found[0]
+    result = [tier for name, tier in zip(_TIER_LISTS, TIERS, strict=True) if text in labels[name]]
+    if len(result) != 1:
+        raise KeyError(f"{len(result)} tiers for {text[:60]!r}")
+    return result[0]
 
 
 def _places(response: str, sentences: Sequence[SentenceVerdict]) -> Callable[[SentenceVerdict], int]:
@@ -393,13 +393,13 @@ def classified(turns: Iterable[Statements], published: Sequence[Turn]) -> list[l
         kinds = {s.kind for turn in others for s in turn.sentences} - {"irrelevant"}
         return _fitted_kinds(others) if len(kinds) == 2 else None
 
-    found = []
+    result = []
     for dialogue_id, sentences in turns:
         model = classifier(_fold(dialogue_id) if dialogue_id in known else None)
         if model is None:
             return None
-        found.append([str(kind) for kind in model.predict(list(sentences))] if sentences else [])
-    return found
+        result.append([str(kind) for kind in model.predict(list(sentences))] if sentences else [])
+    return result
 
 
 def _fold(dialogue_id: str) -> int:

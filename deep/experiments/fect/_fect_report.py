@@ -221,9 +221,9 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     counts = scores.groupby(JUDGE, sort=False)[["voted", "no_vote"]].sum()
     coverage = (counts["voted"] / (counts["voted"] + counts["no_vote"])).rename("coverage").reset_index()
     long = scores.melt([*JUDGE, "run"], [*METRICS, "f1_all"], var_name="metric")
-    found = long.groupby([*JUDGE, "metric"], sort=False)["value"].agg(n_runs="count", mean="mean", sd="std")
-    half = _half_widths(found.n_runs, found.sd)
-    bounded = pd.DataFrame(found.assign(low=found["mean"] - half, high=found["mean"] + half).reset_index())
+    result = long.groupby([*JUDGE, "metric"], sort=False)["value"].agg(n_runs="count", mean="mean", sd="std")
+    half = _half_widths(result.n_runs, result.sd)
+    bounded = pd.DataFrame(result.assign(low=result["mean"] - half, high=result["mean"] + half).reset_index())
     return bounded.merge(coverage, on=JUDGE, how="left", validate="many_to_one")
 
 
@@ -457,11 +457,11 @@ def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Fig
     ax = figure.subplots()
     plain_grid(ax)
     for i, prompt in enumerate(prompts):
-        found = chosen[chosen["prompt"] == prompt].set_index("model").reindex(models)
-        half = (found["high"] - found["mean"]).fillna(0.0)
+        result = chosen[chosen["prompt"] == prompt].set_index("model").reindex(models)
+        half = (result["high"] - result["mean"]).fillna(0.0)
         places = np.arange(len(models)) + 0.12 * (i - (len(prompts) - 1) / 2)
         style: JsonObject = {"fmt": "o", "ms": 4, "capsize": 3, "color": COLORS[i % len(COLORS)]}
-        ax.errorbar(found["mean"], places, xerr=half, label=prompt, **style)
+        ax.errorbar(result["mean"], places, xerr=half, label=prompt, **style)
     names = [f"{model} (reasoning)" if model in reasoning else model for model in models]
     ax.set_yticks(range(len(models)), names, fontsize=9)
     ax.axvline(chosen["mean"].max(), ls="--", lw=1, color=GRAY)

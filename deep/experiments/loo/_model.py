@@ -84,11 +84,11 @@ def run_tasks(
     patterns, where = distinct_patterns(np.concatenate([target.patterns for target in targets]))
     rows = np.split(where, np.cumsum([len(target.patterns) for target in targets])[:-1])
     measure = partial(_measure, patterns, list(zip(targets, rows, strict=True)), options)
-    found: dict[int, list[LooOutcome]] = {}
+    result: dict[int, list[LooOutcome]] = {}
     for position, outcome in in_processes(measure, [(i, tasks[i]) for i in order], options.n_jobs, ordered=False):
-        found[position] = outcome
+        result[position] = outcome
         step()
-    outcomes = [found[i] for i in range(len(tasks))]
+    outcomes = [result[i] for i in range(len(tasks))]
     model.all_candidates(model.ChainAttempt([candidate for candidate, _ in o.scored], o.warning) for o, *_ in outcomes)
     return [list(of_target) for of_target in zip(*outcomes, strict=True)]
 
@@ -102,8 +102,8 @@ def _measure(
     """Run one task on all patterns and measure its candidates on each held-out dataset, by those that it has."""
     (position, task), started = numbered, time.process_time()
     attempt = task.run(patterns)
-    found: list[list[ScoredChain]] = [[] for _ in targets]
-    for scored, (target, where) in zip(found, targets, strict=True):
+    result: list[list[ScoredChain]] = [[] for _ in targets]
+    for scored, (target, where) in zip(result, targets, strict=True):
         for candidate in attempt.candidates:
             # P as the model of a chain gives it, from its log-odds: the same to the last digit on any processor.
             p = expit(logit(candidate.p[where]))
@@ -113,7 +113,7 @@ def _measure(
             scored.append((replace(candidate, p=p), metrics))
     seconds = time.process_time() - started
     of_task = partial(LooOutcome, task.ensembler, task.recipe.name, warning=attempt.reason, seconds=seconds)
-    return position, [of_task(scored) for scored in found]
+    return position, [of_task(scored) for scored in result]
 
 
 Codes = npt.NDArray[np.intp]

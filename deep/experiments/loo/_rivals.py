@@ -142,9 +142,9 @@ def context_baseline(
         return None
     train, test = with_scores(split, scores)
     stack = model.Stack([context_member(0 if scores is None else scores.shape[1])], random_state=random_state)
-    found = _fit_and_score(stack, train, test, groups, fits)
+    result = _fit_and_score(stack, train, test, groups, fits)
     name = train.voter_names[model.leading_column(cast("VoteSum", stack.blend_.parts[0].scorer))]
-    return Baseline(name, CONTEXT, found.decisions, p=found.p_consistent)
+    return Baseline(name, CONTEXT, result.decisions, p=result.p_consistent)
 
 
 def best_threshold(scores: Floats, y: Labels, w: Floats, *, share: float = 0.5) -> float:
@@ -195,13 +195,13 @@ def encoder_baselines(
     if scores is None:
         return []
     weights = row_weights(split.train, weighting)
-    found: list[Baseline] = []
+    result: list[Baseline] = []
     for column, name in enumerate(scores.score_names):
         train, test = scores.scores[split.train_rows, column], scores.scores[split.test_rows, column]
         for origin, threshold in _thresholds(split, train, test, weights, scores.ranges.get(name)):
             decisions = ~(test < threshold)  # a missing score decides as a missing vote does
-            found.append(Baseline(name, "encoder", decisions, origin, threshold))
-    return found
+            result.append(Baseline(name, "encoder", decisions, origin, threshold))
+    return result
 
 
 def _thresholds(
@@ -343,19 +343,19 @@ def compare_parts(
     both = with_scores(split, scores)
     of_encoders = [name in scores.score_names for name in both[0].voter_names]
     encoders = (part.judges(np.flatnonzero(of_encoders)) for part in both)
-    found: dict[str, tuple[Floats, Mask]] = {}
+    result: dict[str, tuple[Floats, Mask]] = {}
     rows: list[Row] = []
     # Without scores rows are other cells, and forests draw others: prompts are fitted as in a run without scores.
     panels = (("prompts", (split.train, split.test), prompt_fits), ("encoders", encoders, None), ("both", both, fits))
     for name, (train, test), own_fits in panels:
         scored = _fit_and_score(model.Stack(random_state=random_state), train, test, groups, own_fits)
-        p, decisions = found[name] = scored.p_consistent[labeled], scored.decisions[labeled]
+        p, decisions = result[name] = scored.p_consistent[labeled], scored.decisions[labeled]
         of = decision_metrics(y, p, decisions, n_bins=n_bins, n_boot=n_boot, random_state=random_state)
         low, high = of["balanced_accuracy_ci"]
         kept = {metric: of[metric] for metric in ("balanced_accuracy", "ece", "log_loss")}
         rows.append({"part": name, **kept, "low": low, "high": high})
     for one, other in (("both", "prompts"), ("both", "encoders"), ("prompts", "encoders")):
-        rows.append({"part": f"{one} less {other}", **_difference(y, found[one], found[other], n_boot, random_state)})
+        rows.append({"part": f"{one} less {other}", **_difference(y, result[one], result[other], n_boot, random_state)})
     return rows
 
 
@@ -424,21 +424,21 @@ def compare(
     n_rivals = len({rival.decisions[labeled].tobytes() for rival in against})
     rows = []
     for rival in against:
-        found = calibration.paired_bootstrap(
+        result = calibration.paired_bootstrap(
             y,
             a,
             rival.decisions[labeled],
             n_boot=max(n_boot, DRAWS_A_TEST * max(n_rivals, n_datasets)),
             random_state=random_state,
         )
-        over_rivals, over_datasets = (float(min(1.0, found.p * n)) for n in (n_rivals, n_datasets))
+        over_rivals, over_datasets = (float(min(1.0, result.p * n)) for n in (n_rivals, n_datasets))
         rows.append(
             {
                 "a": "recommended",
                 "b": f"{rival.kind}: {rival.name}",
-                "difference": float(found.difference),
-                "ci": [float(bound) for bound in found.ci],
-                "p": float(found.p),
+                "difference": float(result.difference),
+                "ci": [float(bound) for bound in result.ci],
+                "p": float(result.p),
                 "p_bonferroni": over_rivals,
                 "significant": over_rivals < ALPHA,
                 "p_bonferroni_datasets": over_datasets,

@@ -164,7 +164,7 @@ def leave_datasets_out(
     searched = [candidate for candidate, _ in _scored_by(settings.own_recipe, outcomes[0])] or None
     fitted = _model.fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
     clock.lap("fit")
-    found = []
+    result = []
     for one, target, of_target in zip(splits, targets, outcomes, strict=True):
         one.warnings.extend(dict.fromkeys(o.warning for o in of_target if o.warning))
         scored = {recipe.name: _scored_by(recipe.name, of_target) for recipe in settings.shown}
@@ -192,9 +192,9 @@ def leave_datasets_out(
             )
         results["notes"] = _notes(results, one, settings, len(tests) - 1)
         chains = chain_table(one, target, scored) if settings.all_chains else None
-        found.append(LooResult(results, _score_table(one, by_model), chains))
+        result.append(LooResult(results, _score_table(one, by_model), chains))
     clock.lap("baselines")
-    return [replace(one, results=one.results | {"seconds": clock.seconds(len(tests))}) for one in found]
+    return [replace(one, results=one.results | {"seconds": clock.seconds(len(tests))}) for one in result]
 
 
 def _tasks(split: HoldOut, recipe: model.Recipe, settings: LooOptions) -> list[model.ChainTask]:
@@ -312,14 +312,16 @@ def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -
     """Return the caveats that a reader should know, in sentences."""
     train, n_train = split.train, len(results["train"])
     together = f"Held out together with {n_besides:,} other datasets. Everything is learned on the other {n_train:,}."
-    found = [together if n_besides else None, model.grouped_note(n_train)]
+    result = [together if n_besides else None, model.grouped_note(n_train)]
     if settings.shown and settings.ensembler is None:
-        found.append(left_out_note())
+        result.append(left_out_note())
     if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
-        found.append(model.grouped_note(n_train, model.chain_limit(train), start="While chains were searched for, the"))
+        result.append(
+            model.grouped_note(n_train, model.chain_limit(train), start="While chains were searched for, the")
+        )
     if any("SVC" in settings.table_ensemblers(recipe.name) for recipe in settings.shown):
-        found.append(draws_note(len(distinct_patterns(np.column_stack([train.votes, train.labels]))[0])))
-    notes = [note for note in dict.fromkeys(found) if note]
+        result.append(draws_note(len(distinct_patterns(np.column_stack([train.votes, train.labels]))[0])))
+    notes = [note for note in dict.fromkeys(result) if note]
     effective, total = results["effective_votes"], len(results["voters"])
     if effective is not None and effective < total / 2:
         worth = f"they are worth about {effective:.1f} independent votes there"

@@ -164,14 +164,14 @@ def _wide(frame: pd.DataFrame, columns: list[str], value: str) -> pd.DataFrame:
 
 def optimal_thresholds(votes: VoteMatrix, scores: ScoreTable) -> dict[str, dict[str, float]]:
     """Return the threshold that each encoder would need on each labeled dataset: the paper's Figure 1."""
-    found: dict[str, dict[str, float]] = {name: {} for name in scores.score_names}
+    result: dict[str, dict[str, float]] = {name: {} for name in scores.score_names}
     for dataset in votes.dataset_names:
         rows = (votes.datasets == dataset) & (votes.labels >= 0)
         for column, name in enumerate(scores.score_names):
             threshold = best_threshold(scores.scores[rows, column], votes.labels[rows], np.ones(int(rows.sum())))
             if not np.isnan(threshold):
-                found[name][dataset] = threshold
-    return found
+                result[name][dataset] = threshold
+    return result
 
 
 MOVED_BY = ("source", "length", "balance")

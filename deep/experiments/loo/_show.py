@@ -215,13 +215,13 @@ ORIGINS = ("test", "center", "train")
 
 def encoder_rows(runs: Sequence[Run], *, printed: bool = False) -> dict[str, dict[str, list[Row]]]:
     """Return the rows of each encoder by the origin of its threshold; with those that the paper prints, marked."""
-    found: dict[str, dict[str, list[Row]]] = {}
+    result: dict[str, dict[str, list[Row]]] = {}
     for row in (row for run in runs for row in run["baselines"]):
         is_printed = printed and row["kind"] == "published" and row["threshold_from"]
         if row["kind"] == "encoder" or is_printed:
-            by_origin = found.setdefault(row["name"] + (MARK if is_printed else ""), {})
+            by_origin = result.setdefault(row["name"] + (MARK if is_printed else ""), {})
             by_origin.setdefault(row["threshold_from"], []).append(row)
-    return found
+    return result
 
 
 def _averaged(rows: Sequence[Row], names: Sequence[str]) -> Row | None:
@@ -311,7 +311,7 @@ ChainName = tuple[str, int]
 
 def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
     """Return, for each chain, its row of each run under the calibrator that the training data prefer there."""
-    found: dict[ChainName, list[Row]] = {}
+    result: dict[ChainName, list[Row]] = {}
     for run in runs:
         best: dict[ChainName, Row] = {}
         asked = run["settings"]["calibrator"] or (["platt"] if recipe == "paper" else None)
@@ -320,8 +320,8 @@ def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
             if row["recipe"] == recipe and named and (key not in best or _loss(row) < _loss(best[key])):
                 best[key] = row
         for key, row in best.items():
-            found.setdefault(key, []).append(row)
-    return found
+            result.setdefault(key, []).append(row)
+    return result
 
 
 def _loss(row: Row) -> float:
@@ -393,11 +393,11 @@ def _judges(runs: Sequence[Run]) -> Iterator[str]:
                 key = (row["kind"], row["name"] if row["kind"] == "prompt" or len(runs) == 1 else "")
                 by_name.setdefault(key, []).append(row)
     rows, short = [], short_names(name for kind, name in by_name if kind == "prompt")
-    for (kind, name), found in by_name.items():
+    for (kind, name), result in by_name.items():
         label = short[name] if kind == "prompt" else RIVALS[kind]
         more = f": {short.get(name, name)}" if kind in ("best_prompt", CONTEXT) and name else ""
-        rates = [in_percent(mean_of(found, metric)) for metric in ("balanced_accuracy", "precision", "recall")]
-        errors = _scores(found)[1:] if kind == CONTEXT else BLANK[1:]
+        rates = [in_percent(mean_of(result, metric)) for metric in ("balanced_accuracy", "precision", "recall")]
+        errors = _scores(result)[1:] if kind == CONTEXT else BLANK[1:]
         rows.append([label + more, *rates, *errors])
     header = ["", "bal. acc.", "precision", "recall", "ECE/floor", "log loss"]
     yield from aligned(f"Judges alone, the one chosen on training data, and the majority{_of(runs)}", header, rows)
@@ -407,14 +407,14 @@ MARK = f" ({PRINTED})"
 
 
 def _encoders(runs: Sequence[Run]) -> Iterator[str]:
-    found = encoder_rows(runs, printed=True)
-    if found:
+    result = encoder_rows(runs, printed=True)
+    if result:
         rows = [
             [name, *(in_percent(mean_of(by.get(origin, []), "balanced_accuracy")) for origin in ORIGINS)]
-            for name, by in found.items()
+            for name, by in result.items()
         ]
         header = ["", "test (oracle)", "centre", "training"]
-        printed = [name.endswith(MARK) for name in found]
+        printed = [name.endswith(MARK) for name in result]
         title = f"Encoders: balanced accuracy by origin of the threshold{_of(runs) if not all(printed) else ''}"
         if any(printed):
             title += f"\n({PRINTED}: the paper's Table 3, of one column, not computed here"

@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
         **topic_values(console.Computation, args),
     )
     with console.progress_bars() as progress:
-        found = run_all(settings, votes.dataset_names, votes, scores, origin, progress)
-    runs = [_paper_tables.with_rivals(each.results, rivals, settings) for each in found]
+        result = run_all(settings, votes.dataset_names, votes, scores, origin, progress)
+    runs = [_paper_tables.with_rivals(each.results, rivals, settings) for each in result]
     figures = _show.with_verdicts(_paper_tables.paper_tables(runs), origin)
     encoders, moves = loo.encoder_parts(args, votes, scores, runs)
     tables = {f"table{number}": _show.side_by_side(figures, number) for number in _paper_tables.TABLES}
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         titles=titles,
         shown=_show.shown,
         note=note,
-        figures=_show.paper_figures(encoders, found, example) | {_show.ANSWER: _show.draw_distance(figures)},
+        figures=_show.paper_figures(encoders, result, example) | {_show.ANSWER: _show.draw_distance(figures)},
         caption=loo.CAPTION if origin == console.SIMULATED else "",
         more=write_more,
     )

@@ -53,14 +53,14 @@ def with_verdicts(figures: pd.DataFrame, votes: str | list[str]) -> pd.DataFrame
     ours = figures[figures["origin"] == THIS_RUN].drop_duplicates(CELL).set_index(CELL)["value"]
     printed = figures["origin"] == PUBLISHED
     values = ours.reindex(pd.MultiIndex.from_frame(figures.loc[printed, CELL])).to_numpy()
-    found = figures.assign(ours=np.nan, verdict="", fit="")
-    found["ours"] = found["ours"].mask(printed, pd.Series(values, found.index[printed]))
+    result = figures.assign(ours=np.nan, verdict="", fit="")
+    result["ours"] = result["ours"].mask(printed, pd.Series(values, result.index[printed]))
     datasets = set(figures.loc[figures["origin"] == THIS_RUN, "dataset"])
-    rows = found[printed].to_dict("records")
-    found.loc[printed, "verdict"] = [_verdict(row, there=row["dataset"] in datasets) for row in rows]
+    rows = result[printed].to_dict("records")
+    result.loc[printed, "verdict"] = [_verdict(row, there=row["dataset"] in datasets) for row in rows]
     if votes == SIMULATED:
-        found.loc[printed, "fit"] = [_fit_of(row) for row in rows]
-    return found
+        result.loc[printed, "fit"] = [_fit_of(row) for row in rows]
+    return result
 
 
 def _verdict(row: Mapping[Hashable, Any], *, there: bool) -> str:
@@ -170,7 +170,7 @@ def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     DataFrame
         ``claim, printed, of, ours, ours_of``: a count or a mean, and of how many cells.
     """
-    found = pd.DataFrame(_claims(figures[figures["origin"] == PUBLISHED]), columns=["claim", "printed", "of"])
+    result = pd.DataFrame(_claims(figures[figures["origin"] == PUBLISHED]), columns=["claim", "printed", "of"])
     ours = pd.DataFrame(_claims(figures[figures["origin"] == THIS_RUN]), columns=["claim", "ours", "ours_of"])
     rows = pd.DataFrame([{"dataset": run["test"], **row} for run in runs for row in run["rows"]])
     table = rows.fillna({"calibrator": UNCALIBRATED}).pivot_table(
@@ -180,9 +180,9 @@ def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
         # Footnote 9: "ranging from 0% to 0.2%", of the cells of Table 2.
         moves = 100 * (table["platt"] - table[UNCALIBRATED]).abs()
         moved = "Table 2: largest move of balanced accuracy by Platt, points"
-        found.loc[len(found)] = [moved, 0.2, None]
+        result.loc[len(result)] = [moved, 0.2, None]
         ours.loc[len(ours)] = [moved, moves.max(), None]
-    both = pd.concat([found.set_index("claim"), ours.set_index("claim")], axis=1)
+    both = pd.concat([result.set_index("claim"), ours.set_index("claim")], axis=1)
     return both.rename_axis("claim").reset_index().astype(dict.fromkeys(["of", "ours_of"], "Int64")).round(1)
 
 

@@ -146,8 +146,8 @@ def import_prompts(paper: str, path: str | Path) -> PaperImport:
         The file is not readable text, or holds none of the paper's prompts.
     """
     about = packaged(__package__, "papers.toml")[check_choice(paper, PAPERS, "paper")]
-    found = _passages(paper, about, _read(path))
-    made = {of["id"]: _make(of, about, found) for of in about["files"]}
+    result = _passages(paper, about, _read(path))
+    made = {of["id"]: _make(of, about, result) for of in about["files"]}
     prompts = tuple(prompt for prompt in made.values() if isinstance(prompt, ImportedPrompt))
     if not prompts:
         raise InputError(
@@ -191,9 +191,9 @@ def _passages(paper: str, about: JsonObject, text: str) -> dict[str, Cut]:
             if name in best and best[name].verified:
                 continue
             following = [heading for other, heading in about["headings"].items() if other != name]
-            found = cut(folded, wanted, about["headings"][name], [*following, *about["after"]])
-            if found is not None and (name not in best or found.n_verified > best[name].n_verified):
-                best[name] = found
+            result = cut(folded, wanted, about["headings"][name], [*following, *about["after"]])
+            if result is not None and (name not in best or result.n_verified > best[name].n_verified):
+                best[name] = result
     return best
 
 
@@ -272,7 +272,7 @@ add_arguments = console.adder(_Import)
 def run(args: argparse.Namespace) -> int:
     """Cut, write and report."""
     folder = args.out or Path(f"printed-{args.paper}")
-    found = import_prompts(args.paper, args.text)
-    paths = write_prompts(found, folder)
-    console.print_result(import_values(found, paths), import_lines(found, folder), as_json=args.json)
-    return ExitStatus.DONE if found.verified else ExitStatus.FOUND
+    result = import_prompts(args.paper, args.text)
+    paths = write_prompts(result, folder)
+    console.print_result(import_values(result, paths), import_lines(result, folder), as_json=args.json)
+    return ExitStatus.DONE if result.verified else ExitStatus.FOUND

@@ -220,18 +220,18 @@ def _around_furniture(text: FoldedText, cursor: int, size: int, expected: str) -
     """
     starts = text.line_starts
     first = text.first_line(cursor)
-    found: list[tuple[int, int, int]] = []
+    result: list[tuple[int, int, int]] = []
     for i in range(first, len(starts)):
         if starts[i] > cursor + size:
             break
         for again in starts[i + 1 : i + 1 + MOST_FURNITURE]:
             rest = again + size - (starts[i] - cursor)
             if digest(text.folded[cursor : starts[i]] + text.folded[again:rest]) == expected:
-                found.append((again - starts[i], starts[i], again))
+                result.append((again - starts[i], starts[i], again))
                 break
-    if not found:
+    if not result:
         return []
-    _, stop, again = min(found)
+    _, stop, again = min(result)
     return [run for run in ((cursor, stop), (again, again + size - (stop - cursor))) if run[0] < run[1]]
 
 
@@ -293,15 +293,15 @@ def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str])
     if section is not None:
         starts = [*starts, *_first_lines(text, *section)]
     matches = [(match(text, start, wanted), start) for start in starts]
-    for found, _ in matches:
-        if found.n_windows == len(wanted.windows):
-            return Cut(_lay_out(text, found.kept, wanted), verified=True, n_verified=found.n_windows)
+    for result, _ in matches:
+        if result.n_windows == len(wanted.windows):
+            return Cut(_lay_out(text, result.kept, wanted), verified=True, n_verified=result.n_windows)
     begin, end = section or (0, len(text.folded))
-    inside = [(found, start) for found, start in matches if begin <= start < end]
+    inside = [(result, start) for result, start in matches if begin <= start < end]
     if not inside or not _is_alike(text, begin, end, wanted):
         return None
-    found, start = max(inside, key=lambda pair: pair[0].n_windows)
-    return _unverified(text, start, end, found, wanted)
+    result, start = max(inside, key=lambda pair: pair[0].n_windows)
+    return _unverified(text, start, end, result, wanted)
 
 
 def _is_alike(text: FoldedText, begin: int, end: int, wanted: Print) -> bool:
@@ -324,8 +324,8 @@ def _section(text: FoldedText, heading: str, following: Sequence[str]) -> tuple[
     if not headings:
         return None
     place = headings[-1].end()
-    after = (found for pattern in following for found in re.finditer(pattern, text.text[place:], re.MULTILINE))
-    end = min((place + found.start() for found in after), default=len(text.text))
+    after = (result for pattern in following for result in re.finditer(pattern, text.text[place:], re.MULTILINE))
+    end = min((place + result.start() for result in after), default=len(text.text))
     return text.at(place), text.at(end)
 
 

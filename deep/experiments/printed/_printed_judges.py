@@ -68,11 +68,11 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]]) -> Printed
         asked = values.get(step)
         if not isinstance(asked, dict) or not all(isinstance(asked.get(key), str) for key in ("user", "reply")):
             raise InputError(f"`prompt` must have `user` and `reply` in a table [{step}]. Got none in {str(path)!r}.")
-        found = PLACEHOLDER.findall(str(asked.get("system", "")) + asked["user"])
-        if set(found) != set(names):
+        result = PLACEHOLDER.findall(str(asked.get("system", "")) + asked["user"])
+        if set(result) != set(names):
             raise InputError(
                 f"`prompt` must hold the placeholders {', '.join(sorted(names))} in [{step}], and no others. "
-                f"Got {', '.join(sorted(set(found))) or 'none'} in {str(path)!r}."
+                f"Got {', '.join(sorted(set(result))) or 'none'} in {str(path)!r}."
             )
     steps = {step: {key: str(text) for key, text in values[step].items()} for step in wanted}
     content = repr(sorted((step, sorted(texts.items())) for step, texts in steps.items()))
@@ -146,8 +146,8 @@ def _translated(reply: LLMReply | None, form: str | None) -> LLMReply | None:
     """Return a reply in the form that the step's reader expects; one that is cut off or withheld as it is."""
     if reply is None or form is None or form not in _FORMS or why_unusable(reply) is not None or reply.text is None:
         return reply
-    found = _FORMS[form](_THINKING.sub("", reply.text))
-    return reply if found is None else _TranslatedReply(reply, json.dumps(found, ensure_ascii=False))  # type: ignore[return-value]
+    result = _FORMS[form](_THINKING.sub("", reply.text))
+    return reply if result is None else _TranslatedReply(reply, json.dumps(result, ensure_ascii=False))  # type: ignore[return-value]
 
 
 def _segments(text: str) -> Mapping[str, object] | None:

@@ -387,12 +387,12 @@ def _with_candidates(
     document = SearchableText(source)
     union: dict[str, set[Span]] = {text: set() for text in texts}
     for (text, _), reply in zip(asked, replies, strict=True):
-        found = stepwise.read_evidence(reply, text, document)
-        if isinstance(found, str):
+        result = stepwise.read_evidence(reply, text, document)
+        if isinstance(result, str):
             counts["evidence replies without an answer"] += 1
             continue
-        counts["excerpts not verbatim in the article"] += sum(excerpt.span is None for excerpt in found)
-        union[text] |= {excerpt.span for excerpt in found if excerpt.span is not None}
+        counts["excerpts not verbatim in the article"] += sum(excerpt.span is None for excerpt in result)
+        union[text] |= {excerpt.span for excerpt in result if excerpt.span is not None}
     candidates = {
         text: tuple(
             FoundExcerpt(stepwise.Excerpt(source[slice(*span)], span), None, accepted=False) for span in sorted(spans)

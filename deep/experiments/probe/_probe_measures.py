@@ -86,8 +86,8 @@ def _all(sample: Sample) -> Program[Observed]:
     claims = yield from stepwise.decompose(sample.response, [])
     if isinstance(claims, str):
         return Observed(claims)
-    checked, found, verdicts = yield from stepwise.check_claims(sample.source, claims, [])
-    return Observed(claims, found, verdicts, checked)
+    checked, result, verdicts = yield from stepwise.check_claims(sample.source, claims, [])
+    return Observed(claims, result, verdicts, checked)
 
 
 def direct_program(sample: Sample) -> Program[list[Span] | Reason]:

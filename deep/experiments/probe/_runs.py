@@ -285,15 +285,15 @@ def evaluate(args: argparse.Namespace) -> int:
     check_not_in(args.out, Path(args.data), "data")
     matcher = _probe_measures.choose_matcher(args, llms)
     observed = _matched(args, matcher, samples, _observe(args, samples, llms))
-    found = {
+    result = {
         llm: _probe_measures.measure(list(zip(samples, of_llm, strict=True)), args.stage, args.match)
         for llm, of_llm in observed.items()
     }
-    tables = build_tables(found)
+    tables = build_tables(result)
     study.publish(
         args,
-        verdict_of(found, samples, tables),
-        _results(args, matcher, samples, found),
+        verdict_of(result, samples, tables),
+        _results(args, matcher, samples, result),
         _text(tables, matcher),
         tables=tables,
         titles=TITLES,

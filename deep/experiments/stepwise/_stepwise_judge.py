@@ -43,10 +43,10 @@ def read_list(reply: LLMReply | None, key: str, *shown: str) -> list[Any] | Reas
     text = reply.text if isinstance(reply.text, str) else ""
     cut = reason == "truncated"
     echo = prompt_pool.Material("\n".join(shown), "")
-    found = [(fields[key], end) for fields, end in _objects(text, key) if not echo.repeats(fields)]
-    if not found or (cut and text[found[-1][1] :].strip("` \n")):
+    result = [(fields[key], end) for fields, end in _objects(text, key) if not echo.repeats(fields)]
+    if not result or (cut and text[result[-1][1] :].strip("` \n")):
         return prompt_pool.why_none(text, cut)
-    value: list[Any] = found[-1][0]
+    value: list[Any] = result[-1][0]
     return value
 
 
@@ -467,17 +467,17 @@ def check_claims(
         As :func:`evaluate_evidence` returns it, of verbatim excerpts only.
     """
     texts = [claim.text for claim in claims if claim.span is not None]
-    found = yield from find_evidence(source, texts, log)
+    result = yield from find_evidence(source, texts, log)
     pairs = [
         (text, excerpt)
-        for text, excerpts in found.items()
+        for text, excerpts in result.items()
         if not isinstance(excerpts, str)
         for excerpt in excerpts
         if excerpt.span is not None
     ]
     verdicts = yield from evaluate_evidence(source, pairs, log)
-    checked = [_checked(claim, found.get(claim.text, "unparsable"), verdicts) for claim in claims]
-    return checked, found, verdicts
+    checked = [_checked(claim, result.get(claim.text, "unparsable"), verdicts) for claim in claims]
+    return checked, result, verdicts
 
 
 def _checked(claim: Claim, excerpts: list[Excerpt] | Reason, verdicts: Verdicts) -> CheckedClaim:

@@ -576,16 +576,16 @@ def _count(
     listed = None if isinstance(items, str) else strings(items)
     reason: Reason = items if isinstance(items, str) else "unparsable"
     texts = [_wording.plain(sentence) for sentence in sentences]
-    found: Counter[int] = Counter()
+    result: Counter[int] = Counter()
     unaligned = []
     for item in listed or []:
         position = _wording.closest(_wording.plain(item), texts)
         if position is None:
             unaligned.append(" ".join(item.split())[:200])
         else:
-            found.update({position, *(i for i, text in enumerate(texts) if text and text in _wording.plain(item))})
+            result.update({position, *(i for i, text in enumerate(texts) if text and text in _wording.plain(item))})
     for i, tally in enumerate(tallies):
-        if i in found:
+        if i in result:
             tally.labels["listed"] += 1
         elif listed is None or unaligned:
             # What could not be found again may have meant any of the others.

@@ -225,7 +225,7 @@ def _similarity(words: Sequence[str], sentence: Sequence[str], last: bool) -> fl
 
 def _by_position(texts: Sequence[str], said: Mapping[str, Mapping[int, set[str]]]) -> tuple[str | None, ...]:
     """Return each sentence's label, None where several conflict; of sentences alike, the first tagged is the first."""
-    found: list[str | None] = [None] * len(texts)
+    result: list[str | None] = [None] * len(texts)
     for text, places in said.items():
         positions = [i for i, other in enumerate(texts) if other == text]
         labels = [places[place] for place in sorted(places)]
@@ -234,8 +234,8 @@ def _by_position(texts: Sequence[str], said: Mapping[str, Mapping[int, set[str]]
             labels = [set().union(*labels)] * len(positions) if len(labels) > len(positions) else []
         for position, several in zip(positions, labels, strict=False):
             if len(several) == 1:
-                found[position] = next(iter(several))
-    return tuple(found)
+                result[position] = next(iter(several))
+    return tuple(result)
 
 
 CRITERIA = ("rational", "grounded", "irrefutable")

@@ -106,12 +106,12 @@ class _Known(dict[str, T]):
         self._work_out = work_out
 
     def __missing__(self, text: str) -> T:
-        found = self._work_out(text)
+        result = self._work_out(text)
         if len(text) <= LONGEST_KNOWN:
             if len(self) >= MOST_KNOWN:
                 self.clear()
-            self[text] = found
-        return found
+            self[text] = result
+        return result
 
 
 _WITH_STEM = _Known(lambda word: (word, stem(word)))
@@ -524,9 +524,9 @@ def weighed(
 
 def found_or_missing(what: str, sought: Iterable[tuple[str, bool]]) -> Judgment:
     """Weigh what a check sought, each with whether the source has it."""
-    found: list[str] = []
+    result: list[str] = []
     missing: list[str] = []
     for name, is_there in sought:
-        (found if is_there else missing).append(name)
+        (result if is_there else missing).append(name)
     lacks = f"The source lacks {what} of the claim: {', '.join(missing[:EVIDENCE_SHOWN])}."
-    return weighed(found, missing, f"The source has all {what} of the claim.", lacks, f"The claim has no {what}.")
+    return weighed(result, missing, f"The source has all {what} of the claim.", lacks, f"The claim has no {what}.")

@@ -83,15 +83,15 @@ def marked(text: TokenizedText) -> list[int]:
 def quantities(text: TokenizedText) -> list[Quantity]:
     """Return the numbers of a text, in order."""
     lower = text.lower
-    found: list[Quantity] = []
+    result: list[Quantity] = []
     end = 0
     for start in text.derived("marked", marked):
         if start >= end and lower[start] not in DATE_WORDS:
             quantity = _spelled(text, start) if lower[start] in NUMBER_WORDS else _digits(text, start)
             if quantity is not None:
-                found.append(quantity)
+                result.append(quantity)
                 end = quantity.end
-    return found
+    return result
 
 
 def _digits(text: TokenizedText, start: int) -> Quantity | None:
@@ -231,10 +231,10 @@ def _values(text: TokenizedText) -> list[float]:
 
 
 def _values_by_unit(text: TokenizedText) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for quantity in _quantities(text):
-        found.setdefault(quantity.unit, []).extend(quantity.values)
-    return {unit: sorted(values) for unit, values in found.items()}
+        result.setdefault(quantity.unit, []).extend(quantity.values)
+    return {unit: sorted(values) for unit, values in result.items()}
 
 
 def _sought(claim: TokenizedText) -> Iterator[Quantity]:
@@ -302,17 +302,17 @@ class Dates(LexicalCheck):
 
 def _dates(text: TokenizedText) -> dict[str, None]:
     """Return the dates of a text in a common form, in order."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     lower = text.lower
     for i in text.derived("marked", marked):
         word = lower[i]
         if word in NAMES:
-            found[NAMES[word]] = None
+            result[NAMES[word]] = None
         elif word[0].isdigit():
-            found.update(dict.fromkeys(_in_digits(lower, i)))
+            result.update(dict.fromkeys(_in_digits(lower, i)))
         elif word == "quarter" and i and lower[i - 1] in ORDINALS.keys() | {"first"}:
-            found[f"Q{ORDINALS.get(lower[i - 1], 1)}"] = None
-    return found
+            result[f"Q{ORDINALS.get(lower[i - 1], 1)}"] = None
+    return result
 
 
 def _inside(text: TokenizedText) -> set[str]:
@@ -392,7 +392,7 @@ def _stands_out(word: str) -> bool:
 
 def _acronyms(words: list[str]) -> dict[int, frozenset[str]]:
     """Return the acronyms of each run of capitalised words, with and without the little words, by its places."""
-    found: dict[int, frozenset[str]] = {}
+    result: dict[int, frozenset[str]] = {}
     for joins, places in groupby(range(len(words)), lambda place: _may_join(words[place])):
         run = list(places)
         capitals = [place for place in run if words[place][0].isupper()] if joins else []
@@ -400,8 +400,8 @@ def _acronyms(words: list[str]) -> dict[int, frozenset[str]]:
             within = words[capitals[0] : capitals[-1] + 1]
             shortened = ("".join(word[0] for word in kept) for kept in (within, [words[place] for place in capitals]))
             acronyms = frozenset([letters.lower() for letters in shortened if len(letters) > 2])
-            found.update(dict.fromkeys(run, acronyms))
-    return found
+            result.update(dict.fromkeys(run, acronyms))
+    return result
 
 
 def _may_join(word: str) -> bool:

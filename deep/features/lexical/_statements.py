@@ -26,8 +26,8 @@ class _Cue(LexicalCheck):
         for number, (_, best) in enumerate([] if self.cues.isdisjoint(pair.claim.lower) else pair.aligned):
             cues = self.cues.intersection(pair.claim.sentence(number))
             if cues and best:
-                found = any(not self.cues.isdisjoint(pair.source.sentence(other)) for other in best)
-                (matched if found else alone).extend(sorted(cues))
+                result = any(not self.cues.isdisjoint(pair.source.sentence(other)) for other in best)
+                (matched if result else alone).extend(sorted(cues))
         both = f"The claim {self.says} ({', '.join(matched)}), and so does the source."
         claim_alone = f"The claim {self.says} ({', '.join(alone)}); the source's matching sentences do not."
         return _base.weighed(matched, alone, both, claim_alone, f"No sentence of the claim {self.says}.")
@@ -89,11 +89,11 @@ class Modality(LexicalCheck):
 
 def _governed(text: TokenizedText, cues: frozenset[str]) -> dict[str, str]:
     """Return the stem of the first content word behind each cue, with the cue."""
-    found = {}
+    result = {}
     for i in [i for i, word in enumerate(text.lower) if word in cues]:
         behind = (s for s in text.stems[i + 1 : i + 1 + REACH] if s not in FUNCTION_STEMS)
-        found.update(dict.fromkeys(islice(behind, 1), text.lower[i]))
-    return found
+        result.update(dict.fromkeys(islice(behind, 1), text.lower[i]))
+    return result
 
 
 AXES = tuple((tuple(one.split()), tuple(other.split())) for one, other in WORD_LISTS["axes"])
@@ -144,12 +144,12 @@ class Opposites(LexicalCheck):
 
 def _poles_in(text: TokenizedText, sentences: Iterable[int]) -> dict[int, str]:
     """Return the poles that some sentences name, each with the first word that does."""
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     for number in sentences:
         for word, s in zip(text.sentence(number), text.sentence_stems(number), strict=True):
             for pole in POLES.get(s, ()):
-                found.setdefault(pole, word)
-    return found
+                result.setdefault(pole, word)
+    return result
 
 
 class Coverage(LexicalCheck):

@@ -147,9 +147,9 @@ class BatchRunner(BatchSession):
         while True:
             try:
                 async with asyncio.timeout(FILE_SECONDS):
-                    found = await call()
+                    result = await call()
                     self._reached = True
-                    return found
+                    return result
             except TimeoutError:
                 error = CallError("timeout", f"no answer within {FILE_SECONDS} s")
             except Exception as failure:
@@ -400,12 +400,12 @@ class BatchRunner(BatchSession):
             lines = stack.enter_context(FileResults(files, self.client.redact))
             keys = lines.keys()
             own = await self.ledger.call(table.may_be_of, batch_id=batch.id, keys=keys)
-            found = len(keys) + lines.broken if keys and own else 0
-            if found >= _answered(state) or "expired" in self.ledger.retry:
+            result = len(keys) + lines.broken if keys and own else 0
+            if result >= _answered(state) or "expired" in self.ledger.retry:
                 return lines
         others = "" if own or not keys else f", and {len(keys)} of other requests"
         raise EndpointError(
-            f"`batch` must come with its results. Got {found} results for {_answered(state)} or more of "
+            f"`batch` must come with its results. Got {result} results for {_answered(state)} or more of "
             f"{printable(str(batch.remote))}{others}. Run the same command again later: nothing is asked twice. "
             "--retry-failed expired asks the missing ones again, and may pay twice."
         )

@@ -232,9 +232,9 @@ class BatchImporter(BatchSession):
         stream = iter(requests)
         while chunk := list(islice(stream, LINES_AT_ONCE)):
             asked = {request.key: request for request in chunk}
-            found = self.results.of(list(asked))
+            result = self.results.of(list(asked))
             now = await self.ledger.call(table.standing_of, keys=list(asked))
-            decided = (self._decide(asked[key], found.get(key, ()), now.get(key)) for key in asked)
+            decided = (self._decide(asked[key], result.get(key, ()), now.get(key)) for key in asked)
             await self._carry_out([change for change in decided if change is not None], now)
 
     async def _carry_out(self, changes: Sequence[_Change], now: Mapping[str, Standing]) -> None:

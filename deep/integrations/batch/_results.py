@@ -234,12 +234,12 @@ class FileResults:
         marks = ", ".join("?" * len(keys))
         self._index.execute(f"UPDATE results SET met = 1 WHERE key IN ({marks})", list(keys))
         chosen = f"SELECT key, number, digest, answered, file, at FROM results WHERE key IN ({marks})"
-        found: defaultdict[str, list[FileResult]] = defaultdict(list)
+        result: defaultdict[str, list[FileResult]] = defaultdict(list)
         for key, number, digest, answered, file, at in self._index.execute(
             f"{chosen} ORDER BY key, answered DESC, number, file, at", list(keys)
         ):
-            found[key].append(FileResult(number, digest, bool(answered), self._at(file, at)))
-        return dict(found)
+            result[key].append(FileResult(number, digest, bool(answered), self._at(file, at)))
+        return dict(result)
 
     def keys(self) -> set[str]:
         """Return the keys of all requests that have results."""
@@ -253,14 +253,14 @@ class FileResults:
         CallError
             There is none, or there are two that contradict each other.
         """
-        found = self.of([key]).get(key, [])
-        if len(found) > 1:
+        result = self.of([key]).get(key, [])
+        if len(result) > 1:
             raise CallError("broken", CONTRADICTS)
-        if not found and self.broken:
+        if not result and self.broken:
             raise CallError("broken", "the batch has lines that cannot be read, and none for this request")
-        if not found:
+        if not result:
             raise CallError("expired", "the batch ended without this request", reached=False)
-        return found[0].line
+        return result[0].line
 
     def strange(self, most: int = 3) -> tuple[int, list[str]]:
         """Return how many ids no request has had that :meth:`of` was called with, and the first of them."""
@@ -366,14 +366,14 @@ def mend_exports(connection: Connection, endpoint: str, live_runs: LiveRuns) -> 
     table = schema.batches
     live = live_runs(connection)
     chosen = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)
-    found = []
+    result = []
     for batch_id, name, state, owner in connection.execute(chosen.where(table.c.state.in_(EXPORTS))).all():
         if state == "exporting" and owner in live:
             continue
         if state == "exporting":
             release_batch(connection, batch_id, NOBODY)
-        found.append((str(name), str(state)))
-    return found
+        result.append((str(name), str(state)))
+    return result
 
 
 def standing_of(connection: Connection, keys: Collection[str]) -> dict[str, Standing]:
@@ -427,8 +427,8 @@ def adopt(connection: Connection, batch: Batch, remote: str) -> int:
     lost = (requests.c.state == "unknown") | ((requests.c.state == "failed") & (requests.c.failure == "unknown"))
     mine = (requests.c.batch == batch.id) & lost
     its_last = (attempts.c.key == requests.c.key) & (attempts.c.number == requests.c.attempts)
-    found = select(1).where(its_last, mine).exists()
-    connection.execute(update(attempts).where(attempts.c.outcome == "unknown", found).values(outcome=None))
+    result = select(1).where(its_last, mine).exists()
+    connection.execute(update(attempts).where(attempts.c.outcome == "unknown", result).values(outcome=None))
     connection.execute(update(requests).where(mine).values(state="sent", failure=None))
     set_batch(connection, batch.id, state="open", remote=remote)
     return still_in(connection, batch.id)

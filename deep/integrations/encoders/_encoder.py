@@ -125,8 +125,8 @@ class EncoderJudge(NetworkJudge):
         if pairs:
             logits = self.network.logits([chunk for chunk, _ in pairs], [sentence for _, sentence in pairs])
             heads = [head for head in (self.head, self.against) if head is not None]
-            found = np.column_stack([head.probabilities(logits) for head in heads])
-            scores = dict(zip(pairs, found.tolist(), strict=True))
+            result = np.column_stack([head.probabilities(logits) for head in heads])
+            scores = dict(zip(pairs, result.tolist(), strict=True))
         return [self._verdict(part, scores) if isinstance(part, _Parts) else part for part in parts]
 
     def _parts(self, example: Example, chunked: Callable[[str, int], tuple[str, ...]]) -> _Parts | Judgment:

@@ -74,10 +74,10 @@ WINDOW = 256
 
 def in_windows(examples: Sequence[Example], judge: Callable[[list[Example]], list[Judgment]]) -> list[Judgment]:
     """Return the judgments in the order of the examples; `judge` sees the examples of a source together."""
-    found: dict[int, Judgment] = {}
+    result: dict[int, Judgment] = {}
     for at in _windows(examples):
-        found.update(zip(at, judge([examples[i] for i in at]), strict=True))
-    return [found[i] for i in range(len(examples))]
+        result.update(zip(at, judge([examples[i] for i in at]), strict=True))
+    return [result[i] for i in range(len(examples))]
 
 
 def _windows(examples: Sequence[Example]) -> Iterator[list[int]]:

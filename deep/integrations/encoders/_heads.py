@@ -36,8 +36,8 @@ def _weights_of(folder: Path, *patterns: str) -> tuple[Path, State]:
     try:
         if path.suffix == ".safetensors":
             return path, load_file(path)
-        found = load(path, map_location="cpu", weights_only=True)
-        return path, found.get("state_dict", found)
+        result = load(path, map_location="cpu", weights_only=True)
+        return path, result.get("state_dict", result)
     except Exception as error:  # torch raises whatever the damaged file makes it raise
         raise InputError(
             f"`id_or_path` must hold only tensors in {path.name}. Got {folder.name!r}: {one_line(error)} Save its "

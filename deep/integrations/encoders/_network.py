@@ -207,10 +207,10 @@ class Network:
 
     def logits(self, premises: Sequence[str], hypotheses: Sequence[str]) -> Floats:
         """Return the logits of each pair, shape (n_pairs, n_labels)."""
-        found = np.empty((len(premises), int(self.model.config.num_labels)))
+        result = np.empty((len(premises), int(self.model.config.num_labels)))
         for at, output, _ in self.batches(premises, hypotheses):
-            found[at] = output.logits.float().cpu().numpy()
-        return found
+            result[at] = output.logits.float().cpu().numpy()
+        return result
 
 
 class NetworkOptions(TypedDict, total=False):

@@ -67,8 +67,8 @@ class CheckerJudge(NetworkJudge):
         cut = lru_cache(maxsize=None)(self._cut)
         read = [self._pairs(example, cut) for example in examples]
         pairs = list(dict.fromkeys(pair for part in read if isinstance(part, list) for pair in part))
-        found = dict(zip(pairs, self._measure(pairs), strict=True)) if pairs else {}
-        return [self._checked(part, found) if isinstance(part, list) else part for part in read]
+        result = dict(zip(pairs, self._measure(pairs), strict=True)) if pairs else {}
+        return [self._checked(part, result) if isinstance(part, list) else part for part in read]
 
     def _pairs(self, example: Example, cut: CutAt) -> list[TextPair] | Judgment:
         if not example.source.strip() or not example.claim.strip():
@@ -258,8 +258,8 @@ class MiniCheckJudge(CheckerJudge):
     def _measure(self, pairs: list[TextPair]) -> list[Floats]:
         logits = np.empty((len(pairs), 2))
         for at, output, _ in self.network.batches([self._input(pair) for pair in pairs]):
-            found = output.logits.float().cpu().numpy()
-            logits[at] = found[:, 0, [SAYS_NO, SAYS_YES]] if self.kind == "generator" else found
+            result = output.logits.float().cpu().numpy()
+            logits[at] = result[:, 0, [SAYS_NO, SAYS_YES]] if self.kind == "generator" else result
         return list(softmax(logits, axis=1)[:, 1:])
 
 
@@ -340,13 +340,13 @@ class LettuceDetectJudge(CheckerJudge):
         """Return P(unsupported) of each token of the claim, by pair."""
         prompts, claims = [f"{BEFORE}{part}{AFTER}" for part, _ in pairs], [claim for _, claim in pairs]
         n_tokens = self.network.count(claims)
-        found: dict[int, Floats] = {}
+        result: dict[int, Floats] = {}
         for at, output, mask in self.network.batches(prompts, claims):
             unsupported = softmax(output.logits.double().cpu().numpy(), axis=2)[:, :, 1]
             for row, i in enumerate(at):
                 end = int(mask[row].sum()) - 1  # the claim ends before the last separator
-                found[i] = unsupported[row, end - n_tokens[i] : end]
-        return [found[i] for i in range(len(pairs))]
+                result[i] = unsupported[row, end - n_tokens[i] : end]
+        return [result[i] for i in range(len(pairs))]
 
     def _verdict(self, pairs: list[TextPair], values: list[Floats]) -> Judgment:
         tokens, claim = np.max(values, axis=0), pairs[0][1]

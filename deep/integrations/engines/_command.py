@@ -70,13 +70,13 @@ def run(args: argparse.Namespace) -> int:
     out, fitted = check_out(args.out, [".json"]), model.load(args.model)
     options = model.ScoreOptions(args.allow_mismatch, args.allow_missing)
     counted = _read_once(args.moments)
-    found = engines.Moments.empty(fitted).merge(*counted.values())
+    result = engines.Moments.empty(fitted).merge(*counted.values())
     if args.cells:
-        found = found.merge(engines.moments_of_cells(fitted, args.cells))
+        result = result.merge(engines.moments_of_cells(fitted, args.cells))
     if args.votes:
-        found = found.merge(engines.moments_of_files(fitted, args.votes, options, args.scores))
-    engines.save_moments(found, out)
-    rows = {name: one.n for name, one in found.datasets.items()}
+        result = result.merge(engines.moments_of_files(fitted, args.votes, options, args.scores))
+    engines.save_moments(result, out)
+    rows = {name: one.n for name, one in result.datasets.items()}
     lines = [*_alike(counted), *(f"{name}: {n} rows" for name, n in rows.items()), f"moments: {out}"]
     print_result(SCHEMA | {"rows": rows, "out": str(out)}, lines, as_json=args.json)
     return ExitStatus.DONE

@@ -107,8 +107,8 @@ class BatchScorer:
         if not len(votes):
             return [pa.array([], field.type) for field in schema_of(SCORE_COLUMNS)]
         if self._table is None:
-            found = self.model.scores_of(votes, streamed=True).columns()
-            return [SCORE_COLUMNS[name].array(values) for name, values in found.items()]
+            result = self.model.scores_of(votes, streamed=True).columns()
+            return [SCORE_COLUMNS[name].array(values) for name, values in result.items()]
         codes = file.pattern_codes(votes)
         return [SCORE_COLUMNS[name].array(values[codes]) for name, values in self._table.items()]
 

@@ -181,20 +181,20 @@ def _counted(
     counts: npt.ArrayLike | None = None,
 ) -> Moments:
     """Return the moments of rows, whose datasets are names and the position there of each row's."""
-    found, (names, dataset_of) = Moments.empty(model), datasets
+    result, (names, dataset_of) = Moments.empty(model), datasets
     n = np.ones(len(votes), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
     check_consistent_length(n, len(votes), "counts")
     if not len(votes):
-        return found
+        return result
     rows = model.rows(votes)
     of_dataset = file.rows_by_dataset(dataset_of, len(names))
-    if found.model is None:
+    if result.model is None:
         codes = file.pattern_codes(rows.votes)
         parts = [_cells(codes[own], n[own], len(model.voters)) for own in of_dataset]
     else:
         values = _in_units(model.blend.views(model.blend.raw(rows)))
         parts = [_sums([one[:, own] for one in values], n[own]) for own in of_dataset]
-    return replace(found, datasets=dict(sorted(zip(names, parts, strict=True))))
+    return replace(result, datasets=dict(sorted(zip(names, parts, strict=True))))
 
 
 def moments_of_batch(
@@ -260,10 +260,10 @@ def _counts(column: Column) -> Whole:
 
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
-    found = Moments.empty(model)
+    result = Moments.empty(model)
     for rows in file.iter_pieces(model, paths, scores, options):
-        found = found.merge(moments_of_votes(model, rows.answers, datasets=rows.datasets))
-    return found
+        result = result.merge(moments_of_votes(model, rows.answers, datasets=rows.datasets))
+    return result
 
 
 def adapt_by_file(model: Model, path: str | Path, dataset: str | None = None) -> tuple[Model, int]:

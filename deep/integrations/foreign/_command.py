@@ -48,30 +48,30 @@ def run(args: argparse.Namespace) -> int:
 
     files = [path for name in args.files for path in _logs(Path(name))]
     out = args.out or Path(f"{files[0].name.lstrip('.').partition('.')[0]}.votes.parquet")
-    found = read_foreign(files, ForeignOptions(**topic_values(ForeignOptions, args)))
-    written = found.write(out)
-    items = [str(one.dataset) for one in found.examples]
-    judged = [one for row in found.judgments for one in row.values()]
+    result = read_foreign(files, ForeignOptions(**topic_values(ForeignOptions, args)))
+    written = result.write(out)
+    items = [str(one.dataset) for one in result.examples]
+    judged = [one for row in result.judgments for one in row.values()]
     reasons = sorted(str(one.reason) for one in judged if one.reason)
     counts = {name: items.count(name) for name in dict.fromkeys(items)}
     missing = {name: reasons.count(name) for name in dict.fromkeys(reasons)}
     results: dict[str, Any] = {
-        "kinds": list(found.titles),
+        "kinds": list(result.titles),
         "items": counts,
-        "voters": list(found.voters),
-        "graders": list(found.graders),
-        "labels": sum(one.label is not None for one in found.examples),
+        "voters": list(result.voters),
+        "graders": list(result.graders),
+        "labels": sum(one.label is not None for one in result.examples),
         "votes": sum(one.reason is None for one in judged),
         "reasons": missing,
-        "notes": list(found.notes),
+        "notes": list(result.notes),
         "files": [str(path) for path in written],
-        "next": _next(found.voters, written),
+        "next": _next(result.voters, written),
     }
-    lines = [", ".join(found.titles)]
+    lines = [", ".join(result.titles)]
     lines += [f"{name}: {n} items" for name, n in counts.items()]
-    lines += [f"{results['votes']} votes of {', '.join(found.voters)}, {results['labels']} items labeled"]
+    lines += [f"{results['votes']} votes of {', '.join(result.voters)}, {results['labels']} items labeled"]
     lines += [f"{n} missing: {reason}" for reason, n in missing.items()]
-    lines += [*found.notes, *(f"written: {path}" for path in written), f"next: {results['next']}"]
+    lines += [*result.notes, *(f"written: {path}" for path in written), f"next: {results['next']}"]
     console.print_result(console.SCHEMA | results, lines, as_json=args.json)
     return ExitStatus.DONE
 
@@ -86,7 +86,7 @@ def _next(voters: tuple[str, ...], written: list[Path]) -> str:
 
 def _logs(path: Path) -> list[Path]:
     """Return the logs of Inspect in a folder, or the file that is named."""
-    found = sorted(p for p in path.rglob("*") if p.suffix in (".eval", ".json")) if path.is_dir() else [path]
-    if not found:
+    result = sorted(p for p in path.rglob("*") if p.suffix in (".eval", ".json")) if path.is_dir() else [path]
+    if not result:
         raise InputError(f"`files` must be files, or folders of logs of Inspect. Got {str(path)!r} without any.")
-    return found
+    return result

@@ -170,11 +170,11 @@ def _read(paths: Sequence[str | Path], options: ForeignOptions) -> Foreign:
 
 def _open(path: Path) -> _ForeignFile:
     loaded = load(path)
-    found = recognise(loaded)
-    if found is None:
+    result = recognise(loaded)
+    if result is None:
         raise _unknown(path, [loaded] if isinstance(loaded, Mapping) else [])
     head = loaded.get("eval", {}) if isinstance(loaded, Mapping) else {}
-    return _ForeignFile(path, *found, head)
+    return _ForeignFile(path, *result, head)
 
 
 def _unknown(path: Path, records: Sequence[FileRow]) -> InputError:
@@ -194,9 +194,9 @@ def _datasets(files: Sequence[_ForeignFile], options: ForeignOptions) -> list[st
         return [check_name(options.dataset, "dataset")] * len(files)
     stems = []
     for file in files:
-        found = re.match(file.tool.file, file.path.name) if file.tool.file else None
+        result = re.match(file.tool.file, file.path.name) if file.tool.file else None
         stem = file.path.name.lstrip(".").partition(".")[0] or "data"
-        stems.append(found[1] if found else str(file.head.get("task") or stem))
+        stems.append(result[1] if result else str(file.head.get("task") or stem))
     if all(file.tool.is_long for file in files):  # one more person, or one more model, on the same items
         return [stems[0]] * len(files)
     for key in ("model", "eval_id"):  # what tells apart the logs of one task
@@ -338,14 +338,14 @@ class _Settled:
         self.rows: list[dict[str, Judgment]] = []
         self.labels: list[int | None] = []
         for item, row in zip(items, answers, strict=True):
-            found = {answer.judge: self._judgment(answer) for answer in row if answer.judge not in self._left_out}
+            result = {answer.judge: self._judgment(answer) for answer in row if answer.judge not in self._left_out}
             absent = Judgment(ABSTAIN, "failed" if item.failed else "abstained")
             if every:
-                found |= {name: absent for name in own[item.dataset] if name not in {*found, *self._left_out}}
-            right = found.pop(options.label, None) if options.label is not None else None
+                result |= {name: absent for name in own[item.dataset] if name not in {*result, *self._left_out}}
+            right = result.pop(options.label, None) if options.label is not None else None
             label = self._label(item.label) if right is None else right.vote
             self.labels.append(None if label == ABSTAIN else label)
-            self.rows.append(found)
+            self.rows.append(result)
         names = dict.fromkeys(name for names in own.values() for name in names)
         self.voters = tuple(sorted(name for name in names if name not in {*self._left_out, options.label}))
         with_grades = {n for row in self.rows for n, one in row.items() if one.score not in (None, 0.0, 1.0)}

@@ -184,10 +184,10 @@ TABLE = Tool("table", "a table", answers={"columns": True})
 @cache
 def tools() -> tuple[Tool, ...]:
     """Return the kinds of files that are known, in the order in which they are tried."""
-    found = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
+    result = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
     roles = ("item", "document", "dataset", "source", "claim", "question")
     return tuple(
-        Tool(name, paths={role: row.pop(role) for role in roles if role in row}, **row) for name, row in found.items()
+        Tool(name, paths={role: row.pop(role) for role in roles if role in row}, **row) for name, row in result.items()
     )
 
 
@@ -274,11 +274,11 @@ def load(path: Path) -> list[FileRow] | FileRow:
         raise InputError(f"`files` must be files that end in .eval, {', '.join(ENDINGS)}. Got {str(path)!r}, {why}.")
     if ending == ".json":
         try:
-            found = json.loads(read_bytes(path, "files"))
+            result = json.loads(read_bytes(path, "files"))
         except (ValueError, RecursionError):
-            found = None  # an object a line, or broken, as reading it so will say
-        if isinstance(found, dict):
-            return found
+            result = None  # an object a line, or broken, as reading it so will say
+        if isinstance(result, dict):
+            return result
     if ending == ".parquet":
         return _parquet_rows(path)
     rows = [row for _, row in datasets.read_rows(path, (), param="files")]
@@ -342,11 +342,11 @@ def _candidates(loaded: list[FileRow] | FileRow, paths: Sequence[str]) -> Iterat
         yield loaded
         return
     for path in paths:
-        found: Any = loaded
+        result: Any = loaded
         for key in path.split("."):
-            found = found.get(key) if isinstance(found, Mapping) else None
-        if isinstance(found, list):
-            yield [one for one in found if isinstance(one, Mapping)]
+            result = result.get(key) if isinstance(result, Mapping) else None
+        if isinstance(result, list):
+            yield [one for one in result if isinstance(one, Mapping)]
     yield [loaded]
 
 

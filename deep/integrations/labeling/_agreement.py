@@ -47,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
     """Measure, write and report."""
     console.check_least(args, min_marks=1, n_boot=1, seed=0)
     targets = {} if args.filter_ambiguous is None else _targets(args.file, args.filter_ambiguous)
-    found = labeling.read_annotations(args.file)
+    result = labeling.read_annotations(args.file)
     options = {"min_marks": args.min_marks, "n_boot": args.n_boot, "random_state": args.seed}
-    results = console.SCHEMA | labeling.annotator_agreement(found, **options)
+    results = console.SCHEMA | labeling.annotator_agreement(result, **options)
     if targets:
-        _write(found, args.min_marks, targets)
+        _write(result, args.min_marks, targets)
         results["files"] = {name: str(path) for name, path in targets.items()}
     console.print_result(results, _lines(results), as_json=args.json)
     return ExitStatus.DONE

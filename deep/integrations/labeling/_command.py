@@ -105,8 +105,8 @@ def _page(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    found = labeling.export_labels(args.log, args.out)
-    console.print_result(found, labeling.labeled_lines(found), as_json=args.json)
+    result = labeling.export_labels(args.log, args.out)
+    console.print_result(result, labeling.labeled_lines(result), as_json=args.json)
     return ExitStatus.DONE
 
 

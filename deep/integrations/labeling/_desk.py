@@ -164,9 +164,9 @@ class LabelDesk:
             book = self.log.book
             labels, shared = book.majority(), self._shared()
             expected = self._expected(labels)
-            found = book.annotations(shared) if shared else None
+            result = book.annotations(shared) if shared else None
         measures = (
-            [] if found is None else agreement_measures(found.ratings(found.items), found.annotators, n_boot=N_BOOT)
+            [] if result is None else agreement_measures(result.ratings(result.items), result.annotators, n_boot=N_BOOT)
         )
         return {
             "expected": expected,

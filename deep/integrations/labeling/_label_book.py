@@ -66,10 +66,10 @@ class Annotations:
     @cached_property
     def by_item(self) -> dict[str, dict[str, dict[str, int]]]:
         """The marks of each item by annotator, sorted."""
-        found: dict[str, dict[str, dict[str, int]]] = {item: {} for item, _ in self.marks}
+        result: dict[str, dict[str, dict[str, int]]] = {item: {} for item, _ in self.marks}
         for item, annotator in sorted(self.marks, key=lambda key: key[1]):
-            found[item][annotator] = self.marks[item, annotator]
-        return found
+            result[item][annotator] = self.marks[item, annotator]
+        return result
 
     @cached_property
     def annotators(self) -> list[str]:
@@ -86,14 +86,14 @@ class Annotations:
 
         `labels` are those that were given, by annotator; `on_label` is whether they differ, and not the steps alone.
         """
-        found = []
+        result = []
         for item, given in self.by_item.items():
             steps = [step for step in STEPS if {0, 1} <= {marks[step] for marks in given.values()}]
             labels = {one: marks["label"] for one, marks in given.items() if marks["label"] >= 0}
             on_label = len(set(labels.values())) > 1
             if steps or on_label:
-                found.append({"item": item, "labels": labels, "on_label": on_label, "steps": steps})
-        return found
+                result.append({"item": item, "labels": labels, "on_label": on_label, "steps": steps})
+        return result
 
     def ambiguity(self, item: str, *, at_least: int) -> str | None:
         """Return the kind of ambiguity that most annotators see, if so many do; sentiment on a tie, else None."""
@@ -414,9 +414,9 @@ class AnswerBook:
 
     def labels(self) -> Iterator[tuple[Item, str, GivenAnswer]]:
         """Yield every label that holds, skipped items apart: by the order of the queue, then by person."""
-        found = ((item, who, given) for who, own in self.answers.items() for item, given in own.items())
+        result = ((item, who, given) for who, own in self.answers.items() for item, given in own.items())
         at = {item: number for number, item in enumerate(self.queue)}
-        kept = [each for each in found if each[2].label is not None]
+        kept = [each for each in result if each[2].label is not None]
         yield from sorted(kept, key=lambda each: (at.get(each[0], len(at)), each[0], each[1]))
 
     def labelers(self, item: Item) -> list[str]:
@@ -429,11 +429,11 @@ class AnswerBook:
 
     def balance(self) -> dict[Item, int]:
         """Return, for each item that anybody decided, how many more people say 1 than say 0."""
-        found: Counter[Item] = Counter()
+        result: Counter[Item] = Counter()
         for item, _, given in self.labels():
             if given.label in (0, 1):
-                found[item] += 1 if given.label == 1 else -1
-        return dict(found)
+                result[item] += 1 if given.label == 1 else -1
+        return dict(result)
 
     def majority(self) -> dict[Item, int]:
         """Return the label of most people for each item that has one; ties are left out."""
@@ -551,8 +551,8 @@ def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
         try:
             for cells in csv.DictReader(file, restkey="", restval=""):
                 row = read_row({name: cell for name, cell in cells.items() if name})
-                found = tuple(row.get(name, "") for name in columns)
-                yield tuple(map(_in_one_spelling, columns, found)) if any(found) else (path.name, str(cells))
+                result = tuple(row.get(name, "") for name in columns)
+                yield tuple(map(_in_one_spelling, columns, result)) if any(result) else (path.name, str(cells))
         except csv.Error as error:
             yield path.name, f"no CSV: {error}"
 

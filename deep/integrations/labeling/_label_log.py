@@ -259,14 +259,14 @@ def _merged(path: Path) -> tuple[EventRows, int, list[str]]:
     rows = {check: row for file in files.values() for check, row in file.rows.items()}
     lines, broken = _read_lines(_old_files(path))
     merged = rows | lines
-    refused = next(((file, found.fault) for file, found in files.items() if found.is_foreign), None)
+    refused = next(((file, result.fault) for file, result in files.items() if result.is_foreign), None)
     if not merged and refused is not None:
         raise InputError(
             f"`labels` must be a log that `deep label` wrote. Got {str(refused[0])!r}, which {refused[1]}."
         )
     if broken and not merged:
         raise InputError(f"`labels` must be a log that `deep label` wrote. Got text of another program at {broken[0]}.")
-    told = [f"{file.name!r} {found.fault}" for file, found in files.items() if found.fault]
+    told = [f"{file.name!r} {result.fault}" for file, result in files.items() if result.fault]
     if rows:
         told += [f"{file.name!r} is gone" for file in (path, _copy_of(path)) if file not in files]
     if len(merged) > len(rows):

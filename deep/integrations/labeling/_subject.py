@@ -83,9 +83,9 @@ class LabelSubject:
         check_uncorrected(self.model)
         labeled = np.flatnonzero(self._joined(dict.fromkeys([*taken, *self.passed], 0)) >= 0)
         p, misfit = self.scores.p_consistent, self.model.misfit
-        found = propose_labels(p, misfit, n, strategy=strategy, labeled=labeled, random_state=random_state)
+        result = propose_labels(p, misfit, n, strategy=strategy, labeled=labeled, random_state=random_state)
         name = self.target.name
-        return [(name, str(item)) for item in self.target.votes.item_ids[found.rows]]
+        return [(name, str(item)) for item in self.target.votes.item_ids[result.rows]]
 
     def unlabeled(self, taken: Collection[Item]) -> list[Item]:
         """Return the items that :meth:`propose` chooses from."""
@@ -115,20 +115,20 @@ class LabelSubject:
         InputError
             One has none.
         """
-        found = datasets.read_texts(self.tables, items, examples=self.examples, columns=self.columns)
-        missing = [item for item in items if item not in found.examples]
+        result = datasets.read_texts(self.tables, items, examples=self.examples, columns=self.columns)
+        missing = [item for item in items if item not in result.examples]
         if missing:
-            why = next(iter(found.notes), "")
+            why = next(iter(result.notes), "")
             raise InputError(
                 f"`examples` must hold the texts of all {len(items)} items to label. Got none for {len(missing)}, the "
                 f"first {missing[0][1]!r} of {missing[0][0]!r}. {why}"
             )
-        return dict(found.examples)
+        return dict(result.examples)
 
     def found_texts(self, items: Sequence[Item]) -> dict[Item, Example]:
         """Return the texts of those items that have some."""
-        found = datasets.read_texts(self.tables, items, examples=self.examples, columns=self.columns)
-        return dict(found.examples)
+        result = datasets.read_texts(self.tables, items, examples=self.examples, columns=self.columns)
+        return dict(result.examples)
 
     def judged(self, items: Sequence[Item], examples: Mapping[Item, Example]) -> dict[Item, JsonObject]:
         """Return P, interval and votes of items, with the words of judges, as the script of a page reads them."""
@@ -280,8 +280,8 @@ def export_labels(log: str | Path, out: str | Path | None = None) -> JsonObject:
     kept = keep_other_labels(book, files.labels, files.annotations)
     write_labels(book, files.labels)
     write_annotations(book, files.annotations)
-    found = label_summary(book, files)
-    return found | {"problem": " ".join(filter(None, (told, kept))), "files": found["files"] | {"log": str(place)}}
+    result = label_summary(book, files)
+    return result | {"problem": " ".join(filter(None, (told, kept))), "files": result["files"] | {"log": str(place)}}
 
 
 def label_summary(book: AnswerBook, files: LabelFolder) -> JsonObject:

@@ -70,9 +70,9 @@ def run(args: argparse.Namespace) -> int:
     results = console.SCHEMA | {"pairs": joined.votes.shape[0], "judges": [evaluate.json_value(card) for card in cards]}
     lines = list(_card_lines(cards, joined.votes.shape[0]))
     if args.held_out:
-        found = pairs.held_out(joined)
-        results["held_out"] = found
-        lines += _held_out_lines(found)
+        result = pairs.held_out(joined)
+        results["held_out"] = result
+        lines += _held_out_lines(result)
     if args.rank:
         rows = [row for _, row in datasets.read_rows(Path(args.rank), SCORED, param="rank")]
         if not {*SCORED} <= {*rows[0]}:

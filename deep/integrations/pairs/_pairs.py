@@ -199,7 +199,7 @@ def join_orders(votes: VoteMatrix) -> JoinedPairs:
         )
         for order in ORDERS
     }
-    orders = {order: found.astype(np.int8) for order, found in said.items()}
+    orders = {order: result.astype(np.int8) for order, result in said.items()}
     first = [next(iter(at.items())) for at in rows.values()]
     labels = [int(_turned(votes.labels[[i]], order)[0]) for order, i in first]
     documents = None if votes.document_ids is None else [votes.document_ids[i] for _, i in first]
@@ -413,15 +413,15 @@ def held_out(joined: JoinedPairs, random_state: int = 0) -> dict[str, HeldOut]:
     InputError
         There are fewer than two labeled datasets.
     """
-    found: dict[str, HeldOut] = {}
+    result: dict[str, HeldOut] = {}
     kinds = {"both orders": joined.votes, **{f"order {order} alone": joined.alone(order) for order in ORDERS}}
     for kind, votes in kinds.items():
         rows: dict[str, list[float]] = {"balanced_accuracy": [], "log_loss": []}
-        found[kind] = rows
+        result[kind] = rows
         for name in votes.dataset_names:
             split = evaluate.hold_out(votes, name)
             scores = model.fit(split.train, random_state=random_state).scores_of(split.test)
             y = split.test.labels
             rows["balanced_accuracy"].append(float(calibration.balanced_accuracy(y, scores.decisions)))
             rows["log_loss"].append(float(calibration.log_loss(y, scores.p_consistent)))
-    return found
+    return result

@@ -86,8 +86,8 @@ def check_sequential(model: Model, prior: float | None = None) -> Floats:
             f"`sequential` must be given with a model of at most {MAX_TABLE_VOTERS} voters and no soft scores. "
             f"Got {len(model.voters)} voters{scores}. Fit with fewer of them, or score without it."
         )
-    found = model.scores_at(model.contexts, prior, model.every_pattern)
-    return expit(logit(found.p_consistent) - logit(found.threshold))
+    result = model.scores_at(model.contexts, prior, model.every_pattern)
+    return expit(logit(result.p_consistent) - logit(result.threshold))
 
 
 def _figures(found: Simulation, counts: npt.NDArray[np.int64], prices: Prices) -> Figures:
@@ -293,8 +293,8 @@ class OneByOne:
             policy = AskingPolicy.learn(
                 table, cells.patterns, weights, prices=prices.values, error_cost=self.error_cost
             )
-            found = policy.simulate(cells.patterns, table, heard=prices.free)
-            rows.append({"dataset": name, **_figures(found, cells.counts[:, position], prices)})
+            result = policy.simulate(cells.patterns, table, heard=prices.free)
+            rows.append({"dataset": name, **_figures(result, cells.counts[:, position], prices)})
             step()
         return {
             "judges": len(prices.asked),
@@ -440,9 +440,9 @@ def score_one_by_one(
         )
         return ExitStatus.DONE
     with console.live_progress() as progress:
-        found = work.run(ask, progress)
-    if isinstance(found, str):
-        raise StoppedError(found)
+        result = work.run(ask, progress)
+    if isinstance(result, str):
+        raise StoppedError(result)
     more = {"training": training, **console.told_of_texts(fitted, options)}
-    console.print_scored(args, found, ITEM_COLUMNS | COLUMNS, more)
+    console.print_scored(args, result, ITEM_COLUMNS | COLUMNS, more)
     return ExitStatus.DONE

@@ -138,8 +138,8 @@ def watch(model: Model, body: object, prior: float | None = None) -> JsonReply:
     """
     rows = _rows(body, len(model.voters))
     if len(rows) == 1:
-        found = evaluate.likeness(model, rows[0])
-        return {"n": 1, "unusual": found.unusual, "says": found.sentences(), "likeness": found.as_dict()}
+        result = evaluate.likeness(model, rows[0])
+        return {"n": 1, "unusual": result.unusual, "says": result.sentences(), "likeness": result.as_dict()}
     n = len(rows)
     matrix = VoteMatrix(rows, [str(i) for i in range(n)], model.voter_names, ["file"] * n, [ABSTAIN] * n)
     drift = evaluate.drift_report(model, matrix)
@@ -149,14 +149,14 @@ def watch(model: Model, body: object, prior: float | None = None) -> JsonReply:
 
 def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequence[str]) -> JsonReply:
     """Return the scores of the items of one dataset, and the verdict on them in the words of all pages."""
-    found = model.scores_of(matrix, prior=prior)
+    result = model.scores_of(matrix, prior=prior)
     counts = evaluate.DecisionCounts()
-    counts.add(matrix.datasets, matrix.item_ids, found.columns())
+    counts.add(matrix.datasets, matrix.item_ids, result.columns())
     trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
     then = "Next: ask other judges." if counts.alike else "Next: look at the lowest P, and label 30 of these claims."
     return {
-        "scores": found.records(),
-        "verdict": [evaluate.suspect_words(counts), evaluate.share_words(found.share), trust, then],
+        "scores": result.records(),
+        "verdict": [evaluate.suspect_words(counts), evaluate.share_words(result.share), trust, then],
     }
 
 
@@ -196,10 +196,10 @@ class ServedFile:
 
     def _holds(self) -> bool:
         try:
-            found = json.loads(read_bytes(self._path, "model", LARGEST_MODEL))
+            result = json.loads(read_bytes(self._path, "model", LARGEST_MODEL))
         except (InputError, OSError, RecursionError, ValueError):
             return False
-        return isinstance(found, dict) and found.get("checksum") == self._checksum
+        return isinstance(result, dict) and result.get("checksum") == self._checksum
 
 
 class Meter:
@@ -452,25 +452,25 @@ class AgentDoor:
         try:
             if params.name not in self._tools:
                 raise refused(f"`name` must be one of {', '.join(self._tools)}. Got another tool.")
-            found = await self._tools[params.name][2](params.arguments or {})
+            result = await self._tools[params.name][2](params.arguments or {})
         except WebError as error:
-            found = {"error": {"code": error.code, "message": error.message, **error.more}}
+            result = {"error": {"code": error.code, "message": error.message, **error.more}}
         except DeepError as error:
-            found = {"error": {"code": "invalid", "message": str(error)}}
-        text = json.dumps(found, ensure_ascii=False, allow_nan=False)
+            result = {"error": {"code": "invalid", "message": str(error)}}
+        text = json.dumps(result, ensure_ascii=False, allow_nan=False)
         return CallToolResult(
-            content=[TextContent(type="text", text=text)], structured_content=found, is_error="error" in found
+            content=[TextContent(type="text", text=text)], structured_content=result, is_error="error" in result
         )
 
     async def _check(self, given: JsonReply) -> JsonReply:
         """Answer as ``/v1/check`` does."""
         pairs, _ = read_pairs(given, self._checker.options)
         (answer,) = await self._checker.check([pair for _, pair in pairs])
-        found: JsonReply = {"id": pairs[0][0], **json.loads(answer.body)}
+        result: JsonReply = {"id": pairs[0][0], **json.loads(answer.body)}
         if not answer.within_budget:
             said = "The budget must allow the judges' requests. It did not; `result` has the answers so far."
-            raise WebError(402, "budget", said, more={"result": found})
-        return found
+            raise WebError(402, "budget", said, more={"result": result})
+        return result
 
     async def _score(self, given: JsonReply) -> JsonReply:
         votes = self._matrix(given)
@@ -484,15 +484,15 @@ class AgentDoor:
         from deep.report import verdict  # which loads all that reports are made of
 
         votes, prior = self._matrix(given), self._checker.options.score.prior
-        found = await asyncio.to_thread(verdict, self._model, votes, prior=prior)
-        tally = found.tally.as_dict()
+        result = await asyncio.to_thread(verdict, self._model, votes, prior=prior)
+        tally = result.tally.as_dict()
         lowest: Any = tally["lowest"]  # NaN, where there is no interval, is null in JSON
         return {
-            "says": list(found.lines()),
+            "says": list(result.lines()),
             "share": None
-            if found.share is None
-            else {name: getattr(found.share, name) for name in ("estimate", "low", "high")},
-            "tests": [{"name": badge.name, "level": badge.level, "says": badge.says} for badge in found.badges],
+            if result.share is None
+            else {name: getattr(result.share, name) for name in ("estimate", "low", "high")},
+            "tests": [{"name": badge.name, "level": badge.level, "says": badge.says} for badge in result.badges],
             **tally,
             "lowest": [{key: None if value != value else value for key, value in item.items()} for item in lowest],
         }
@@ -523,7 +523,7 @@ def _item(item: object, names: tuple[str, ...], where: str) -> list[int]:
         raise refused(f"`votes` must have keys of the model's judges: {', '.join(names)}. Got another{where}.")
     if name is not None and (not isinstance(name, str) or not name.strip() or len(name) > LONGEST_ID):
         raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got another{where}.")
-    found = [*(votes.get(judge) for judge in names), item.get("label")]
-    if not all(map(is_vote, found)):
+    result = [*(votes.get(judge) for judge in names), item.get("label")]
+    if not all(map(is_vote, result)):
         raise refused(f"A vote and a label must be 1, 0 or null. Got another{where}.")
-    return [ABSTAIN if vote is None else vote for vote in found]
+    return [ABSTAIN if vote is None else vote for vote in result]

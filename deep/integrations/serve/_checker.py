@@ -58,8 +58,8 @@ class Answers:
         free = name in self._free
         if free and not judgment.evidence and (judgment.model, judgment.seconds, judgment.samples) == (None, None, ()):
             return self._plain(name, judgment.vote, judgment.reason, judgment.score, judgment.rationale)
-        found = located(judgment, places, claim_first=name in self._claim_first)
-        evidence = [dict(zip(Passage.__slots__, _values(each), strict=True)) for each in found]
+        result = located(judgment, places, claim_first=name in self._claim_first)
+        evidence = [dict(zip(Passage.__slots__, _values(each), strict=True)) for each in result]
         return json_bytes(_judge(name, judgment, evidence, free=free))
 
 
@@ -323,16 +323,16 @@ class Checker:
             The endpoint refuses every request, or the ledger cannot be written.
         """
         asked = {pair.example_id: pair for pair in pairs}
-        found = {key: PairAnswer(self._recent[key]) for key in asked if key in self._recent}
-        new = [pair for key, pair in asked.items() if key not in found]
+        result = {key: PairAnswer(self._recent[key]) for key in asked if key in self._recent}
+        new = [pair for key, pair in asked.items() if key not in result]
         lacking = set[str]() if self._asking is None else await self._ask(self._asking, new)
         for some in _portions(new):
             answers = await self._answers(some)
             for key, (body, lasts) in ((pair.example_id, answers[pair.example_id]) for pair in some):
-                found[key] = PairAnswer(body, key not in lacking)
+                result[key] = PairAnswer(body, key not in lacking)
                 if lasts and key not in lacking:
                     self._keep(key, body)
-        return [found[pair.example_id] for pair in pairs]
+        return [result[pair.example_id] for pair in pairs]
 
     async def _ask(self, asking: "LiveAsker", pairs: Sequence[Example]) -> set[str]:
         """Ask LLMs and functions about pairs, and return those for which the budget had no room."""
@@ -371,7 +371,7 @@ class Checker:
     def _finish(self, batch: "Sequence[tuple[Sequence[Example], asyncio.Future[_Bodies]]]") -> None:
         """Answer several requests together, or one by one where that breaks, so that none suffers for another."""
         try:
-            found = self._worked_out([pair for pairs, _ in batch for pair in pairs])
+            result = self._worked_out([pair for pairs, _ in batch for pair in pairs])
         except Exception as error:
             for entry in batch if len(batch) > 1 else ():
                 self._finish([entry])
@@ -379,7 +379,7 @@ class Checker:
                 batch[0][1].set_exception(error)
             return
         for _, future in batch:
-            future.set_result(found)
+            future.set_result(result)
 
     def _worked_out(self, pairs: Sequence[Example]) -> _Bodies:
         scored = self.scorer.read(list({p.example_id: p for p in pairs}.values()), self._history, tell=False)

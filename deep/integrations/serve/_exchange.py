@@ -101,8 +101,8 @@ def make_app(
         return Response(texts[path], media_type=TYPES.get(PurePosixPath(path).suffix, "text/html"))
 
     async def respond(request: "Request") -> "Response":
-        found = await asyncio.to_thread(calls[request.scope["path"]], read_json(await request.body()))
-        return Response(json_bytes(found), media_type="application/json")
+        result = await asyncio.to_thread(calls[request.scope["path"]], read_json(await request.body()))
+        return Response(json_bytes(result), media_type="application/json")
 
     kinds = (Exception, WebError, HTTPException, DeepError)
     app = Starlette(exception_handlers=dict.fromkeys(kinds, refuse), **options)
@@ -328,7 +328,7 @@ def _finite(digits: str) -> float:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise _refused("The body must have each key once. Got one twice in an object.")
-    return found
+    return result

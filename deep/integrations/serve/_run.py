@@ -185,8 +185,10 @@ def _bound(options: ServerOptions) -> Iterator[socket.socket]:
         The address is not this machine's, or another program listens there.
     """
     try:
-        found = socket.getaddrinfo(options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, place = found[0]
+        result = socket.getaddrinfo(
+            options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, place = result[0]
         listener = socket.create_server(place[:2], family=family, backlog=2048)
     except (OSError, ValueError) as error:  # the latter of a host that no name service can be asked for
         why = getattr(error, "strerror", None) or str(error)

@@ -200,13 +200,13 @@ def labels_needed(
     rng = np.random.default_rng(random_state)
     sizes = np.unique(np.geomspace(2, MAX_LABELS, LADDER).round().astype(int))
     sizes = sizes[sizes <= len(z)]
-    found: dict[float, int | None] = dict.fromkeys(powers)
+    result: dict[float, int | None] = dict.fromkeys(powers)
     for size in sizes:
         reached = _power(z, int(size), truth, misfit, n_draws, rng)
-        found = {power: n or (int(size) if reached >= power else None) for power, n in found.items()}
-        if None not in found.values():
+        result = {power: n or (int(size) if reached >= power else None) for power, n in result.items()}
+        if None not in result.values():
             break
-    return found
+    return result
 
 
 def possible_error(p: npt.ArrayLike, labels: npt.ArrayLike, *, documents: npt.ArrayLike | None = None) -> float:
@@ -449,8 +449,8 @@ class _Design:
 
     def _of(self, rows: npt.NDArray[np.intp]) -> Floats:
         x = self._x[rows]
-        found: Floats = (x.T * self._information[rows]) @ x
-        return found
+        result: Floats = (x.T * self._information[rows]) @ x
+        return result
 
     def error(self, rows: npt.NDArray[np.intp]) -> float:
         """Return the expected distance of P to the truth, once `rows` are labeled too."""

@@ -425,8 +425,8 @@ class Correction:
         mean = 0.5 if np.ptp(q) == 0 else q.mean()
         threshold = float(logit(mean)) if known.any() else prior.threshold
         n_labels = len(at)
-        found = cls(prior, intercept, slope, few.covariance_, n_labels, misfit, threshold, few.n_effective_)
-        return found, few.weights_
+        result = cls(prior, intercept, slope, few.covariance_, n_labels, misfit, threshold, few.n_effective_)
+        return result, few.weights_
 
     def apply(self, p: Floats) -> Floats:
         """Return corrected P from P at equal class weights."""
@@ -484,11 +484,11 @@ class Belief:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read `60-80%` or `0.6-0.8`."""
-        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*%?\s*-\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*", text)
-        if not found:
+        result = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*%?\s*-\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*", text)
+        if not result:
             raise InputError(f"`share` must be two shares, as in 60-80% or 0.6-0.8. Got {text!r}.")
-        whole = 100 if found[3] else 1
-        return cls(float(found[1]) / whole, float(found[2]) / whole)
+        whole = 100 if result[3] else 1
+        return cls(float(result[1]) / whole, float(result[2]) / whole)
 
     @classmethod
     def of(cls, share: "Belief | str") -> "Belief":
@@ -538,12 +538,12 @@ class Belief:
         weights = normalised(log)
         centre = float(weights @ steps)
         variance = float(weights @ (steps - centre) ** 2)
-        found = Intercept(centre, variance, REACH * float(np.sqrt(variance)))
+        result = Intercept(centre, variance, REACH * float(np.sqrt(variance)))
         says = (
             f"The votes alone say {_percent(panel.estimate)} % ({_percent(panel.low)} to {_percent(panel.high)}); "
             f"joined to the belief of {_percent(self.low)} to {_percent(self.high)} %."
         )
-        return found.estimate(profile, offset=offset, warning=f"{says} {panel.warning}" if panel.warning else says)
+        return result.estimate(profile, offset=offset, warning=f"{says} {panel.warning}" if panel.warning else says)
 
     def check(self, labels: npt.ArrayLike, documents: npt.ArrayLike | None = None) -> None:
         """Raise where labels of random items contradict the belief beyond chance.

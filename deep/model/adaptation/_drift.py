@@ -205,13 +205,13 @@ class _Scatter:
 
 def _scatter(old: Sequence[_Rates]) -> list[_Scatter]:
     """Return the scatter of everything in `_angles`."""
-    found = []
+    result = []
     for angles in zip(*map(_angles, old), strict=True):
         known = np.stack(angles)
         centre = known.mean(axis=0)
         noise = np.mean([rates.variance[:, : known.shape[2]] for rates in old], axis=0)
-        found.append(_Scatter(len(known), centre, ((known - centre) ** 2).sum(axis=0), noise))
-    return found
+        result.append(_Scatter(len(known), centre, ((known - centre) ** 2).sum(axis=0), noise))
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,9 +407,9 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
-    found = np.empty(len(p))
-    found[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    return found
+    result = np.empty(len(p))
+    result[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return result
 
 
 PANEL_BET = 0.5

@@ -26,15 +26,15 @@ PROFILE_CLIP = 1e-12
 
 def views(raw: Floats, weighted: Floats) -> Floats:
     """Return all P whose means over a dataset are its contexts, shape (n_parts + n_shifts, n_examples)."""
-    found = np.empty((len(raw) + len(SHIFTS), len(weighted)))
-    found[: len(raw)] = expit(raw)
+    result = np.empty((len(raw) + len(SHIFTS), len(weighted)))
+    result[: len(raw)] = expit(raw)
     # exp(-z - shift) is exp(-z) times a constant: one exponential a row for all shifts.
     odds = np.exp(-np.clip(weighted, -FURTHEST, FURTHEST))
-    for row, shift in zip(found[len(raw) :], SHIFTS, strict=True):
+    for row, shift in zip(result[len(raw) :], SHIFTS, strict=True):
         np.multiply(odds, np.exp(-shift), out=row)
         row += 1.0
         np.reciprocal(row, out=row)
-    return found
+    return result
 
 
 def contexts_of_means(means: npt.ArrayLike) -> Floats:
@@ -68,8 +68,8 @@ def share_at(profile: Floats, intercept: float) -> Floats:
     held = min(max(intercept, float(SHIFTS[0])), float(SHIFTS[-1]))
     i = min(int(np.searchsorted(SHIFTS, held, side="right")), len(SHIFTS) - 1)
     steps = (profile[..., i] - profile[..., i - 1]) / (SHIFTS[i] - SHIFTS[i - 1])
-    found: Floats = profile[..., i - 1] + steps * (held - SHIFTS[i - 1]) + (intercept - held)
-    return found
+    result: Floats = profile[..., i - 1] + steps * (held - SHIFTS[i - 1]) + (intercept - held)
+    return result
 
 
 def intercept_at(profile: Floats, share: float) -> float:

@@ -120,9 +120,9 @@ def joint_shares(
     fits = [_fit(rows, weights, misfit, scale) for scale in scales]
     evidence = np.array([fit.evidence for fit in fits]) - np.log(scales) / 2 * several
     share = normalised(evidence)
-    found = [fit.shares(rows) for fit in fits]
-    mean = {name: np.tensordot(share, [getattr(one, name) for one in found], 1) for name in vars(found[0])}
-    apart = np.array([one.estimate - mean["estimate"] for one in found])
+    result = [fit.shares(rows) for fit in fits]
+    mean = {name: np.tensordot(share, [getattr(one, name) for one in result], 1) for name in vars(result[0])}
+    apart = np.array([one.estimate - mean["estimate"] for one in result])
     between = apart.T @ (share[:, None] * apart)
     mean["covariance"] += between
     mean["sampling"] += 0.0 if known.any() else between
@@ -215,10 +215,10 @@ def _fit(rows: _SystemItems, weights: Floats, misfit: Misfit, scale: float) -> _
 def _prior_covariance(misfit: Misfit, n: int, scale: float) -> Floats:
     """Return the covariance of the intercepts of n systems and of the slope that they share."""
     (intercept, both), (_, slope) = misfit.covariance
-    found = np.full((n + 1, n + 1), both * (1.0 if n > 1 else scale))
-    found[:n, :n] = intercept * (float(n > 1) + scale * np.eye(n))
-    found[n, n] = slope * max(scale, 1.0)
-    return np.asarray(found)
+    result = np.full((n + 1, n + 1), both * (1.0 if n > 1 else scale))
+    result[:n, :n] = intercept * (float(n > 1) + scale * np.eye(n))
+    result[n, n] = slope * max(scale, 1.0)
+    return np.asarray(result)
 
 
 PSEUDO_LABELS = 10
@@ -351,17 +351,17 @@ def estimate_share(
     sample = _Sample(every, given[known].astype(float), known, clusters, _quantile(level))
     if known.any():
         threshold = float(every.mean()) if prior is None else float(expit(prior.threshold))
-        found = [_powered(sample), _plain(sample), _decided(sample, every >= threshold)]
+        result = [_powered(sample), _plain(sample), _decided(sample, every >= threshold)]
     elif prior is not None:
-        found = [_weighted(prior, sample.quantile)]
+        result = [_weighted(prior, sample.quantile)]
     else:
         raise InputError("`labels` must hold a label of 0 or 1, or `prior` be given. Got neither.")
     if not of_items:
-        found = [_of_system(share, sample, documents) for share in found]
+        result = [_of_system(share, sample, documents) for share in result]
     if misfit is None or not known.any():
-        return tuple(found)
+        return tuple(result)
     joint = joint_shares(every, given, misfit, documents=documents, of_items=of_items)
-    return _corrected(float(joint.estimate[0]), float(joint.covariance[0, 0]), sample.quantile), *found
+    return _corrected(float(joint.estimate[0]), float(joint.covariance[0, 0]), sample.quantile), *result
 
 
 def power_tuning(

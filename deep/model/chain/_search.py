@@ -433,16 +433,16 @@ class ChainTask:
         columns, chosen = list(self.subset.columns), self.training.select(self.subset.columns)
         seed = task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state)
         grid = {**ENSEMBLERS[self.ensembler].param_grid, **self.recipe.grids.get(self.ensembler, {})}
-        found = grid_search(self.ensembler, chosen, criterion=self.recipe.criterion, grid=grid, random_state=seed)
+        result = grid_search(self.ensembler, chosen, criterion=self.recipe.criterion, grid=grid, random_state=seed)
         patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, columns]))
-        scores, weights = found.ensembler.predict_proba(patterns)[:, 1], chosen.weights()
+        scores, weights = result.ensembler.predict_proba(patterns)[:, 1], chosen.weights()
         names = [name for name in self.calibrators if name != UNCALIBRATED]
-        calibrated = calibrate(found, chosen, scores, names, self.recipe, seed, faults)
-        own = [(None, found.oof, np.clip(scores, P_MIN, 1 - P_MIN))] if UNCALIBRATED in self.calibrators else []
+        calibrated = calibrate(result, chosen, scores, names, self.recipe, seed, faults)
+        own = [(None, result.oof, np.clip(scores, P_MIN, 1 - P_MIN))] if UNCALIBRATED in self.calibrators else []
         for calibrator, inner, p in chain(own, calibrated):
             yield Candidate(
                 ensembler=self.ensembler,
-                params=found.params,
+                params=result.params,
                 subset=self.subset,
                 prompts=chosen.cells.voter_names,
                 calibrator=calibrator,
@@ -570,13 +570,13 @@ def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
     """
     recipe = RECIPES[spec.recipe]
     point = {name: (value,) for name, value in spec.params.items()}
-    found = grid_search(
+    result = grid_search(
         spec.ensembler, training, criterion=recipe.criterion, grid=point, random_state=spec.random_state
     )
     if spec.calibrator is None:
-        return Chain(found.ensembler, None)
-    rows, on_probability = calibration_rows(found, training, recipe), recipe.calibrate_on == "training"
-    return Chain(found.ensembler, fit_calibrator(spec.calibrator, *rows, on_probability=on_probability))
+        return Chain(result.ensembler, None)
+    rows, on_probability = calibration_rows(result, training, recipe), recipe.calibrate_on == "training"
+    return Chain(result.ensembler, fit_calibrator(spec.calibrator, *rows, on_probability=on_probability))
 
 
 def predict_left_out(spec: ChainSpec, kept: KeptCells, patterns: Votes, run: MapLike = map) -> Floats:

@@ -41,13 +41,13 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost"
 
 def library_versions() -> dict[str, str]:
     """Return the versions of Python, deep and the libraries that a fit depends on."""
-    found = {"deep": __version__, "python": python_version()}
+    result = {"deep": __version__, "python": python_version()}
     for name in LIBRARIES:
         try:
-            found[name] = metadata.version(name)
+            result[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def _above_zero(value: Any) -> bool:

@@ -339,8 +339,8 @@ class Model:
         if streamed or not len(where):
             return self.scores_at(self.contexts, prior, evidence.of_rows(where))
         batch = contexts_of_means(evidence.sums(where) / len(where))
-        found = self.scores_at(batch if self.target is None else self.contexts, prior, evidence.of_rows(where))
-        return replace(found, batch_share=self.share_of(batch, len(where)) if prior is None else None)
+        result = self.scores_at(batch if self.target is None else self.contexts, prior, evidence.of_rows(where))
+        return replace(result, batch_share=self.share_of(batch, len(where)) if prior is None else None)
 
     def evidence(self, answers: AnyVotes) -> tuple[Evidence, Positions]:
         """Return the evidence on distinct rows of answers, and which of these each row is; parameters as in `rows`.
@@ -485,28 +485,30 @@ class Model:
         answers = self.select(self.beside(votes, scores))
         evidence, where = self.evidence(answers)
         contexts = self._contexts(evidence, where)
-        found = self.scores_at(contexts, evidence=evidence.of_rows(where))
-        fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(found.prior), target=target)
+        result = self.scores_at(contexts, evidence=evidence.of_rows(where))
+        fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(result.prior), target=target)
         if labels is None or not (as_numbers(labels, "labels") >= 0).any():
             return fresh if decide is None else fresh.deciding(decide)
         from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
 
         judges = JudgeColumns.of(self.rows(answers).features) if self.chain is None else None
         correction, weights = Correction.learn_with_judges(
-            self.misfit, found.prior, found.p_uniform, labels, documents=documents, judges=judges
+            self.misfit, result.prior, result.p_uniform, labels, documents=documents, judges=judges
         )
-        told = estimate_share(found.p_consistent, labels, prior=found.prior, documents=documents, misfit=self.misfit)[0]
+        told = estimate_share(result.p_consistent, labels, prior=result.prior, documents=documents, misfit=self.misfit)[
+            0
+        ]
         estimate, low, high = (min(max(p, P_MIN), 1 - P_MIN) for p in (told.estimate, told.low, told.high))
         fresh = replace(fresh, prior_rule=FixedPrior(PriorEstimate(estimate, low, high)), correction=correction)
         if judges is not None and len(weights):
             # The line and the correction stretch what stands in the blend.
-            blend = self.blend.with_judges(*judges.linear(weights), 1 / (found.prior.slope * correction.slope))
+            blend = self.blend.with_judges(*judges.linear(weights), 1 / (result.prior.slope * correction.slope))
             fresh = replace(fresh, blend=blend)
             evidence = fresh.evidence(answers)[0]
             fresh = replace(fresh, contexts=contexts_of_means(evidence.sums(where) / len(where)))
-            found = fresh.scores_at(fresh.contexts, evidence=evidence.of_rows(where))
+            result = fresh.scores_at(fresh.contexts, evidence=evidence.of_rows(where))
         rule = self.rule if decide is None else DecisionRule.parse(decide)
-        return replace(fresh, rule=rule.learn_on_target(correction.apply(found.p_uniform), labels, target))
+        return replace(fresh, rule=rule.learn_on_target(correction.apply(result.p_uniform), labels, target))
 
     def believing(self, share: "Belief | str | None") -> "Model":
         """Return the model with a 90 % belief about the share of consistent items, as ``"60-80%"``, beside the votes.

@@ -55,8 +55,8 @@ def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> VoteMat
         return votes
     columns = table_columns(paths)
     own = [name for name in model.score_names if name in columns]
-    found = join_scores(votes, read_scores(paths, ignore=set(columns) - {"dataset", "item_id", "label", *own}))
-    return votes.with_answers(found.scores, found.score_names, {name: model.scales[name] for name in own})
+    result = join_scores(votes, read_scores(paths, ignore=set(columns) - {"dataset", "item_id", "label", *own}))
+    return votes.with_answers(result.scores, result.score_names, {name: model.scales[name] for name in own})
 
 
 def check_scores_given(model: Model, paths: Sequence[str], columns: Sequence[str] = ()) -> None:
@@ -167,8 +167,8 @@ def score_file(
                 whole = _beside_texts(paths, table) if with_texts else table
                 seen(whole)
                 file.write_table(whole)
-    found = {name: model.scores_at(at, options.prior) for name, at in contexts.items()}
-    priors = {name: one.prior for name, one in found.items()}
+    result = {name: model.scores_at(at, options.prior) for name, at in contexts.items()}
+    priors = {name: one.prior for name, one in result.items()}
     if options.prior is None:
         priors = {name: model.share_of(at, counts[name]) for name, at in batches.items()}
     for name, share in priors.items() if model.target is not None else ():
@@ -176,7 +176,7 @@ def score_file(
         if name != model.target and counts[name] >= MIN_BATCH:
             warning = f"The model was adapted to {model.target}: P uses the prior and context of that dataset."
             priors[name] = replace(share, warning=warning)
-    return ScoredFile(counts.total(), priors, {name: one.threshold for name, one in found.items()}, model.rule)
+    return ScoredFile(counts.total(), priors, {name: one.threshold for name, one in result.items()}, model.rule)
 
 
 THREADS = 2
@@ -270,9 +270,9 @@ def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
     import pyarrow as pa
 
     keys = list(zip(table["dataset"].to_pylist(), table["item_id"].to_pylist(), strict=True))
-    found = read_texts(list(paths), keys).examples
+    result = read_texts(list(paths), keys).examples
     for name in score.TEXT_COLUMNS:
-        texts = [getattr(found[key], name) if key in found else None for key in keys]
+        texts = [getattr(result[key], name) if key in result else None for key in keys]
         table = table.append_column(name, pa.array(texts, pa.string()))
     return table
 

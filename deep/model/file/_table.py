@@ -245,10 +245,10 @@ def match_columns(
     """
     exact = {name: position for position, name in enumerate(columns)}
     taken = {voter.name for voter in voters}
-    found: list[int | None] = []
+    result: list[int | None] = []
     for voter in voters:
         if voter.name in exact:
-            found.append(exact[voter.name])
+            result.append(exact[voter.name])
             continue
         kin = [name for name in columns if name not in taken and Voter(name).id == voter.id]
         if kin and not allow_mismatch:
@@ -267,10 +267,10 @@ def match_columns(
                 f"`votes` must have a column for every voter of the model. Got none named {voter.name!r}. "
                 "Add it, or let it count as no vote with `allow_missing`."
             )
-        found.append(exact[kin[0]] if kin else None)
-    if all(column is None for column in found):
+        result.append(exact[kin[0]] if kin else None)
+    if all(column is None for column in result):
         raise InputError(f"`votes` must have a column of the model. Got none of {', '.join(v.name for v in voters)}.")
-    return found
+    return result
 
 
 def other_columns(voters: Sequence[Voter], table: "pa.Table | Paths") -> list[str]:
@@ -414,36 +414,36 @@ def select_columns(
     columns = match_columns(voters, votes.voter_names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
     if not scales:
         return in_order(votes.votes, columns)
-    found = np.full((len(votes.votes), len(columns)), np.nan)
+    result = np.full((len(votes.votes), len(columns)), np.nan)
     for place, column in enumerate(columns):
         if column is not None:
-            found[:, place] = votes.answers_on(scales[voters[place].name], column)
-    return found
+            result[:, place] = votes.answers_on(scales[voters[place].name], column)
+    return result
 
 
 def check_places(answers: npt.ArrayLike) -> Floats:
     """Return an array of places on scales."""
-    found = as_numbers(answers, "votes")
+    result = as_numbers(answers, "votes")
     with np.errstate(invalid="ignore"):
-        wrong = (found < 0) | (found > 1)
-    if found.ndim != 2 or wrong.any():
+        wrong = (result < 0) | (result > 1)
+    if result.ndim != 2 or wrong.any():
         raise InputError(
             "`votes` must be places on the judges' scales in two dimensions: 0 the worst answer, 1 the best, NaN none. "
-            f"Got {shown(found[wrong][0] if wrong.any() else found.shape)}. Give a matrix or "
+            f"Got {shown(result[wrong][0] if wrong.any() else result.shape)}. Give a matrix or "
             "frame, whose answers are read by the scales."
         )
-    return found
+    return result
 
 
 def in_order(votes: AnyVotes, columns: Sequence[int | None]) -> AnyVotes:
     """Return these columns of votes, of no votes where one is None."""
     if list(columns) == list(range(votes.shape[1])):
         return votes
-    found = np.full((len(votes), len(columns)), np.nan if not is_votes(votes) else ABSTAIN, dtype=votes.dtype)
+    result = np.full((len(votes), len(columns)), np.nan if not is_votes(votes) else ABSTAIN, dtype=votes.dtype)
     for place, column in enumerate(columns):
         if column is not None:
-            found[:, place] = votes[:, column]
-    return found
+            result[:, place] = votes[:, column]
+    return result
 
 
 TRAINING_ROWS = "training_rows"

@@ -64,12 +64,12 @@ class AnswerMap:
 
     def __call__(self, answers: Floats) -> Floats:
         """Return the evidence of answers, given as places on the scales, shape (n_examples, n_voters)."""
-        found = np.empty(answers.shape, order="F")
+        result = np.empty(answers.shape, order="F")
         for j, (pair, log_odds) in enumerate(zip(self.knots, self.log_odds, strict=True)):
             share = answers[:, j] if len(pair[0]) == 2 else np.interp(answers[:, j], *pair)
             share = logit(share, clip=SHARE_CLIP) if log_odds else share
-            np.divide(share - self.centre[j], self.scale[j], out=found[:, j])
-        return found
+            np.divide(share - self.centre[j], self.scale[j], out=result[:, j])
+        return result
 
     @classmethod
     def fit(cls, votes: VoteMatrix, *, labeled: bool = True) -> Self | None:
@@ -138,10 +138,10 @@ def _moments(answers: Floats, weights: Floats, knots: Sequence[Knots], log_odds:
 
 def _levels(column: Floats, scale: Scale) -> Floats | None:
     """Return the levels of a judge, ascending: its answers and the whole steps of its scale; None where too many."""
-    found = np.unique(column[~np.isnan(column)])
-    if len(found) > MOST_VALUES:
+    result = np.unique(column[~np.isnan(column)])
+    if len(result) > MOST_VALUES:
         return None
-    return np.unique(np.concatenate([found, np.linspace(0.0, 1.0, scale.n_levels or 2)]))
+    return np.unique(np.concatenate([result, np.linspace(0.0, 1.0, scale.n_levels or 2)]))
 
 
 def _valued(levels: Floats, column: Floats, mean: Floats, weights: Floats) -> Knots:

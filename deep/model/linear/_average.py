@@ -60,13 +60,13 @@ class Linear:
         if is_votes(answers):
             difference = (answers == 1) @ self.ones + (answers == 0) @ self.zeros
             return np.asarray(self.intercept + difference, dtype=np.float64)
-        found = np.zeros(len(answers))
+        result = np.zeros(len(answers))
         slopes, bases = (self.ones - self.zeros) / 2, (self.ones + self.zeros) / 2
         for column, slope, base in zip(answers.T, slopes, bases, strict=True):  # a product rounds a row by those beside
             part = column * slope + base
             part[np.isnan(column)] = 0.0
-            found += part
-        return found + self.intercept
+            result += part
+        return result + self.intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,13 +241,13 @@ def row_hashes(rows: LabeledRows) -> Hashes:
     parts = []
     for start in range(0, len(rows.votes), checks.ROWS_AT_ONCE):
         block = rows.rows(np.arange(start, min(start + checks.ROWS_AT_ONCE, len(rows.votes))))
-        found = mixed((2 * block.groups.astype(np.int64) + block.labels).view(np.uint64))
+        result = mixed((2 * block.groups.astype(np.int64) + block.labels).view(np.uint64))
         for column in block.votes.T:
-            found = mixed(found ^ (column.astype(np.int64) + 2).view(np.uint64))
+            result = mixed(result ^ (column.astype(np.int64) + 2).view(np.uint64))
         for column in block.evidence.T:
             plain = np.where(np.isnan(column), np.nan, column) + 0.0
-            found = mixed(found ^ plain.view(np.uint64))
-        parts.append(found)
+            result = mixed(result ^ plain.view(np.uint64))
+        parts.append(result)
     return np.concatenate(parts)
 
 
@@ -366,8 +366,8 @@ def fit_ridge(train: LabeledRows) -> Linear:
 
     bounds = [(None, None)] + [(0.0, None)] * len(scale)
     options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-8}
-    found = minimize(objective, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return _calibrated(found.x[1:] * scale, rows)
+    result = minimize(objective, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return _calibrated(result.x[1:] * scale, rows)
 
 
 def fit_average(train: LabeledRows) -> Linear:
@@ -392,15 +392,15 @@ def fit_average(train: LabeledRows) -> Linear:
 def _rates(rows: Weighed, *, smoothing: float) -> tuple[Floats, Floats]:
     """Return each judge's share of 1 among its votes in class 1 and in class 0; 0.5 where it never votes."""
     n = rows.sizes.sum()
-    found = []
+    result = []
     for label in (1, 0):
         kept = rows.labels == label
         said = rows.signed[kept]
         # Evidence of x is a vote of 1 by (1 + x) / 2, and a vote of 0 for the rest.
         ones, cast = (n * (rows.weights[kept] @ part) for part in ((said != 0) * (1 + said) / 2, said != 0))
         total = cast + 2 * smoothing
-        found.append(np.where(total > 0, (ones + smoothing) / np.where(total > 0, total, 1.0), 0.5))
-    return found[0], found[1]
+        result.append(np.where(total > 0, (ones + smoothing) / np.where(total > 0, total, 1.0), 0.5))
+    return result[0], result[1]
 
 
 def _calibrated(coef: Floats, rows: Weighed) -> Linear:

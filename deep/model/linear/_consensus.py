@@ -148,14 +148,14 @@ class Judges:
         voters = np.flatnonzero(varies if has_both and varies.any() else (patterns >= 0).any(axis=0))
         columns: AnyVotes = patterns[:, voters].T.copy()
         if is_votes(columns):
-            found = distinct_patterns(columns)[1]
+            result = distinct_patterns(columns)[1]
         else:
-            found = np.unique(columns, axis=0, return_inverse=True)[1].ravel()
-        kept = patterns[:, voters[np.unique(found, return_index=True)[1]]]
+            result = np.unique(columns, axis=0, return_inverse=True)[1].ravel()
+        kept = patterns[:, voters[np.unique(result, return_index=True)[1]]]
         # Halves are drawn by position, which must depend neither on the order of voters nor on copies.
         order = np.lexsort(_fingerprints(kept, total))
         judge = np.full(votes.shape[1], -1)
-        judge[voters] = np.argsort(order)[found]
+        judge[voters] = np.argsort(order)[result]
         panel = Panel.of(kept[:, order], total)
         return cls(panel.rows(panel.cast.sum(axis=1) > 0), judge)
 
@@ -338,9 +338,9 @@ def count_copies(panel: Panel, found: Floats) -> Panel:
 
 def _ramp(values: Floats, low: float, high: float) -> Floats:
     """Return 0 up to `low`, 1 from `high` on, a straight line between; 1 on the diagonal."""
-    found = np.clip((values - low) / (high - low), 0.0, 1.0)
-    np.fill_diagonal(found, 1.0)
-    return found
+    result = np.clip((values - low) / (high - low), 0.0, 1.0)
+    np.fill_diagonal(result, 1.0)
+    return result
 
 
 def _share(panel: Panel, same: Floats) -> Panel:
@@ -357,7 +357,7 @@ def _both(panel: Panel) -> Floats:
 
 def _held(covariance: Floats, scale: Floats, both: Floats) -> Floats:
     """Return correlations less two standard errors, within [0, 1]; 1 on the diagonal, 0 for judges who never meet."""
-    found = np.divide(covariance, scale, out=np.zeros_like(scale), where=(scale > 1e-9) & (both > 0))
-    found = np.clip(found - 2 / np.sqrt(np.maximum(both, 1.0)), 0.0, 1.0)
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
+    result = np.divide(covariance, scale, out=np.zeros_like(scale), where=(scale > 1e-9) & (both > 0))
+    result = np.clip(result - 2 / np.sqrt(np.maximum(both, 1.0)), 0.0, 1.0)
+    np.fill_diagonal(result, 1.0)
+    return np.asarray(result)

@@ -231,11 +231,11 @@ def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -
     halves = [np.isin(blocks, rng.permutation(n)[: n // 2]) for _ in range(SPLITS)]
     if coverage(panel) < THIN:
         panel = panel.thinned()
-    found = np.clip([_correlations(panel, half) for half in halves], -0.99, 0.99)
-    gains = np.arctanh(found[:, 0]) - np.arctanh(found[:, 1])
+    result = np.clip([_correlations(panel, half) for half in halves], -0.99, 0.99)
+    gains = np.arctanh(result[:, 0]) - np.arctanh(result[:, 1])
     # The second term is the standard error of Fisher's transform: few items make any difference unsure.
     spread = np.hypot(gains.std(), 1 / np.sqrt(panel.weights.sum()))
-    by_dawid_skene, by_majority = found.mean(axis=0).tolist()
+    by_dawid_skene, by_majority = result.mean(axis=0).tolist()
     # Where it has lost its way, halves may go astray so differently that the spread alone would excuse it.
     excused = np.clip(by_dawid_skene / max(by_majority, 1e-9), 0.0, 1.0)
     weight = float(ndtr(2 * gains.mean() / spread) * excused)
@@ -323,10 +323,10 @@ def _few(panel: Panel) -> Iterator[str]:
 def _named(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) -> Iterator[str]:
     """Yield a warning for each block of voters that vote alike."""
     block = np.append(blocks, -1)[judges.judge]
-    for found in np.unique(block[block >= 0]):
-        voters = np.flatnonzero(block == found)
+    for result in np.unique(block[block >= 0]):
+        voters = np.flatnonzero(block == result)
         if len(voters) > 1:
-            alike, worth = _listed([names[i] for i in voters]), panel.shares[blocks == found].sum()
+            alike, worth = _listed([names[i] for i in voters]), panel.shares[blocks == result].sum()
             if len(voters) - worth < 0.5:
                 yield f"{alike} err on the same items, so their agreement counts for less."
             else:

@@ -232,7 +232,7 @@ MIN_ROWS_TO_DOUBT, MIN_OTHERS = 30, 2
 def _check_directions(votes: VoteMatrix) -> None:
     """Raise where a scale, recognised by its values alone, is turned round: by labels, else by the other judges."""
     by_labels = bool((votes.labels >= 0).any())
-    found: dict[int, tuple[float, float]] = {}
+    result: dict[int, tuple[float, float]] = {}
     for j, scale in enumerate(votes.scales or ()):
         if scale.declared or scale.binary or votes.answers is None:
             continue
@@ -244,15 +244,15 @@ def _check_directions(votes: VoteMatrix) -> None:
         beside = votes.labels[known] if by_labels else np.nanmean(rest[known], axis=1)
         varies = min(np.ptp(answers), np.ptp(beside)) > linear.LEAST_SCALE
         r = float(np.corrcoef(answers, beside)[0, 1]) if varies else 0.0
-        found[j] = r * np.sqrt(len(answers)), r
+        result[j] = r * np.sqrt(len(answers)), r
     # One judge that is turned round pulls down those beside it: the one of the lowest correlation is asked about.
-    worst = min(found, key=lambda j: found[j], default=None)
-    if worst is not None and votes.scales is not None and found[worst][0] < TURNED:
+    worst = min(result, key=lambda j: result[j], default=None)
+    if worst is not None and votes.scales is not None and result[worst][0] < TURNED:
         what, scale = "label 0" if by_labels else "low answers of the others", votes.scales[worst]
         name, low, high = votes.voter_names[worst], f"{scale.low:g}", f"{scale.high:g}"
         raise InputError(
             f"`scale` must name the better end for {name!r}: its high answers go with {what} (correlation "
-            f"{found[worst][1]:.2f}). If {high} is its worst answer, give `--scale {name}={high}-{low}`; if its best, "
+            f"{result[worst][1]:.2f}). If {high} is its worst answer, give `--scale {name}={high}-{low}`; if its best, "
             f"`--scale {name}={low}-{high}`."
         )
 

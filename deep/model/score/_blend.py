@@ -59,10 +59,10 @@ class Blend:
             return self.of_rows(rows)
         patterns, where = distinct_patterns(rows.votes)
         distinct = Rows(patterns, np.empty((len(patterns), 0)), weigh(where, rows.weights, len(patterns)))
-        found = np.empty((len(self.parts), len(where)))
-        for row, values in zip(found, self.of_rows(distinct), strict=True):
+        result = np.empty((len(self.parts), len(where)))
+        for row, values in zip(result, self.of_rows(distinct), strict=True):
             values.take(where, out=row, mode="clip")
-        return found
+        return result
 
     def of_rows(self, rows: Rows) -> Floats:
         """Return each part's own log-odds, shape (n_parts, n_examples), all rows scored."""
@@ -96,10 +96,10 @@ class Blend:
 
     def weighted(self, raw: Floats) -> Floats:
         """Return the sum of the parts' log-odds times their slopes, shape (n_examples,)."""
-        found = np.zeros(raw.shape[1])
+        result = np.zeros(raw.shape[1])
         for part, row in zip(self.parts, raw, strict=True):  # a matrix product rounds a row by those beside it
-            found += part.slope * row
-        return found
+            result += part.slope * row
+        return result
 
     def offset(self, contexts: Floats) -> float:
         """Return the log-odds that the contexts of a dataset add to all of its rows."""
@@ -227,12 +227,12 @@ def _shapley(predict: PredictRows, votes: AnyVotes, cast: Positions) -> dict[int
     scores = logit(predict(patterns))
     weight = np.array([factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)])
     sizes = inside.sum(axis=1)
-    found = {}
+    result = {}
     for position, column in enumerate(cast.tolist()):
         before = sets[~inside[:, position]]
         gain = scores[before | 1 << position] - scores[before]
-        found[column] = float(weight[sizes[before]] @ gain)
-    return found
+        result[column] = float(weight[sizes[before]] @ gain)
+    return result
 
 
 def strongest_votes(

@@ -134,11 +134,11 @@ class Trees:
         nodes["left_child"] = np.where(inner, self.left - start, -1)
         nodes["right_child"] = np.where(inner, self.right - start, -1)
         nodes["feature"], nodes["threshold"] = self.feature, self.threshold
-        found = [Tree(1, np.ones(1, dtype=np.intp), 1) for _ in self.roots]
-        for tree, own, p in zip(found, *(np.split(values, self.roots[1:]) for values in (nodes, self.p)), strict=True):
+        result = [Tree(1, np.ones(1, dtype=np.intp), 1) for _ in self.roots]
+        for tree, own, p in zip(result, *(np.split(values, self.roots[1:]) for values in (nodes, self.p)), strict=True):
             state = {"max_depth": 0, "node_count": len(own), "nodes": own, "values": p.reshape(-1, 1, 1)}
             tree.__setstate__(state)
-        return found
+        return result
 
     def _leaves(self, features: Singles, roots: Positions) -> Positions:
         """Return the leaf of each row in each tree, shape (n_trees, n_examples)."""

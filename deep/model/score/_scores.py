@@ -123,10 +123,10 @@ class DecisionRule:
 
     def at(self, balanced: float) -> float:
         """Return the same, where the log-odds of the balanced rule are known."""
-        found = balanced if self.log_odds is None else self.log_odds
+        result = balanced if self.log_odds is None else self.log_odds
         # P is at the share itself where nothing tells items apart: then it is consistent only if most items are.
-        tie = TIE if self.log_odds is None and found < 0 else -TIE
-        return min(max(float(expit(found + tie)), LOWEST), 1 - P_MIN)
+        tie = TIE if self.log_odds is None and result < 0 else -TIE
+        return min(max(float(expit(result + tie)), LOWEST), 1 - P_MIN)
 
     def learn(self, labeled: Mapping[str, LeftOut], of: str) -> Self:
         """Return the rule with the threshold that keeps the wanted share on labels.
@@ -177,9 +177,9 @@ class DecisionRule:
     def sentence(self, threshold: float | None = None) -> str:
         """Return the rule in words, for people; None: each dataset has a threshold of its own."""
         fixed = None if self.log_odds is None else self.at(self.log_odds)
-        found = threshold if fixed is None else fixed
-        at = "the threshold of its dataset" if found is None else f"{found:.3f}"
-        bound = "above" if fixed is None and found is not None and found < 0.5 else "at least"
+        result = threshold if fixed is None else fixed
+        at = "the threshold of its dataset" if result is None else f"{result:.3f}"
+        bound = "above" if fixed is None and result is not None and result < 0.5 else "at least"
         return (
             f"rule: consistent if P is {bound} {at}, {self._why()}; sure if the whole interval gives it a chance of "
             "2 in 3"
@@ -196,8 +196,8 @@ class DecisionRule:
             return f"because a wrong 'consistent' costs {wrong} and a wrong 'inconsistent' {missed}"
         kept = self.kept
         assert kept is not None  # of a model, which has learned it
-        found = f"{100 * kept.share:.1f} %, 90 % interval {100 * kept.low:.1f} to {100 * kept.high:.1f}"
-        return f"which keeps a {name} of {value} on {kept.n_labels} labels of {kept.of} ({found})"
+        result = f"{100 * kept.share:.1f} %, 90 % interval {100 * kept.low:.1f} to {100 * kept.high:.1f}"
+        return f"which keeps a {name} of {value} on {kept.n_labels} labels of {kept.of} ({result})"
 
     def values(self) -> dict[str, Any]:
         """Return JSON values."""

@@ -80,8 +80,8 @@ def _suffix(tag: str | None) -> str:
 
 def code_in(marker: str, kind: Kind) -> str:
     """Return the code that a marker carries, perhaps none."""
-    found = re.search(rf"{kind}-([0-9a-f]{{{CODE_LENGTH}}})(?![^\W_])", marker, re.IGNORECASE)
-    return found[1].casefold() if found else ""
+    result = re.search(rf"{kind}-([0-9a-f]{{{CODE_LENGTH}}})(?![^\W_])", marker, re.IGNORECASE)
+    return result[1].casefold() if result else ""
 
 
 def _asked_marker(kind: str, tag: str | None) -> re.Pattern[str]:
@@ -184,8 +184,8 @@ def _own_answer(fields: dict[str, Any], kind: Kind, tag: str | None) -> tuple[An
     if tag or named:
         return (named[0], not isinstance(named[0], dict | list)) if len(named) == 1 else (None, False)
     names = _sayings.one_of(f"{kind}_keys").split("|")
-    found = [value for key, value in fields.items() if re.sub(r"[\s_-]", "", key) in names]
-    nested = found or [value for value in fields.values() if isinstance(value, dict | list)]
+    result = [value for key, value in fields.items() if re.sub(r"[\s_-]", "", key) in names]
+    nested = result or [value for value in fields.values() if isinstance(value, dict | list)]
     return (nested[0] if len(nested) == 1 else None), False
 
 
@@ -210,9 +210,9 @@ def entries(text: str) -> list[dict[str, Any]]:
     start = text.find("[", after_thoughts(text) or 0)
     for said in (text, text.replace("\\'", "'")):
         listed = (_decode(said, max(start, 0)) or ((), 0))[0]
-        found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-        if found and len(found) == len(listed):
-            return found
+        result = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        if result and len(result) == len(listed):
+            return result
     return []
 
 
@@ -220,14 +220,14 @@ def _loose_object(text: str, start: int, kind: Kind, tag: str | None) -> Iterato
     """Yield an object with single quotes, without quotes, with quotes inside quotes or with a comma too many."""
     if (flat := pattern("flat").match(text, start)) is None:
         return
-    found = list(pattern(f"loose_{kind}").finditer(flat[1])) or [*pattern("last_key").finditer(flat[1])][-1:]
-    if tag and not (len(found) == 1 and code_in(found[0][0], kind) == tag):
+    result = list(pattern(f"loose_{kind}").finditer(flat[1])) or [*pattern("last_key").finditer(flat[1])][-1:]
+    if tag and not (len(result) == 1 and code_in(result[0][0], kind) == tag):
         return
-    value = pattern("loose_value").match(flat[1], found[0].end()) if len(found) == 1 else None
+    value = pattern("loose_value").match(flat[1], result[0].end()) if len(result) == 1 else None
     if value:
         said = next(group for group in value.groups() if group is not None)
-        named = found[0].re is pattern(f"loose_{kind}")
-        yield Place(start, flat.start(1) + found[0].start(), flat.end(), said, "json", strict=not named)
+        named = result[0].re is pattern(f"loose_{kind}")
+        yield Place(start, flat.start(1) + result[0].start(), flat.end(), said, "json", strict=not named)
 
 
 Output = Literal["json", "text", "xml"]
@@ -324,19 +324,19 @@ class ReplyReader:
         body = self.text[begin:]
         if self.scale and scored:
             one = _sayings.rated(body, self.scale, first=self.first, marked=sure[-1] - begin if sure else None)
-            found = [one] if one else []
+            result = [one] if one else []
         else:
-            found = _sayings.stated(body, self.labels)
+            result = _sayings.stated(body, self.labels)
         asked = pattern("asked_verdict")
         marks = list(asked.finditer(body)) if self.kind == "verdict" else []
-        behind = _sayings.stated(body[marks[-1].end() :], self.labels) if marks else found
-        if marks and not all(asked.search(body, *one[1:]) for one in found):
+        behind = _sayings.stated(body[marks[-1].end() :], self.labels) if marks else result
+        if marks and not all(asked.search(body, *one[1:]) for one in result):
             return []  # what was asked for stands there, in a form that cannot be read
-        if {one.value for one in found} != {one.value for one in behind}:
+        if {one.value for one in result} != {one.value for one in behind}:
             return []  # its answer stands before the last marker
         return [
             FinalAnswer(begin + one.start, begin + one.end, LabelReading(one.value, said, said), False)
-            for one in found
+            for one in result
             if one.value is not None
             and (said := body[one.start : one.end])
             and not (self.cut and one.end == len(body))
@@ -389,8 +389,8 @@ class ReplyReader:
             return []
         marks = [mark for mark in self._marks if mark.end >= begin]
         places = [place for place in self._structures() if place.end > begin]
-        found = [*self._in_lines(marks), *(answer for place in places for answer in self._read(place))]
-        return sorted(found, key=lambda answer: (answer.start, answer.end))
+        result = [*self._in_lines(marks), *(answer for place in places for answer in self._read(place))]
+        return sorted(result, key=lambda answer: (answer.start, answer.end))
 
     def _in_lines(self, marks: Sequence[Place]) -> Iterator[FinalAnswer]:
         """Yield the answers behind markers; another marker than the one asked for, with no answer, is none."""
@@ -421,14 +421,14 @@ class ReplyReader:
         if place.form == "text" and self.cut and last and (not place.sure or self._may_go_on(place.value)):
             return  # "The answer is SUPPORTED", cut off, may go on with "if"
         named = self._value(place.value, strict=place.strict)
-        found = named or (None if self._tag else self._only_label(place.fields or {}))
+        result = named or (None if self._tag else self._only_label(place.fields or {}))
         alone = place.strict or (place.form == "text" and (self.cut or not last))
-        if found is None or (alone and found.remark):
+        if result is None or (alone and result.remark):
             return
-        said = (found.core, str(place.value)) if place.strict or not named else ()
+        said = (result.core, str(place.value)) if place.strict or not named else ()
         sure, copied = place.sure and place.form == self.output, self.material and any(map(self.material.equals, said))
-        if not copied and not self._is_copied(place, found, sure=sure):
-            yield FinalAnswer(place.start, place.end, found, sure, place)
+        if not copied and not self._is_copied(place, result, sure=sure):
+            yield FinalAnswer(place.start, place.end, result, sure, place)
 
     def _may_go_on(self, value: str) -> bool:
         """Tell whether `value` could begin an answer with another meaning that the length limit cut off."""
@@ -468,13 +468,13 @@ class ReplyReader:
         """Return the one label that stands in an object, whatever its key, or is a key that is true or false."""
         blames = _sayings.vocabulary(tuple(self.labels.items())).blames
         values = [value for key, value in fields.items() if not blames(key)]
-        found = [said for said in map(self._value, values) if said and not said.remark]
-        for key, value in fields.items() if not found and self.labels else ():
+        result = [said for said in map(self._value, values) if said and not said.remark]
+        for key, value in fields.items() if not result and self.labels else ():
             if (said := json.dumps(value).strip('"').casefold()) in ("yes", "true", "no", "false"):
                 text = ("not " if said in ("no", "false") else "") + pattern("of_key").sub("", key).replace("_", " ")
                 values = [value for value, *_ in _sayings.stated(text, self.labels)]
-                found += [LabelReading(value or 0, text, text) for value in values if value in (0, 1)]
-        return found[0] if len(found) == 1 else None
+                result += [LabelReading(value or 0, text, text) for value in values if value in (0, 1)]
+        return result[0] if len(result) == 1 else None
 
     def _value(self, value: Any, *, strict: bool = True) -> LabelReading | None:
         said = json.dumps(value) if isinstance(value, bool | int | float) else value

@@ -159,12 +159,12 @@ def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
         "|".join(form.pattern for label, form, _ in words if bool(pattern("unspaced").search(label)) == kind) or "(?!)"
         for kind in (False, True)
     )
-    found = (
+    result = (
         rf"(?<![^\W_])(?!(?-i:a [A-E]\b))(?P<un>(?:un|in|non[- ]?|dis|ir|im|il)(?=\w{{4}}))??(?P<core>{spaced})"
         rf"(?P<free>[- ]free)?(?!-?[^\W_])|(?P<not>[\u4e0d\u672a\u975e\u65e0\u7121])?(?P<unspaced>{unspaced})"
     )
     verbs = {value for label, value in known.items() if label.endswith("s")} >= {0, 1}
-    return Vocabulary(words, re.compile(found, re.IGNORECASE), verbs)
+    return Vocabulary(words, re.compile(result, re.IGNORECASE), verbs)
 
 
 def _spelled(label: str) -> str:
@@ -244,8 +244,8 @@ def read_value(
     unsigned = pattern("signs").sub("", plain)
     polarity = read_label(unsigned, labels)
     whole = None if polarity is None else LabelReading(polarity, unsigned, unsigned)
-    found = whole or _label_and_remark(unsigned, labels, strict=strict)
-    return found if found and _signs_agree(plain, found.value) else None
+    result = whole or _label_and_remark(unsigned, labels, strict=strict)
+    return result if result and _signs_agree(plain, result.value) else None
 
 
 def _plain(text: str) -> str:
@@ -457,8 +457,8 @@ def _begin(sentence: str, at: int, found: re.Pattern[str]) -> int:
 
 
 def _end(name: str, text: str, at: int) -> int:
-    found = pattern(name).match(text, at)
-    return found.end() if found else at
+    result = pattern(name).match(text, at)
+    return result.end() if result else at
 
 
 def _denied(sentence: str, cue: Cue) -> float:
@@ -573,8 +573,8 @@ def rated(text: str, scale: tuple[float, float], *, first: bool, marked: int | N
 
 def _rating(match: re.Match[str], low: float, high: float) -> float | None:
     """Return the number of a match, where it lies on the scale and its unit is that of the scale."""
-    found = match.groupdict()
-    number, top, unit = number_of(match["n"]), found.get("top"), found.get("unit") or ""
+    result = match.groupdict()
+    number, top, unit = number_of(match["n"]), result.get("top"), result.get("unit") or ""
     strange = (top and number_of(top) != high) or (("%" in unit or "percent" in unit.casefold()) and high != 100)
     empty = len(re.findall("[\u2606\u2729]", unit))
     strange = strange or (bool(pattern("star").match(match["n"])) and (number or 0) + empty != high != 5 - empty)
