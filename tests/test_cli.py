@@ -42,7 +42,7 @@ def test_an_option_like_a_wrong_one_is_proposed(capsys):
         main(["votes", "a.csv", "--lexcal", "all"])
     assert capsys.readouterr().err.endswith("unrecognized arguments: --lexcal all. Did you mean `--lexical`?\n")
     with pytest.raises(SystemExit):
-        main(["votes", "a.csv", "--quux"])
+        main(["votes", "a.csv", "--zzz"])
     assert "Did you mean" not in capsys.readouterr().err
 
 
