@@ -185,7 +185,7 @@ def helped(words, capsys):
 def test_help_names_the_judges_and_the_command(installed, capsys):
     """`deep votes --help` has the judges; the command has a help as each other has."""
     assert "words" in helped(["votes"], capsys)
-    assert "usage: deep shout [-h] text" in helped(["shout"], capsys)
+    assert "usage: deep shout [-h] [--help-all] text" in helped(["shout"], capsys)
     assert main(["nothing"]) == 2
     assert "shout" in capsys.readouterr().err
 
