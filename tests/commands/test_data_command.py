@@ -165,7 +165,7 @@ def test_leakage_between_training_and_test_is_found(tmp_path, capsys):
     test.write_text(f"{COLUMNS}it  RAINED.,Dry.,0,news,9\n")
     said = run(capsys, "leakage", train, test, status=1)
     assert "in several datasets or files: 1 documents; in one dataset under several document ids or none" in said
-    assert f"'It rained.' (same text): {train}: news (1), {test}: news (1)" in said
+    assert f"'It rained.' (same text): {train}: news (1), {test}: news (1)" in " ".join(said.split())
     (found,) = json.loads(run(capsys, "leakage", train, test, "--json", status=1))["shared"]
     assert found["places"] == {f"{train}: news": 1, f"{test}: news": 1}
     assert run(capsys, "leakage", train) == "no document is in several places\n"

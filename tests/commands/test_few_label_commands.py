@@ -148,7 +148,7 @@ def test_adapt_moves_the_model_to_the_labels(home, tmp_path, capsys):
     assert adapt([*map(str, words)]) == 2
     assert f"`model` must be one for any dataset. Got one for {NEW!r}" in capsys.readouterr().err
     assert label_list([str(tmp_path / "mine.json"), "--votes", str(home / "new.csv")]) == 2
-    assert "Got one with 134 of them" in capsys.readouterr().err
+    assert "Got one corrected by 134" in capsys.readouterr().err
 
 
 def test_labels_beside_the_votes_are_not_used(home, tmp_path, capsys):

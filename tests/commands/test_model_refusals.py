@@ -147,7 +147,7 @@ def test_votes_of_another_version_are_refused(here, tmp_path, capsys):
     [
         (score, ["--votes", "V"], "`out` must be given"),
         (score, ["--votes", "V", "--out", "s.txt"], "`out` must end in .csv or .parquet"),
-        (score, ["--votes", "V", "--out", "D/none/s.csv"], "`out` must lie in a folder"),
+        (score, ["--votes", "V", "--out", "D/none/s.csv"], "`out` must lie in a writable folder"),
         (score, ["--votes", "V", "--out", "D/s.csv", "--prior", "1"], "`prior` must lie"),
         (score, [], "must be given"),
         (score, ["--votes", "V", "--source-text", "a"], "more than one"),

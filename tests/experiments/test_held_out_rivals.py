@@ -23,7 +23,7 @@ from deep.experiments.loo._rivals import (
     vote_baselines,
 )
 from deep.experiments.loo._run_tables import optimal_thresholds, threshold_moves
-from deep.model import Stack
+from deep.model import AnswerMap, Stack
 from deep.records import VoteMatrix
 from tests.model.fitted import small_votes
 
@@ -139,6 +139,21 @@ def test_row_weights_make_dataset_and_class_equal():
     assert row_weights(votes).tolist() == pytest.approx([0.5, 0.5, 0.5, 1.5, 1.5, 1.5])
 
 
+def joined(held, table):
+    """Return training and test rows in which the scores stand, on the scales of the training rows."""
+    train = held.train.with_answers(table.scores[held.train_rows], table.score_names)
+    scales = dict(zip(train.voter_names, train.scales, strict=True))
+    known = {name: scales[name] for name in table.score_names}
+    return train, held.test.with_answers(table.scores[held.test_rows], table.score_names, known)
+
+
+def stack_scores(train, test, members=None):
+    """Return what a stack of training rows says of test rows."""
+    X, new = (part.votes if part.answers is None else part.answers for part in (train, test))
+    groups = train.datasets.astype(str)
+    return Stack(members).fit(X, train.labels, groups=groups, answer_map=AnswerMap.fit(train)).score(new)
+
+
 @pytest.mark.parametrize("with_scores", [False, True])
 def test_the_best_judge_with_its_context_is_a_stack_of_one(with_scores):
     """Its decisions and P are those of the stack of one judge: its vote, or its score where there are scores."""
@@ -149,9 +164,8 @@ def test_the_best_judge_with_its_context_is_a_stack_of_one(with_scores):
     table = ScoreTable(soft, votes.item_ids, ("x", "y", "z"), votes.datasets, votes.labels) if with_scores else None
     groups = held.train.datasets.astype(str)
     found = context_baseline(held, table, groups=groups)
-    of, new = (soft[held.train_rows], soft[held.test_rows]) if with_scores else (None, None)
-    stack = Stack(["best-score" if with_scores else "best-judge"])
-    scores = stack.fit(held.train.votes, held.train.labels, groups=groups, scores=of).score(held.test.votes, scores=new)
+    train, test = joined(held, table) if with_scores else (held.train, held.test)
+    scores = stack_scores(train, test, ["best-score" if with_scores else "best-judge"])
     # The first of four judges errs least often (LEANINGS), the score "y" has the least noise.
     assert (found.kind, found.name) == ("best_judge_context", "y" if with_scores else "judge-0")
     assert np.array_equal(found.p, scores.p_consistent)
@@ -195,13 +209,10 @@ def test_parts_are_the_stacks_that_one_would_fit_without_the_other(with_scores):
     split = hold_out(votes, "d")
     options = {"groups": split.train.datasets, "fits": None, "n_bins": 8, "n_boot": 500, "random_state": 0}
     rows = {row["part"]: row for row in compare_parts(split, table, **options)}
-    train, test = (table.scores[where] for where in (split.train_rows, split.test_rows))
-    whole = Stack().fit(split.train.votes, split.train.labels, groups=split.train.datasets, scores=train)
-    alone = Stack().fit(split.train.votes, split.train.labels, groups=split.train.datasets)
     y = split.test.labels
     for name, found in (
-        ("both", whole.score(split.test.votes, scores=test)),
-        ("prompts", alone.score(split.test.votes)),
+        ("both", stack_scores(*joined(split, table))),
+        ("prompts", stack_scores(split.train, split.test)),
     ):
         assert rows[name]["log_loss"] == pytest.approx(sklearn_log_loss(y, found.p_consistent), rel=1e-12)
         assert rows[name]["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, found.decisions))
@@ -213,7 +224,7 @@ def test_parts_are_the_stacks_that_one_would_fit_without_the_other(with_scores):
             assert row[low] < row[metric] < row[high]
     assert rows["both less prompts"]["log_loss"] < 0
     shown = "\n".join(part_lines([{"test": "d", "votes": "simulated", "parts": list(rows.values())}]))
-    assert re.search(r"What adds what: .*; simulated\s+votes", shown)
+    assert re.search(r"on both; simulated\s+votes", shown)
     assert f"{100 * rows['both less prompts']['balanced_accuracy']:+.1f}" in shown
     runs = [{"test": name, "votes": "simulated", "parts": list(rows.values())} for name in ("one", "other")]
     several = list(part_lines(runs))
