@@ -7,7 +7,7 @@ For instance:
   deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --dry-run
       estimate calls, tokens and dollars; nothing is sent
   deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --budget 5.00 --out votes.parquet
-      ask, and stop before the bill can pass five dollars; run it again to continue
+      ask, and stop before the bill passes five dollars; run it again to go on
   deep votes summedits --lexical all --out votes.parquet
       lexical checks only: no model, no key, no cost
 """

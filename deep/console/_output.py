@@ -116,17 +116,12 @@ BOUND = "\N{NO-BREAK SPACE}%"
 """Keeps a number and its unit on one line."""
 
 
-MOST_COLUMNS = 200  # of prose in a pipe or a file, where nothing tells the width
-
-
 def fitted(text: str) -> str:
-    """Return lines that fit the terminal, broken between words but for commands to copy; in a pipe long prose alone."""
-    is_terminal, lines = sys.stdout.isatty(), list[str]()
-    width = get_terminal_size().columns if is_terminal else MOST_COLUMNS
+    """Return lines that fit the terminal, broken between words but for commands to copy; in a pipe as they are."""
+    if not sys.stdout.isatty():
+        return text  # which may be a prompt, or be searched by another program: it stays as it is
+    width, lines = get_terminal_size().columns, list[str]()
     for line in text.split("\n"):
-        if not is_terminal and re.search(r"\S {2,}\S|\|", line):  # a row of a table
-            lines.append(line)
-            continue
         indent = len(line) - len(line.lstrip())
         hang = " " * (indent + 4 if indent else 0)
         long = len(line) > width and not line.lstrip().startswith("deep ")

@@ -378,7 +378,7 @@ def test_wrong_options(tmp_path, capsys, option, value, message):
         ([{"text": " "}], "`text` must be text"),
         ([{"body": "x"}], "`text` must be text. Got None in row 1"),
         ([{"text": "a", "article_id": "x"}, {"text": "b", "article_id": "x"}], "`article_id` must be given once"),
-        ([{"text": "a  b"}, {"text": "a b"}], "`text` must be given once. Got row 1's"),
+        ([{"text": "a  b"}, {"text": "a b"}], "`text` must be given once. Got the same in row 2 of"),
         ([{"text": "a\0"}], "without NUL"),
         ([{"text": "a", "task": "poetry"}], "`task` must be one of .* Got 'poetry' in row 1"),
     ],

@@ -294,7 +294,7 @@ def test_a_checkpoint_runs_no_code(folders, tmp_path):
 
     folder = shutil.copytree(folders["alignscore"], tmp_path / "bad")
     torch.save({"state_dict": Harm()}, folder / "AlignScore-base.ckpt")
-    with pytest.raises(InputError, match=r"tensors alone in AlignScore-base.ckpt. Got 'bad'.*AlignScore-base.safetens"):
+    with pytest.raises(InputError, match=r"only tensors in AlignScore-base.ckpt. Got 'bad'.*AlignScore-base.safetens"):
         load_alignscore(folder)
     assert not (tmp_path / "harm").exists()
 

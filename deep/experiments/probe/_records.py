@@ -233,7 +233,7 @@ def read_articles(path: Path) -> list[Article]:
             raise InputError(f"`articles` must be text without NUL. Got something else {at}. Use plain Unicode text.")
         for key, what in ((f"id {article.article_id}", "article_id"), (" ".join(text.split()), "text")):
             if key in seen:
-                raise InputError(f"`{what}` must be given once. Got {seen[key]}'s again {at}. Drop the row.")
+                raise InputError(f"`{what}` must be given once. Got the same {at} as in {seen[key]}. Drop the row.")
             seen[key] = at.removeprefix("in ")
         articles.append(article)
     if not articles:
