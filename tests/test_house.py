@@ -231,7 +231,7 @@ CEILINGS = {
     "asking": 2_613,
     "calibration": 825,
     "commands": 753,
-    "console": 1_273,
+    "console": 1_270,
     "datasets": 2_536,
     "ensembles": 840,
     "evaluate": 2_752,
@@ -240,11 +240,11 @@ CEILINGS = {
     "llm": 3_169,
     "model": 5_612,
     "prompt_pool": 2_159,
-    "report": 1_556,
+    "report": 1_557,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_172, 14_903, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_170, 14_903, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

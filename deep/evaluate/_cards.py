@@ -12,14 +12,14 @@ from deep._util.names import dollars, short_names
 from deep.datasets import VoterUsage
 from deep.evaluate._annotators import clustered_interval, clustered_share
 from deep.evaluate._contribution import PanelReport
-from deep.evaluate._grades import level_tables
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value, shown
-from deep.evaluate._writers import OwnFamily
 from deep.features import cohen_kappa, kappa_of_counts, krippendorff_alpha
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from deep.evaluate._writers import OwnFamily
 
 
 Interval = tuple[float, float]
@@ -384,7 +384,7 @@ class PanelCard(Measured):
     worth_missing: str
     drop_first: str | None
     sample_twice: str | None
-    own_family: tuple[OwnFamily, ...]
+    own_family: "tuple[OwnFamily, ...]"
     by_writer: DataTable | None
     doubtful_labels: tuple[Row, ...]
 
@@ -503,6 +503,8 @@ def _judge_row(each: JudgeCard) -> dict[str, str]:
 
 def card_tables(card: "PanelCard") -> Iterator[DataTable]:
     """Yield the tables of a row a judge: grades by level, then against people, against itself, and the others."""
+    from deep.evaluate._grades import level_tables  # which few panels need
+
     yield from level_tables(card.levels, [each.judge for each in card.judges], card.rank_agreement)
     by = "item" if card.n_documents is None else "document"
     tables: dict[str, Callable[[JudgeCard], Measured | None]] = {

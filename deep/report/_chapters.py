@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import deep.model
 from deep import evaluate
 from deep._util.checks import Floats, Labels
 from deep._util.files import JsonObject
@@ -15,7 +16,7 @@ from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliabili
 from deep.datasets import read_usage
 from deep.evaluate import DataTable, MeasuredMethod, in_percent, shown
 from deep.exceptions import InputError
-from deep.model import RECIPES, SIGNIFICANCE, STATISTICS, Canary, LearnedPrior, training_set
+from deep.model import RECIPES, LearnedPrior, training_set
 from deep.records import VoteMatrix
 from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
 from deep.report._sources import BY_GIVEN, ReportMaterial, ece_by_dataset, few_values
@@ -325,7 +326,7 @@ def _drift(found: "evaluate.DriftReport") -> Iterator[DataTable]:
         rows = [
             {
                 "judge": row.judge,
-                "statistic": STATISTICS[row.statistic],
+                "statistic": deep.model.STATISTICS[row.statistic],
                 "now": shown(row.now, ".3f"),
                 "expected": shown([row.low, row.high], ".3f"),
                 "p": f"{row.p:.2g}",
@@ -337,12 +338,12 @@ def _drift(found: "evaluate.DriftReport") -> Iterator[DataTable]:
             yield DataTable(f"{caption}: each statistic now, and its range in the training datasets", rows, not moved)
 
 
-def _canary(name: str, found: Canary | str) -> dict[str, str]:
+def _canary(name: str, found: "deep.model.Canary | str") -> dict[str, str]:
     if isinstance(found, str):
         return {"dataset": name, "the labels": found}
     return {
         "dataset": name,
-        "the labels": "DISAGREE with the model" if found.p_value < SIGNIFICANCE else "do not disagree",
+        "the labels": "DISAGREE with the model" if found.p_value < deep.model.SIGNIFICANCE else "do not disagree",
         "labels": f"{found.n_labels:,}",
         "consistent, %": in_percent(found.observed),
         "expected, %": in_percent(found.expected),

@@ -252,7 +252,6 @@ BATCH = f"{json.dumps(LINE)}\n{json.dumps(FAILED)}\n".encode()
 
 def check_batch(path):
     """Each request has a judgment or an error of its own, whatever stands in the other lines."""
-    lines = FileResults([io.BytesIO(path.read_bytes())], Redactor(KEY))
     runner = SimpleNamespace(
         terms=SimpleNamespace(prices=PriceBook("http://127.0.0.1:1/v1", PRICES)),
         read=lambda request, reply: (read(request, reply), None),
@@ -266,12 +265,13 @@ def check_batch(path):
         count_answer=lambda job, *counted, again: BatchRunner.count_answer(runner, job, *counted, again=again),
         enter_answer=lambda job, *found, again: BatchRunner.enter_answer(runner, job, *found, again=again),
     )
-    for key, last in product({"k1", "k2"} | lines.keys(), (False, True)):
-        try:
-            job = Job(question(0), key, "", 1)
-            assert BatchRunner._answer(runner, job, lines.get(key), last=last).vote in (1, 0, -1)
-        except CallError as error:
-            assert_one_line(error)
+    with FileResults([io.BytesIO(path.read_bytes())], Redactor(KEY)) as lines:
+        for key, last in product({"k1", "k2"} | lines.keys(), (False, True)):
+            try:
+                job = Job(question(0), key, "", 1)
+                assert BatchRunner._answer(runner, job, lines.get(key), last=last).vote in (1, 0, -1)
+            except CallError as error:
+                assert_one_line(error)
 
 
 @given(spoilt(BATCH))

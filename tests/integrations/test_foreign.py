@@ -75,12 +75,12 @@ def test_levels_need_a_grade_from_which_on_they_count(tmp_path):
     path.write_text("id,claim,source,helpful,strict\na,c,s,5,yes\nb,d,t,2,no\n")
     found = read_foreign([path])
     assert found.voters == ("strict",)
-    assert "Left out: helpful (grades from 2 to 5); set their meaning with --from-grade." in found.notes
+    assert "Left out: helpful (grades from 2 to 5); set --from-grade to use them." in found.notes
     found = read_foreign([path], ForeignOptions(from_grade=4))
     assert (found.voters, found.graders) == (("helpful", "strict"), ("helpful",))
     assert [row["helpful"].vote for row in found.judgments] == [1, 0]
     with pytest.raises(
-        InputError, match=r"^`from_grade` must be the grade .* from 2 to 5 of helpful\. Say for instance --from"
+        InputError, match=r"^`from_grade` must be the lowest grade .* from 2 to 5 of helpful\. Say for instance --from"
     ):
         read_foreign([path], ForeignOptions(ignore=("strict",)))
 

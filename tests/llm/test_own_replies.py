@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from deep.asking._summary import _classes, _commonest, called_out
+from deep.asking._summary import _classes, called_out
 from deep.llm import CallError, EndpointError, History, ModelGate, PriceBook, RetryPolicy, Tally, Terms
 from deep.llm._errors import own_words
 from deep.llm._messages import read_reply
@@ -312,8 +312,6 @@ def test_the_commonest_message_of_each_class_is_shown():
     tally = Tally()
     for text in ("no route", "no route", "refused"):
         tally.fail("v", CallError("unreachable", text))
-    assert {kind: _commonest(found) for kind, found in tally.failures.items()} == {
-        "unreachable": {"requests": 3, "message": "no route"}
-    }
+    assert {kind: found.most_common(1) for kind, found in tally.failures.items()} == {"unreachable": [("no route", 2)]}
     classes = _classes({"failed": 3, "unparsable": 1, "refused": 0}, tally.failures)
     assert "--retry-failed unparsable unreachable` asks again" in " ".join(called_out({"v": 0.5}, classes))
