@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import (
+    AnyVotes,
     Floats,
     Labels,
     Texts,
@@ -382,6 +383,11 @@ class VoteMatrix:
             document_ids=None if self.document_ids is None else self.document_ids[mask],
             answers=None if self.answers is None else self.answers[mask],
         )
+
+    @property
+    def answers_or_votes(self) -> AnyVotes:
+        """Return places on scales where some judges give grades or scores, else votes."""
+        return self.votes if self.answers is None else self.answers
 
     def judges(self, columns: Sequence[int] | npt.NDArray[np.intp]) -> Self:
         """Return some judges, by their positions."""

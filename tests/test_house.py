@@ -226,25 +226,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 930,
+    "(root)": 934,
     "_util": 2_217,
     "asking": 2_613,
     "calibration": 825,
     "commands": 753,
     "console": 1_270,
-    "datasets": 2_536,
+    "datasets": 2_550,
     "ensembles": 840,
-    "evaluate": 2_752,
+    "evaluate": 2_737,
     "experiments/loo": 1_773,
     "features": 1_164,
     "llm": 3_169,
-    "model": 5_612,
+    "model": 5_603,
     "prompt_pool": 2_159,
     "report": 1_557,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_170, 14_903, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_164, 14_904, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -18,7 +18,6 @@ from deep._util.names import check_name
 from deep._util.options import options_of, topic_values
 from deep.console import _options
 from deep.console._output import SCHEMA, Results, live_progress, percent, print_result
-from deep.datasets import benchmarks
 from deep.exceptions import InputError, StoppedError, note
 from deep.records import Example, VoteMatrix
 
@@ -293,13 +292,14 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
 
 
 def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object]:
+    licences = datasets.benchmark_licences(args.votes)
     files = {name: [Path(path).name for path in getattr(args, name)] for name in ("votes", "labels", "scores")}
     return {
         **{name: value for name, value in files.items() if value},
         "votes": files["votes"] or SIMULATED,
         "voters": datasets.vote_details(args.votes),
         "failures": _failures(args, votes),
-        "licences": benchmarks.licence_terms(datasets.benchmark_datasets(args.votes) & {*votes.dataset_names}),
+        "licences": {name: licences[name] for name in votes.dataset_names if name in licences},
     }
 
 

@@ -13,6 +13,8 @@ from ._examples import Examples as Examples
 from ._examples import examples_from_dataset as examples_from_dataset
 from ._examples import examples_from_text as examples_from_text
 from ._judgments import BESIDE as BESIDE
+from ._judgments import FILE as FILE
+from ._judgments import WRITER as WRITER
 from ._judgments import Failures as Failures
 from ._judgments import JudgmentDetail as JudgmentDetail
 from ._judgments import Passage as Passage
@@ -29,6 +31,7 @@ from ._judgments import read_item_reasons as read_item_reasons
 from ._judgments import read_judgments as read_judgments
 from ._judgments import read_reasons as read_reasons
 from ._judgments import read_usage as read_usage
+from ._judgments import read_writers as read_writers
 from ._judgments import vote_details as vote_details
 from ._judgments import worst_failures as worst_failures
 from ._labels import LabelsGiven as LabelsGiven
@@ -41,7 +44,7 @@ from ._labels import read_people as read_people
 from ._origin import FoundTexts as FoundTexts
 from ._origin import Item as Item
 from ._origin import as_examples as as_examples
-from ._origin import benchmark_datasets as benchmark_datasets
+from ._origin import benchmark_licences as benchmark_licences
 from ._origin import origin_record as origin_record
 from ._origin import read_documents as read_documents
 from ._origin import read_examples as read_examples

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from deep import datasets
 from deep._util.checks import Positions, Votes, shown
 from deep._util.columns import text_cells
 from deep._util.files import WHOLE, JsonObject
 from deep._util.join import number_items
-from deep.datasets._rows import open_parquet
+from deep.datasets._rows import open_parquet, read_rows
 from deep.datasets._source import open_source, table_in
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, Reason, VoteMatrix
@@ -167,6 +168,26 @@ def _reason_rows(path: Path) -> list[tuple[str, str, str, str]]:
                 f"`reason` must be one of {', '.join(allowed)}. Got {shown(reason)} at {columns['reason'].where(row)}."
             )
     return list(zip(cells["item_id"], cells["voter"], cells["dataset"], cells["reason"], strict=True))
+
+
+FILE = "file"
+"""In place of a column: each table is of another system."""
+
+WRITER = "generator"
+"""The column that names the LLM which wrote an item."""
+
+
+def read_writers(paths: Sequence[str | Path], votes: VoteMatrix, column: str = WRITER) -> list[str]:
+    """Return who wrote each item, "" where the column names nobody; nothing where no table has the column."""
+    if not paths or column not in (FILE, *datasets.table_columns(paths)):
+        return []
+    result = {}
+    for path in paths:
+        for _, row in read_rows(Path(path), ["dataset", "item_id", column], param="votes"):
+            name = Path(path).stem if column == FILE else row.get(column)
+            if name not in (None, ""):
+                result[str(row["dataset"]), str(row["item_id"])] = str(name)
+    return [result.get(key, "") for key in zip(votes.datasets.tolist(), votes.item_ids.tolist(), strict=True)]
 
 
 def missing_without_reason(votes: VoteMatrix, failures: Sequence[Failures]) -> dict[str, int]:

@@ -138,13 +138,15 @@ def origin_record(examples: Examples, votes_path: str | Path) -> dict[str, objec
     }
 
 
-def benchmark_datasets(paths: Sequence[str | Path]) -> set[str]:
-    """Return the datasets of benchmarks that tables of votes are of, as they remember: a name alone may be anyone's."""
-    result = set[str]()
+def benchmark_licences(paths: Sequence[str | Path]) -> dict[str, str]:
+    """Return the terms of the benchmarks' datasets that tables of votes remember: a name alone may be anyone's."""
+    result: dict[str, str] = {}
     for path in paths:
-        with suppress(InputError):  # one that this version does not have
-            benchmark, part = find_benchmark((_record(path) or {}).get("benchmark", ""))
-            result |= {part} if part else {*(benchmark.datasets or [benchmark.name])}
+        record = _record(path) or {}
+        if "benchmark" in record:
+            with suppress(InputError):  # one that this version does not have
+                benchmark, part = find_benchmark(record["benchmark"])
+                result |= dict.fromkeys([part] if part else benchmark.datasets or [benchmark.name], benchmark.terms)
     return result
 
 

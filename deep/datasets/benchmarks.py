@@ -4,7 +4,7 @@ import hashlib
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -161,12 +161,6 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
     owners = {dataset: b for b in BENCHMARKS.values() for dataset in b.datasets} | BENCHMARKS
     result = resolve_dataset(name, owners, param=param)
     return owners[result], None if result in BENCHMARKS else result
-
-
-def licence_terms(datasets: Iterable[str]) -> dict[str, str]:
-    """Return the licences of datasets where they are known, and whether they allow commercial use."""
-    known = {name: b.terms for b in BENCHMARKS.values() for name in b.datasets or (b.name,)}
-    return {name: known[name] for name in datasets if name in known}
 
 
 TIMEOUT = 60

@@ -37,7 +37,9 @@ from ._explanation import item_row as item_row
 from ._explanation import likeness as likeness
 from ._explanation import model_at as model_at
 from ._explanation import model_votes as model_votes
+from ._grades import level_rows as level_rows
 from ._grades import level_tables as level_tables
+from ._grades import rank_agreement as rank_agreement
 from ._holdout import METRICS as METRICS
 from ._holdout import HoldOut as HoldOut
 from ._holdout import HoldOutUnit as HoldOutUnit
@@ -119,4 +121,5 @@ from ._verdict import trust_words as trust_words
 from ._writers import OwnFamily as OwnFamily
 from ._writers import own_families as own_families
 from ._writers import own_family_words as own_family_words
-from ._writers import read_writers as read_writers
+from ._writers import without_own_votes as without_own_votes
+from ._writers import writer_table as writer_table

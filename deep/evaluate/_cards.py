@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from deep import evaluate  # by the room: few cards have grades
 from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
 from deep._util.names import dollars, short_names
 from deep.datasets import VoterUsage
@@ -503,9 +504,8 @@ def _judge_row(each: JudgeCard) -> dict[str, str]:
 
 def card_tables(card: "PanelCard") -> Iterator[DataTable]:
     """Yield the tables of a row a judge: grades by level, then against people, against itself, and the others."""
-    from deep.evaluate._grades import level_tables  # which few panels need
-
-    yield from level_tables(card.levels, [each.judge for each in card.judges], card.rank_agreement)
+    if card.levels:
+        yield from evaluate.level_tables(card.levels, [each.judge for each in card.judges], card.rank_agreement)
     by = "item" if card.n_documents is None else "document"
     tables: dict[str, Callable[[JudgeCard], Measured | None]] = {
         f"Against people (1 = consistent; 95 % intervals, clustered by {by})": lambda each: each.people,

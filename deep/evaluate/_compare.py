@@ -13,17 +13,18 @@ from deep._util.names import listed, short_names
 from deep._util.scales import numbers_of_votes
 from deep._util.scales import votes_of as votes_of_answers
 from deep.datasets import (
+    FILE,
     Failures,
     join_labels,
     missing_without_reason,
     read_labels,
+    read_writers,
     table_columns,
     worst_failures,
 )
 from deep.evaluate._measured import IntervalRow, Measured, draw_intervals, in_percent
 from deep.evaluate._target import Target, labels_seen, votes_for
 from deep.evaluate._verdict import moved_words
-from deep.evaluate._writers import FILE, read_writers
 from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model import (

@@ -10,14 +10,13 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from deep import datasets
+from deep import datasets, evaluate  # by the room: few panels have grades, or writers of their texts
 from deep._util.checks import Floats, Votes
 from deep._util.frames import Frame
 from deep._util.names import dollars, short_names
-from deep.evaluate import _cards, _writers
+from deep.evaluate import _cards
 from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
-from deep.evaluate._grades import level_rows, rank_agreement
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.evaluate._measured import Row, shown
 from deep.evaluate._selective import constant_words
@@ -92,11 +91,11 @@ def read_panel_card(
     elif np.size(cast("npt.ArrayLike", labels)):
         votes = datasets.as_labels(labels, votes, paths)
     datasets.warn_of_copies(votes)
-    writers = _writers.read_writers(files, votes)
+    writers = datasets.read_writers(files, votes)
     if exclude_own:
         if not any(writers):
-            raise InputError(f"`exclude_own` must be given with votes that have a column {_writers.WRITER}. Got none.")
-        votes = _writers.without_own_votes(votes, writers)
+            raise InputError(f"`exclude_own` must be given with votes that have a column {datasets.WRITER}. Got none.")
+        votes = evaluate.without_own_votes(votes, writers)
     return panel_card(
         votes,
         given,
@@ -208,8 +207,8 @@ def panel_card(
         people_agreement=tuple(agreement),
         judges=cards,
         between=_between(votes),
-        levels=tuple(level_rows(votes)),
-        rank_agreement=rank_agreement(votes),
+        levels=() if votes.answers is None else tuple(evaluate.level_rows(votes)),
+        rank_agreement=None if votes.answers is None else evaluate.rank_agreement(votes),
         error_correlation=correlation,
         joint_errors=None if correlation is None else wrong.T @ wrong,
         effective_votes=effective,
@@ -219,8 +218,8 @@ def panel_card(
         worth_missing=missing,
         drop_first=_drop_first(cards, effective, cost),
         sample_twice=_sample_twice(cards),
-        own_family=tuple(_writers.own_families(votes, writers)) if any(writers) else (),
-        by_writer=_writers.writer_table(votes, writers) if any(writers) else None,
+        own_family=tuple(evaluate.own_families(votes, writers)) if any(writers) else (),
+        by_writer=evaluate.writer_table(votes, writers) if any(writers) else None,
         doubtful_labels=tuple(islice(_doubtful(votes), limit)),
     )
 

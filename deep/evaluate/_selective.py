@@ -281,7 +281,6 @@ MIN_CONSTANT_VOTES = 10
 MAX_OTHER_VOTES = 0.02
 """Share of a judge's votes that may be of the other sign where it says nearly always the same: 2 of 100."""
 
-
 COVERS = 0.9
 """Share of the items that a judge must vote on to be told. A rule that votes 1 or not at all says something by where
 it votes, and so do the many that vote 0 alone."""

@@ -3,23 +3,15 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
 from deep._util.checks import Floats, Mask, Positions
-from deep.datasets import read_rows, table_columns
 from deep.evaluate._measured import DataTable, Measured, TableCell, in_percent, shown
 from deep.judges import parse_voter
 from deep.model import estimate_share
 from deep.records import ABSTAIN, VoteMatrix
-
-FILE = "file"
-"""In place of a column: each table is of another system."""
-
-WRITER = "generator"
-"""The column that names the LLM which wrote an item."""
 
 FAMILIES = ("claude", "command", "deepseek", "gemini", "gemma", "gpt", "grok", "llama", "mistral", "phi", "qwen")
 """Families of LLMs, looked for anywhere in a name; of another LLM it is the first word of its name."""
@@ -47,19 +39,6 @@ def family_of_llm(name: str) -> str:
     if known is None and REASONERS.search(model):
         return "gpt"
     return known or re.split(r"[^a-z]", model.lstrip("0123456789_-. "))[0] or model
-
-
-def read_writers(paths: Sequence[str | Path], votes: VoteMatrix, column: str = WRITER) -> list[str]:
-    """Return who wrote each item, "" where the column names nobody; nothing where no table has the column."""
-    if not paths or column not in (FILE, *table_columns(paths)):
-        return []
-    result = {}
-    for path in paths:
-        for _, row in read_rows(Path(path), ["dataset", "item_id", column], param="votes"):
-            name = Path(path).stem if column == FILE else row.get(column)
-            if name not in (None, ""):
-                result[str(row["dataset"]), str(row["item_id"])] = str(name)
-    return [result.get(key, "") for key in zip(votes.datasets.tolist(), votes.item_ids.tolist(), strict=True)]
 
 
 def own_votes(votes: VoteMatrix, writers: Sequence[str]) -> Mask:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import deep.model
-from deep import evaluate
+from deep import datasets, evaluate, model  # by the room: a run of `deep loo` needs nothing of drift and canaries
 from deep._util.checks import Floats, Labels
 from deep._util.files import JsonObject
 from deep._util.names import short_names, shortened
@@ -326,7 +325,7 @@ def _drift(found: "evaluate.DriftReport") -> Iterator[DataTable]:
         rows = [
             {
                 "judge": row.judge,
-                "statistic": deep.model.STATISTICS[row.statistic],
+                "statistic": model.STATISTICS[row.statistic],
                 "now": shown(row.now, ".3f"),
                 "expected": shown([row.low, row.high], ".3f"),
                 "p": f"{row.p:.2g}",
@@ -338,12 +337,12 @@ def _drift(found: "evaluate.DriftReport") -> Iterator[DataTable]:
             yield DataTable(f"{caption}: each statistic now, and its range in the training datasets", rows, not moved)
 
 
-def _canary(name: str, found: "deep.model.Canary | str") -> dict[str, str]:
+def _canary(name: str, found: "model.Canary | str") -> dict[str, str]:
     if isinstance(found, str):
         return {"dataset": name, "the labels": found}
     return {
         "dataset": name,
-        "the labels": "DISAGREE with the model" if found.p_value < deep.model.SIGNIFICANCE else "do not disagree",
+        "the labels": "DISAGREE with the model" if found.p_value < model.SIGNIFICANCE else "do not disagree",
         "labels": f"{found.n_labels:,}",
         "consistent, %": in_percent(found.observed),
         "expected, %": in_percent(found.expected),
@@ -391,7 +390,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
             n_boot=N_BOOT,
             worth=scored.votes.shape[1] <= MOST_WHOLE,
             by_dataset=False,
-            writers=evaluate.read_writers(material.tables, scored.votes),
+            writers=datasets.read_writers(material.tables, scored.votes),
         )
         return Chapter("panel", PANEL_TITLE, *_of_card(card, scored.votes))
     if material.runs:
@@ -407,8 +406,9 @@ def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Pa
     if card.error_correlation is not None and len(card.judges) > 1:
         says.append(evaluate.effective_words(len(card.judges), card.effective_votes))
         parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
+    of_family = evaluate.own_family_words(card.own_family) if card.own_family else ()
     said, added = _added(card, votes)
-    return [*says, *evaluate.own_family_words(card.own_family), *evaluate.cost_words(card), *said], [*parts, *added]
+    return [*says, *of_family, *evaluate.cost_words(card), *said], [*parts, *added]
 
 
 def _people(card: evaluate.PanelCard) -> Iterator[str]:

@@ -6,12 +6,12 @@ from shlex import quote
 
 import numpy as np
 
-from deep import evaluate
+from deep import evaluate, model
 from deep._util.files import JsonObject
 from deep._util.names import short_names, shortened
 from deep.evaluate import DataTable, MeasuredMethod, in_percent
 from deep.exceptions import InputError
-from deep.model import SIGNIFICANCE, Canary, Model, canary
+from deep.model import Model
 from deep.records import ABSTAIN
 from deep.report._page import Chapter, Picture, Prose, between, inline_svg, measured_cells
 from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vote_share
@@ -152,7 +152,7 @@ class Watch:
     """
 
     drift: "evaluate.DriftReport | str | None"
-    canaries: dict[str, Canary | str]
+    canaries: "dict[str, model.Canary | str]"
 
 
 def watch_of(material: ReportMaterial) -> Watch:
@@ -168,13 +168,13 @@ def watch_of(material: ReportMaterial) -> Watch:
     return Watch(drift, dict(_canaries(material.model, material.scored)))
 
 
-def _canaries(model: Model, scored: ScoredVotes) -> Iterator[tuple[str, Canary | str]]:
+def _canaries(fitted: Model, scored: ScoredVotes) -> "Iterator[tuple[str, model.Canary | str]]":
     for name, rows in evaluate.dataset_rows(scored.votes):
         part = scored.votes.rows(rows)
         if not (part.labels >= 0).any():
             continue
         try:
-            yield name, canary(scored.p[rows], part.labels, documents=part.document_ids, misfit=model.misfit)
+            yield name, model.canary(scored.p[rows], part.labels, documents=part.document_ids, misfit=fitted.misfit)
         except InputError as error:
             yield name, str(error)
 
@@ -247,11 +247,11 @@ def _badges(
     material: ReportMaterial, methods: Sequence[MeasuredMethod], watch: Watch, n_labels: int
 ) -> Iterator[evaluate.Badge]:
     """Yield the tests: of labels against P, of P on labels, of the judges, and of where the votes are from."""
-    tested = {name: result for name, result in watch.canaries.items() if isinstance(result, Canary)}
+    tested = {name: result for name, result in watch.canaries.items() if not isinstance(result, str)}
     seen = set(material.learned_from)
     worst = min((result for name, result in tested.items() if name not in seen), key=lambda f: f.p_value, default=None)
     if worst is not None:
-        alpha = SIGNIFICANCE / max(1, len(tested.keys() - seen))
+        alpha = model.SIGNIFICANCE / max(1, len(tested.keys() - seen))
         yield evaluate.canary_badge(worst.n_labels, worst.p_value, alpha)
     method = ours(methods)
     if n_labels and method is not None:

@@ -154,6 +154,17 @@ def test_the_main_job_reads_the_folder(run):
     assert loo(["--test", "mine", "--votes", "pack", "--out", "run", "--json"]) == 0
 
 
+def test_votes_that_no_llm_gave_need_no_ledger(tmp_path, monkeypatch, capsys):
+    """Word checks have no replies: their votes are packed as they are, and `deep fit` reads them."""
+    monkeypatch.chdir(tmp_path)
+    claims = Path(__file__).parents[2] / "examples" / "claims.csv"
+    assert votes([str(claims), "--lexical", "numbers", "negation", "--out", "votes.parquet"]) == 0
+    assert data(["pack", "votes.parquet", "--out", "pack"]) == 0
+    assert "120 items, 2 judges, 0 replies: pack; 5 datasets without" in capsys.readouterr().out
+    assert not Path("pack/replies.jsonl.gz").exists()
+    assert (read_votes("pack").votes == read_votes("votes.parquet").votes).all()
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -162,7 +173,7 @@ def test_the_main_job_reads_the_folder(run):
             ["votes.parquet", "--licence", "them=MIT"],
             "`licence` must name datasets of the votes: SummEdits",
         ),
-        (["moved.parquet"], "`ledger` must be that of the votes. Got none at 'moved.ledger.sqlite'."),
+        (["moved.parquet"], "`ledger` must be a file. Got none at 'moved.ledger.sqlite'."),
     ],
 )
 def test_what_is_refused(run, capsys, words, told):

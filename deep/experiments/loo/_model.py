@@ -294,10 +294,10 @@ def _fitted(
     if members is None and votes.answers is None and options.asked and options.own != model.STACK:
         members = [context_member(0)]
     return model.fit_shared(
-        votes.votes if votes.answers is None else votes.answers,
+        votes.answers_or_votes,
         votes.labels,
         groups=groups,
-        answer_map=model.AnswerMap.fit(votes),
+        answer_map=None if votes.answers is None else model.AnswerMap.fit(votes),
         targets=targets,
         members=members,
         random_state=options.random_state,

@@ -109,9 +109,9 @@ def _fit_and_score(
     stack: model.Stack, train: VoteMatrix, test: VoteMatrix, groups: Texts, fits: model.Fits | None
 ) -> model.Scores:
     """Fit a stack on training rows, and score test rows."""
-    X, new = (part.votes if part.answers is None else part.answers for part in (train, test))
-    stack.fit(X, train.labels, groups=groups, answer_map=model.AnswerMap.fit(train), fits=fits)
-    return stack.score(new)
+    answer_map = None if train.answers is None else model.AnswerMap.fit(train)
+    stack.fit(train.answers_or_votes, train.labels, groups=groups, answer_map=answer_map, fits=fits)
+    return stack.score(test.answers_or_votes)
 
 
 def context_baseline(

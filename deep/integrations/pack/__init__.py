@@ -27,6 +27,7 @@ from deep._util.options import option
 from deep.datasets import PACKED, file_beside, file_metadata, read_beside, read_votes
 from deep.datasets.benchmarks import BENCHMARKS
 from deep.exceptions import ExitStatus, InputError
+from deep.judges import parse_voter
 from deep.llm import History, read_reply, schema
 from deep.records import VoteMatrix
 
@@ -74,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"`licence` must name datasets of the votes: {', '.join(licences)}. Got {unknown[0]!r}.")
     quotable = {name for name, (_, may_quote) in licences.items() if may_quote}
     ledger = args.ledger or str(file_beside(args.votes, "ledger").with_suffix(".sqlite"))
-    if args.ledger is None and not Path(ledger).is_file():
+    asked = any(parse_voter(name).model for name in votes.voter_names)  # word checks and encoders have no replies
+    if asked and args.ledger is None and not Path(ledger).is_file():
         raise InputError(f"`ledger` must be a file. Got none at {ledger!r}. Name the one of these votes by --ledger.")
     forms: dict[str, Counter[str]] = {name: Counter() for name in votes.voter_names}
     with whole_folder(args.out) as folder:
@@ -83,20 +85,21 @@ def run(args: argparse.Namespace) -> int:
             if path is not None:
                 place = folder / PACKED
                 _copy(path, place if kind is None else file_beside(place, kind), origin, quotable)
-        with gzip.open(folder / "replies.jsonl.gz", "wt", encoding="utf-8") as file, History(ledger) as history:
-            for reply in _replies(history, votes, str(origin.get("endpoint"))):
-                forms[reply["judge"]][reply["form"]] += 1
-                reply["reply"] = reply["reply"] if reply["dataset"] in quotable else None
-                file.write(json.dumps(reply) + "\n")
+        if asked:
+            with gzip.open(folder / "replies.jsonl.gz", "wt", encoding="utf-8") as file, History(ledger) as history:
+                for reply in _replies(history, votes, str(origin.get("endpoint"))):
+                    forms[reply["judge"]][reply["form"]] += 1
+                    reply["reply"] = reply["reply"] if reply["dataset"] in quotable else None
+                    file.write(json.dumps(reply) + "\n")
         card = _card(votes, licences, forms)
         (folder / "README.md").write_text(_page(card), encoding="utf-8")
         write_results(folder, card)
-    left = f"; {len(licences) - len(quotable)} datasets without replies and rationales, which quote the texts"
-    lines = [
-        f"{len(votes.item_ids):,} items, {len(votes.voter_names)} judges, {card['replies']:,} replies: {args.out}"
-        + left * (len(quotable) < len(licences)),
-        f"next: deep loo --votes {args.out}, or deep fit {args.out}",
-    ]
+    n_left = len(licences) - len(quotable)
+    left = f"; {n_left} dataset{'s' * (n_left > 1)} without replies and rationales, which quote the texts" * (
+        n_left > 0
+    )
+    counts = f"{len(votes.item_ids):,} items, {len(votes.voter_names)} judges, {card['replies']:,} replies"
+    lines = [f"{counts}: {args.out}{left}", f"next: deep loo --votes {args.out}, or deep fit {args.out}"]
     console.print_result(console.SCHEMA | card | {"out": str(args.out)}, lines, as_json=args.json)
     return ExitStatus.DONE
 
@@ -128,10 +131,8 @@ def _copy(path: Path, out: Path, origin: dict[str, Any], quotable: set[str]) -> 
     if "path" in examples:
         examples = {**examples, "path": Path(examples["path"]).name}
     for column in {"rationale", "passages"} & set(table.column_names):
-        field, pairs = (
-            table.schema.field(column),
-            zip(table[column].to_pylist(), table["dataset"].to_pylist(), strict=True),
-        )
+        field = table.schema.field(column)
+        pairs = zip(table[column].to_pylist(), table["dataset"].to_pylist(), strict=True)
         cells = pa.array([cell if dataset in quotable else None for cell, dataset in pairs], field.type)
         table = table.set_column(table.schema.get_field_index(column), field, cells)
     told = {"deep": json.dumps({**origin, "examples": examples or None}, sort_keys=True)}

@@ -1,6 +1,5 @@
 from ._answers import LEAST_SCALE as LEAST_SCALE
 from ._answers import AnswerMap as AnswerMap
-from ._answers import pool_adjacent as pool_adjacent
 from ._average import MOST_ROWS as MOST_ROWS
 from ._average import LabeledRows as LabeledRows
 from ._average import Linear as Linear

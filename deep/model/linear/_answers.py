@@ -18,6 +18,7 @@ LEAST_SCALE = 1e-9
 """A judge whose answers vary less does not vary: what is left is rounding, and an answer divided by it blows up."""
 
 MAX_KNOTS = 500
+"""Of a judge that is mapped by ranks: a rank between two of them is interpolated, and off by at most 1 in 500."""
 
 MOST_VALUES = 40
 """A judge of more distinct answers, on a scale of no shares, is mapped by ranks: its levels have no names."""
@@ -72,8 +73,8 @@ class AnswerMap:
         return result
 
     @classmethod
-    def fit(cls, votes: VoteMatrix, *, labeled: bool = True) -> Self | None:
-        """Learn the maps from answers alone: no label is looked at. None where all judges vote.
+    def fit(cls, votes: VoteMatrix, *, labeled: bool = True) -> Self:
+        """Learn the maps from answers alone: no label is looked at.
 
         Shares of levels are their values by reciprocal averaging [1]_: the value of a level is the mean value that the
         other judges have where it is given, drawn to a straight line, and never falling.
@@ -91,8 +92,8 @@ class AnswerMap:
         .. [1] M. O. Hill, "Reciprocal averaging: an eigenvector method of ordination", J. Ecology 61, 1973.
            https://doi.org/10.2307/2258931
         """
-        if votes.answers is None or votes.scales is None:
-            return None
+        assert votes.answers is not None  # where all judges vote there is nothing to map
+        assert votes.scales is not None
         answers, k = votes.answers, votes.answers.shape[1]
         position = np.unique(votes.datasets.astype(str), return_inverse=True)[1]
         weights = 1.0 / weigh(position, np.ones(len(answers)))[position]
@@ -146,6 +147,8 @@ def _levels(column: Floats, scale: Scale) -> Floats | None:
 
 def _valued(levels: Floats, column: Floats, mean: Floats, weights: Floats) -> Knots:
     """Return the shares of levels by the mean evidence of the others where they are given."""
+    from sklearn.isotonic import isotonic_regression  # which a model that is read does without
+
     where = np.searchsorted(levels, column)
     size = weigh(where, weights, len(levels))
     total = size.sum()
@@ -156,28 +159,9 @@ def _valued(levels: Floats, column: Floats, mean: Floats, weights: Floats) -> Kn
     slope = max(float((weights * apart) @ (mean - at[1])) / max(float((weights * apart) @ apart), 1e-12), 0.0)
     line = at[1] + slope * (levels - at[0])
     value = (weigh(where, weights * mean, len(levels)) + PSEUDO_ROWS * line) / (size + PSEUDO_ROWS)
-    value = pool_adjacent(value, size + PSEUDO_ROWS)
+    value = isotonic_regression(value, sample_weight=size + PSEUDO_ROWS)
     span = value[-1] - value[0]
     return (levels, (value - value[0]) / span) if span > LEAST_SCALE else (levels, levels)
-
-
-def pool_adjacent(values: Floats, weights: Floats) -> Floats:
-    """Return the nearest values that do not fall, in weighted squares (PAVA).
-
-    Examples
-    --------
-    >>> pool_adjacent(np.array([1.0, 3.0, 2.0, 4.0]), np.array([1.0, 1.0, 3.0, 1.0])).tolist()
-    [1.0, 2.25, 2.25, 4.0]
-    """
-    blocks: list[tuple[float, float, int]] = []
-    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
-        block = (value, weight, 1)
-        while blocks and blocks[-1][0] >= block[0]:
-            mean, total, n = blocks.pop()
-            both = total + block[1]
-            block = ((mean * total + block[0] * block[1]) / both, both, n + block[2])
-        blocks.append(block)
-    return np.repeat([block[0] for block in blocks], [block[2] for block in blocks])
 
 
 def _ranks(column: Floats, weights: Floats) -> Knots:

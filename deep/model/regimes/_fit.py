@@ -190,7 +190,7 @@ FEW = "Too few labeled rows or documents of a class: P comes from agreement, cor
 
 def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
-    answer_map = linear.AnswerMap.fit(votes, labeled=False)
+    answer_map = None if votes.answers is None else linear.AnswerMap.fit(votes, labeled=False)
     shares: AnyVotes = votes.votes
     if answer_map is not None and votes.answers is not None:
         shares = (answer_map(votes.answers) + 1) / 2

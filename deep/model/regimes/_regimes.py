@@ -177,7 +177,7 @@ def fit_stack_or_average(
     work: SharedWork,
 ) -> Model:
     """Fit the stack on labeled rows, or the average where datasets are few, and draw up its model."""
-    answer_map = AnswerMap.fit(votes)
+    answer_map = None if votes.answers is None else AnswerMap.fit(votes)
     n, least = len(numbered(groups)[0]), adaptation.MIN_DATASETS
     if own == STACK and n < least:
         raise InputError(f"`ensembler` must not be 'Stack' of fewer than {least} labeled datasets. Got {n}.")
@@ -185,8 +185,7 @@ def fit_stack_or_average(
         return fit_few(votes, groups, provenance, answer_map, random_state=random_state)
     from deep.model import stack  # scikit-learn, which the page of labels does without
 
-    answers = votes.votes if votes.answers is None else votes.answers
-    rows, names = stack.labeled_rows(answers, votes.labels, groups, None, answer_map)
+    rows, names = stack.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
     fits = work.fits or stack.share_fits(rows, names, random_state=random_state, run=work.run).without()
     fitted = stack.Stack(random_state=random_state).fit_rows(rows, names, fits)
     inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
@@ -297,7 +296,7 @@ def _candidates(rows: LabeledRows) -> dict[str, Callable[[LabeledRows], Linear]]
 
 def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
     """Learn from the labeled rows of one dataset, a random sample of it, and draw up its model."""
-    answer_map = AnswerMap.fit(votes)
+    answer_map = None if votes.answers is None else AnswerMap.fit(votes)
     labeled = votes.rows(votes.labels >= 0)
     (name,) = votes.dataset_names
     rows, every = LabeledRows.of(labeled, None, answer_map), LabeledRows.of(votes, None, answer_map)

@@ -1,14 +1,11 @@
-"""The map from answers to evidence: against isotonic regression, by hand, and where answers say nothing."""
+"""The map from answers to evidence: by hand, and where answers say nothing."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.special import logit
-from sklearn.isotonic import IsotonicRegression
 
 from deep._util.scales import Scale
-from deep.model.linear import AnswerMap, pool_adjacent
+from deep.model.linear import AnswerMap
 from deep.model.linear._answers import MAX_KNOTS
 from deep.records import VoteMatrix
 
@@ -18,14 +15,6 @@ def matrix(numbers, scales, datasets=None):
     n, k = np.shape(numbers)
     names = ["news"] * n if datasets is None else datasets
     return VoteMatrix(numbers, range(n), [f"judge {j}" for j in range(k)], names, [-1] * n, scales=scales)
-
-
-@given(st.lists(st.tuples(st.floats(-9, 9), st.floats(0.1, 9)), min_size=1, max_size=12))
-def test_pooled_values_are_those_of_isotonic_regression(pairs):
-    """Weighted, with ties and falls anywhere."""
-    values, weights = np.array(pairs).T
-    expected = IsotonicRegression().fit_transform(np.arange(len(values)), values, sample_weight=weights)
-    np.testing.assert_allclose(pool_adjacent(values, weights), expected, rtol=0, atol=1e-9)
 
 
 def test_votes_are_minus_one_and_one_and_scores_standardised_log_odds():
