@@ -160,7 +160,10 @@ def test_votes_that_no_llm_gave_need_no_ledger(tmp_path, monkeypatch, capsys):
     claims = Path(__file__).parents[2] / "examples" / "claims.csv"
     assert votes([str(claims), "--lexical", "numbers", "negation", "--out", "votes.parquet"]) == 0
     assert data(["pack", "votes.parquet", "--out", "pack"]) == 0
-    assert "120 items, 2 judges, 0 replies: pack; 5 datasets without" in capsys.readouterr().out
+    assert (
+        "120 items, 2 judges, 0 replies: pack; datasets without replies and rationales, which quote the texts: 5"
+        in capsys.readouterr().out
+    )
     assert not Path("pack/replies.jsonl.gz").exists()
     assert (read_votes("pack").votes == read_votes("votes.parquet").votes).all()
 

@@ -95,9 +95,7 @@ def run(args: argparse.Namespace) -> int:
         (folder / "README.md").write_text(_page(card), encoding="utf-8")
         write_results(folder, card)
     n_left = len(licences) - len(quotable)
-    left = f"; {n_left} dataset{'s' * (n_left > 1)} without replies and rationales, which quote the texts" * (
-        n_left > 0
-    )
+    left = f"; datasets without replies and rationales, which quote the texts: {n_left}" if n_left else ""
     counts = f"{len(votes.item_ids):,} items, {len(votes.voter_names)} judges, {card['replies']:,} replies"
     lines = [f"{counts}: {args.out}{left}", f"next: deep loo --votes {args.out}, or deep fit {args.out}"]
     console.print_result(console.SCHEMA | card | {"out": str(args.out)}, lines, as_json=args.json)
