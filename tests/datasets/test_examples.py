@@ -17,7 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep._util.columns import write_rows
-from deep.datasets import ExampleFile, describe_examples, examples_from_dataset, examples_from_text, read_examples
+from deep.datasets import (
+    ExampleFile,
+    benchmark_licences,
+    describe_examples,
+    examples_from_dataset,
+    examples_from_text,
+    read_examples,
+)
 from deep.datasets import _rows as rows_module
 from deep.exceptions import InputError
 from deep.records import Example
@@ -436,3 +443,20 @@ def test_what_a_guard_put_before_a_formula_is_no_part_of_the_text(tmp_path, name
     found = read_examples(tmp_path / name)
     assert [(e.example_id, e.source, e.claim) for e in found] == [(cell, cell, cell) for cell in cells]
     assert [(e.source, e.claim) for e in examples_from_text(content, "e.csv")] == [("- One.", "@Ann said so.")]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "expected"),
+    [
+        ("summedits-news", {"summedits-news": "Apache-2.0 (commercial use allowed)"}),
+        ("fect", {"fect": "CC-BY-NC-4.0 (NON-COMMERCIAL use only)"}),
+        ("of-tomorrow", {}),
+        (None, {}),
+    ],
+)
+def test_votes_remember_the_licences_of_what_they_are_of(benchmark, expected, tmp_path):
+    """Of a part of a benchmark its own; a benchmark that this version does not have has none."""
+    made = {} if benchmark is None else {"examples": {"benchmark": benchmark, "sha256": {}, "main_only": False}}
+    table = pa.table({"dataset": ["d"], "item_id": ["a"], "x": [1]}).replace_schema_metadata({"deep": json.dumps(made)})
+    pq.write_table(table, tmp_path / "votes.parquet")
+    assert benchmark_licences([tmp_path / "votes.parquet"]) == expected

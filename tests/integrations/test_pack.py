@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 
 from deep import read_votes
 from deep.datasets import read_judgments
+from deep.datasets.benchmarks import BENCHMARKS
 from tests.deep_commands import data, fit, panel, report, score, votes
 from tests.scripted_llm import Fault, ScriptedLLM
 
@@ -77,6 +79,15 @@ def test_texts_that_may_not_be_quoted_stay_out(run):
     card = json.loads(Path("pack/results.json").read_text(encoding="utf-8"))["datasets"]
     assert card["aggrefact-xsum"]["licence_of_texts"].startswith("CC-BY-ND-4.0")
     assert (card["mine"]["licence_of_texts"], card["mine"]["consistent"]) == ("MIT", 2)
+
+
+def test_a_gated_benchmark_stays_out_under_any_licence(run, monkeypatch):
+    """Whoever reads its texts has agreed to conditions; that its licence would let them be quoted changes nothing."""
+    gated = replace(BENCHMARKS["llm-aggrefact"], licence="MIT")
+    monkeypatch.setattr("deep.integrations.pack.BENCHMARKS", {gated.name: gated})
+    assert data(["pack", str(run), "--licence", "aggrefact-xsum=MIT", "mine=MIT", "--out", "pack"]) == 0
+    told = replies_of(Path("pack")).groupby("dataset")["reply"].count()
+    assert told["aggrefact-xsum"] == 0 < told["mine"]
 
 
 def test_no_word_of_closed_texts_is_anywhere(run):
