@@ -151,7 +151,8 @@ def stack_scores(train, test, members=None):
     """Return what a stack of training rows says of test rows."""
     X, new = (part.votes if part.answers is None else part.answers for part in (train, test))
     groups = train.datasets.astype(str)
-    return Stack(members).fit(X, train.labels, groups=groups, answer_map=AnswerMap.fit(train)).score(new)
+    answer_map = None if train.answers is None else AnswerMap.fit(train)
+    return Stack(members).fit(X, train.labels, groups=groups, answer_map=answer_map).score(new)
 
 
 @pytest.mark.parametrize("with_scores", [False, True])

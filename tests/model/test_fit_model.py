@@ -156,7 +156,8 @@ def test_p_of_a_stack_is_that_of_the_estimator():
     for soft, of_new in ((None, None), (soft_scores(ABCD), soft_scores(new))):
         rows = ABCD if soft is None else ABCD.with_answers(soft)
         answers = ABCD.votes if soft is None else rows.answers
-        stack = Stack().fit(answers, ABCD.labels, groups=ABCD.datasets, answer_map=AnswerMap.fit(rows))
+        answer_map = None if soft is None else AnswerMap.fit(rows)
+        stack = Stack().fit(answers, ABCD.labels, groups=ABCD.datasets, answer_map=answer_map)
         model = fit(ABCD, scores=soft)
         new_answers = new.votes if soft is None else model.select(model.beside(new, of_new))
         found = stack.score(new_answers)

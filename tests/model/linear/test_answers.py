@@ -97,8 +97,3 @@ def test_a_judge_that_says_nothing_has_no_evidence(column):
         found = AnswerMap.fit(votes, labeled=labeled)(votes.answers)[:, 0]
         assert np.isnan(found).all() == np.isnan(column).all()
         assert np.ptp(np.nan_to_num(found)) == pytest.approx(0.0, abs=1e-9)
-
-
-def test_votes_alone_have_no_map():
-    """There is nothing to be mapped."""
-    assert AnswerMap.fit(matrix([[1, 0]], ["binary", "binary"])) is None

@@ -22,8 +22,8 @@ def test_shared_and_own_fits_give_the_same_p_bit_for_bit(panel, with_scores):
     """For targets, with soft scores and without."""
     votes, soft = panel
     votes = votes.with_answers(soft) if with_scores else votes
-    names, answer_map = votes.dataset_names, AnswerMap.fit(votes)
-    answers = votes.answers if with_scores else votes.votes
+    answer_map = AnswerMap.fit(votes) if with_scores else None
+    names, answers = votes.dataset_names, votes.answers if with_scores else votes.votes
     shared = fit_shared(answers, votes.labels, groups=votes.datasets, answer_map=answer_map, targets=names)
     assert len(shared.fitted) == 5 + 10
     for name in names[::4]:
