@@ -1,11 +1,14 @@
 """Names that others chose and names of datasets; sentences of a text, and text that can be stored."""
 
 import re
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 from hashlib import sha256
 from html import escape
+from importlib.resources import files
 
 from deep.exceptions import InputError
 
@@ -303,44 +306,16 @@ def file_name(name: str) -> str:
     return f"{readable}-{digest}" if readable else digest
 
 
-_SPELLINGS = {
-    "aggrefact-cnn-dm": "aggrefact-cnn",
-    "aggrefact-cnn-dm-ftsota": "aggrefact-cnn",
-    "aggrefact-cnn-ftsota": "aggrefact-cnn",
-    "aggrefact-xsum-ftsota": "aggrefact-xsum",
-    "halueval-summ": "halueval-summarization",
-    "tofueval-medias": "tofueval-mediasum",
-    "tofueval-mediasum-summary-level": "tofueval-mediasum",
-    "tofueval-meetb": "tofueval-meetingbank",
-    "tofueval-meetingbank-summary-level": "tofueval-meetingbank",
-}
-"""Names that the same dataset has elsewhere: the LLM-AggreFact benchmark, the paper's tables."""
-
-_SHORT_NAMES = {
-    "aggrefact": "aggrefact-xsum",
-    "cnn": "aggrefact-cnn",
-    "halueval": "halueval-summarization",
-    "mediasum": "tofueval-mediasum",
-    "meetingbank": "tofueval-meetingbank",
-    "xsum": "aggrefact-xsum",
-}
-"""Names that people type. `aggrefact` is the set that the DEEP paper tests on, also where its CNN sibling is there."""
-
-_FAMILIES = {
-    "aggrefact-cnn": "aggrefact",
-    "aggrefact-xsum": "aggrefact",
-    "halueval-dialogue": "halueval",
-    "halueval-qa": "halueval",
-    "halueval-summarization": "halueval",
-    "tofueval-mediasum": "tofueval",
-    "tofueval-meetingbank": "tofueval",
-}
+@cache
+def _published() -> dict[str, dict[str, str]]:
+    """Return the table of names of published datasets."""
+    return tomllib.loads(files("deep._util").joinpath("names.toml").read_text(encoding="utf-8"))
 
 
 def canonical_name(name: str) -> str:
     """Return the registered spelling of a dataset's name, in lower case with hyphens."""
     plain = re.sub(r"[\s_/.-]+", "-", name.strip().casefold())
-    return _SPELLINGS.get(plain, plain)
+    return str(_published()["spellings"].get(plain, plain))
 
 
 def family_of(dataset: str) -> str:
@@ -362,7 +337,7 @@ def family_of(dataset: str) -> str:
     >>> family_of("tofueval-mediasum"), family_of("TofuEval-MeetB"), family_of("ragtruth")
     ('tofueval', 'tofueval', 'ragtruth')
     """
-    return _FAMILIES.get(canonical_name(dataset), dataset)
+    return str(_published()["families"].get(canonical_name(dataset), dataset))
 
 
 def resolve_dataset(name: str, known: Iterable[str], *, param: str = "dataset") -> str:
@@ -412,7 +387,7 @@ def resolve_dataset(name: str, known: Iterable[str], *, param: str = "dataset") 
 def _readings(name: str) -> list[Callable[[str], bool]]:
     """Return the ways to read a name, the strictest first."""
     plain = canonical_name(name)
-    short = _SHORT_NAMES.get(plain, plain)
+    short = _published()["short"].get(plain, plain)
     letters: list[Callable[[str], bool]] = [
         lambda candidate: candidate == name,
         lambda candidate: candidate.casefold() == name.casefold(),

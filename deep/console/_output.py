@@ -412,8 +412,7 @@ def _worth(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> Iterato
         f"Panel minus best judge ({best}{taken}): {evaluate.in_percent(found.gain, '+')} points of balanced "
         f"accuracy (90 % interval {evaluate.in_percent(found.gain_ci, '+')}){_for_dollars(card, found)}."
     )
-    if found.outer is not None:
-        yield from _outer(card, found, found.outer)
+    yield from _outer(card, found, found.outer)
     yield f"Keep {printable(', '.join(short[name] for name in found.keep))}."
     if found.one_judge:
         yield (

@@ -75,17 +75,16 @@ class PanelReport(Measured):
     value : dict of str to (float, float, float)
         By judge: how much log loss rises where it alone is dropped from the whole panel, and its 90 % interval.
     best_judge : str
-        Of the best balanced accuracy on the items that it votes on, chosen on all datasets; `gain` is measured against
-        the judge chosen so without the dataset it is tested on.
+        Of the best balanced accuracy on the items that it votes on, chosen on all of them; `gain` is measured against
+        the judge chosen so without the part it is tested on.
     gain, gain_ci : float, (float, float)
-        Balanced accuracy of the panel less that of the best judge, on the items that this votes on, mean over datasets,
-        and its 90 % interval.
+        Those of `outer`.
     keep, drop : tuple of str
-        The smallest panel of `steps` whose log loss is not above the best one's beyond a 90 % interval, and the rest.
+        The judges to keep (:func:`chosen_judges`), and the rest.
     one_judge : bool
         Whether `gain` is not above 0 beyond chance: for decisions one judge would do.
-    outer : OuterWorth, optional
-        The panel and those kept on data that had no part in the choice; `gain` is then that of it.
+    outer : OuterWorth
+        The panel and those kept on data that had no part in the choice.
     """
 
     steps: tuple[PanelStep, ...]
@@ -96,32 +95,40 @@ class PanelReport(Measured):
     keep: tuple[str, ...]
     drop: tuple[str, ...]
     one_judge: bool
-    outer: "OuterWorth | None" = None
+    outer: "OuterWorth"
 
     def as_dict(self) -> Row:
         """Return JSON values; of the panel of each step how many judges stay."""
         return super().as_dict() | {"steps": [json_value(step.row()) for step in self.steps]}
 
 
-def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: None) -> PanelReport:
-    """Measure the gain by a panel and by each of its judges, leaving out one dataset at a time.
+PanelProgress = Callable[[str, int], Callable[[], None]]
+"""Takes the name of some work and its number of steps; what it returns is called after each step."""
+
+
+def panel_worth(
+    votes: VoteMatrix, *, random_state: int = 0, progress: PanelProgress = lambda _name, _steps: lambda: None
+) -> PanelReport:
+    """Measure the gain by a panel and by each of its judges, on parts of the data that were left out.
 
     Parameters
     ----------
-    training : TrainingSet
-        Of at least two judges, with at least three inner folds.
-    step : callable, optional
-        Called after each of the k (k + 1) / 2 panels that are fitted.
+    votes : VoteMatrix
+        Labeled, of at least two judges, and of one dataset or at least three.
+    random_state : int, default=0
+    progress : callable, optional
 
     Raises
     ------
     InputError
-        There are fewer judges or folds.
+        There are fewer judges or datasets, or too few labels.
     """
+    training = training_set(votes, RECIPES["deep"], random_state=random_state)
     _check_size(training)
-    panel = every = _whole(training)
-    whole = panel.losses()
-    steps, path = [_step(None, panel, whole)], [(panel.judges, whole)]
+    panel = _whole(training)
+    n_judges, whole = len(panel.judges), panel.losses()
+    step = progress("panels", n_judges * (n_judges + 1) // 2)
+    steps = [_step(None, panel, whole)]
     step()
     value: dict[str, tuple[float, float, float]] = {}
     while len(panel.judges) > 1:
@@ -130,21 +137,21 @@ def panel_worth(training: TrainingSet, *, step: Callable[[], None] = lambda: Non
         least = int(np.argmin([np.mean(losses) for losses in without]))
         dropped, panel = panel.judges[least], panel.without(least).merged()
         steps.append(_step(dropped, panel, whole))
-        path.append((panel.judges, panel.losses()))
-    names, right, cast = every.judges, *every.counts_of_judges()
-    folds = np.arange(len(right))
-    chosen = [_best(right[folds != fold], cast[folds != fold]) for fold in folds]
-    gain, low, high = mean_interval(every.gains(chosen, right, cast), LEVEL)
-    keep = _smallest(path)
+    step = progress("held out", max(len(votes.dataset_names), N_FOLDS))
+    outer = outer_worth(votes, random_state=random_state, step=step)
+    if outer is None:
+        raise InputError("`labels` must be 1 and 0 in at least two parts of the data. Got fewer. Label more items.")
+    keep = chosen_judges(votes, random_state)
     return PanelReport(
         steps=tuple(steps),
         value=value,
-        best_judge=names[_best(right, cast)],
-        gain=gain,
-        gain_ci=(low, high),
+        best_judge=votes.voter_names[_best_judge(votes)],
+        gain=outer.gain,
+        gain_ci=outer.gain_ci,
         keep=keep,
-        drop=tuple(name for name in names if name not in keep),
-        one_judge=low <= 0,
+        drop=tuple(name for name in votes.voter_names if name not in keep),
+        one_judge=outer.gain_ci[0] <= 0,
+        outer=outer,
     )
 
 
@@ -193,21 +200,16 @@ def _check_size(training: TrainingSet) -> None:
         )
 
 
-def _best(right: Floats, cast: Floats) -> int:
+def _best_judge(votes: VoteMatrix) -> int:
     """Return the judge of the best balanced accuracy on the items that it votes on, as the table of judges ranks them.
 
-    Parameters
-    ----------
-    right, cast : ndarray of float, shape (n_folds, 2, k)
-        Votes that are the label, and all votes, by label.
+    One without a vote on either label is below all others.
     """
-    return int(np.argmax(_rate(right.sum(axis=0), cast.sum(axis=0))))
-
-
-def _rate(right: Floats, cast: Floats) -> Floats:
-    """Return balanced accuracies, the last axis but one being the label; below all others where a label has no vote."""
+    of = [votes.votes[votes.labels == label] for label in (0, 1)]
+    right = np.stack([(each == label).sum(axis=0) for label, each in enumerate(of)]).astype(float)
+    cast = np.stack([(each != ABSTAIN).sum(axis=0) for each in of])
     rates = np.divide(right, cast, out=np.full(right.shape, -1.0), where=cast > 0)
-    return np.asarray(np.where((cast > 0).all(axis=-2), rates.mean(axis=-2), -1.0))
+    return int(np.argmax(np.where((cast > 0).all(axis=0), rates.mean(axis=0), -1.0)))
 
 
 def _smallest(path: Sequence[tuple[tuple[str, ...], Floats]]) -> tuple[str, ...]:
@@ -293,10 +295,7 @@ def outer_worth(
         kept = chosen_judges(train, random_state)
         every = _by_fit(train, tests, train.voter_names)
         few = every if kept == train.voter_names else _by_fit(train, tests, kept)
-        of = [train.votes[train.labels == label] for label in (0, 1)]
-        right = np.stack([(each == label).sum(axis=0) for label, each in enumerate(of)]).astype(float)
-        cast = np.stack([(each != ABSTAIN).sum(axis=0) for each in of]).astype(float)
-        best = _best(right[None], cast[None])
+        best = _best_judge(train)
         for test, (*of_all, decided), (*of_few, _) in zip(tests, every, few, strict=True):
             # Both on the items that the judge votes on: a missing vote is no decision of it.
             voted, gain = test.votes[:, best] != ABSTAIN, np.nan
@@ -446,24 +445,6 @@ class _FittedPanel:
         """Return the log loss on each fold of the fit without it, both classes weighing the same."""
         p, share = np.clip(self._left_out, P_MIN, 1 - P_MIN), self._rows.shares
         return np.asarray(-(share[..., 1] * np.log(p) + share[..., 0] * np.log1p(-p)).sum(axis=0) / 2)
-
-    def counts_of_judges(self) -> tuple[Floats, Floats]:
-        """Return how many votes are the label, and how many there are, by fold, label and judge."""
-        counts, votes = self._rows.counts, self._rows.training.cells.patterns
-        right = np.stack([counts[..., label].T @ (votes == label) for label in (0, 1)], axis=1)
-        return right, np.einsum("pfl,pk->flk", counts, (votes != ABSTAIN).astype(float))
-
-    def gains(self, chosen: Sequence[int], right: Floats, cast: Floats) -> Floats:
-        """Return by fold the balanced accuracy of the panel less that of a judge, on the items that this votes on."""
-        decided, votes = self._left_out >= DECISION, self._rows.training.cells.patterns
-        counts, result = self._rows.counts, []
-        for fold, judge in enumerate(chosen):
-            voted, called = votes[:, judge] != ABSTAIN, decided[:, fold]
-            hits = np.array([[counts[voted & (called == label), fold, label].sum()] for label in (0, 1)], dtype=float)
-            own = cast[fold, :, [judge]].T
-            if (own > 0).all():  # a part on which it has no vote of either class tells nothing
-                result.append(float((_rate(hits, own) - _rate(right[fold, :, [judge]].T, own))[0]))
-        return np.array(result if len(result) > 1 else [np.nan, np.nan])
 
     def accuracies(self) -> Floats:
         """Return the balanced accuracy on each fold of the fit without it."""

@@ -1,7 +1,7 @@
 """Measuring a panel of judges: the people first, then each judge, then whether the panel earns its cost."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from deep._util.frames import Frame
 from deep._util.names import dollars, short_names
 from deep.evaluate import _cards
 from deep.evaluate._annotators import agreement_measures
-from deep.evaluate._contribution import N_FOLDS, PanelReport, chosen_judges, outer_worth, panel_worth
+from deep.evaluate._contribution import PanelProgress, PanelReport, panel_worth
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.evaluate._measured import Row, shown
 from deep.evaluate._selective import constant_words
@@ -27,15 +27,12 @@ from deep.features import (
     error_correlation,
 )
 from deep.judges import parse_voter
-from deep.model import RECIPES, training_set
 from deep.records import ABSTAIN, VoteMatrix
 
 NOTHING = float("nan")
 
 ENOUGH_COVERAGE = 0.95
 """Share of the items that a judge votes on, from which on it may do alone."""
-
-PanelProgress = Callable[[str, int], Callable[[], None]]
 
 
 def read_panel_card(
@@ -301,8 +298,7 @@ def _priced(voters: Sequence[str], prices: Mapping[str, float]) -> dict[str, flo
 
 def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tuple[PanelReport | None, str]:
     """Return the worth of a panel on labeled rows, or why it cannot be measured."""
-    k = known.shape[1]
-    if k < 2:
+    if known.shape[1] < 2:
         return None, "There is one judge."
     labels = {(str(name), int(label)) for name, label in zip(known.datasets, known.labels, strict=True)}
     both = [name for name in known.dataset_names if {(name, 0), (name, 1)} <= labels]
@@ -312,17 +308,9 @@ def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tup
         return None, "It needs labels of one dataset, which is cut into folds, or of at least three. Got two."
     rows = known.rows(np.isin(known.datasets.astype(str), both))
     try:
-        training = training_set(rows, RECIPES["deep"], random_state=random_state)
-        result = panel_worth(training, step=progress("panels", k * (k + 1) // 2))
-        outer = outer_worth(rows, random_state=random_state, step=progress("held out", max(len(both), N_FOLDS)))
+        return panel_worth(rows, random_state=random_state, progress=progress), ""
     except InputError as error:
         return None, str(error)
-    if outer is None:
-        return result, ""
-    keep = chosen_judges(rows, random_state)
-    drop = tuple(name for name in rows.voter_names if name not in keep)
-    told = {"gain": outer.gain, "gain_ci": outer.gain_ci, "one_judge": outer.gain_ci[0] <= 0, "outer": outer}
-    return replace(result, keep=keep, drop=drop, **told), ""  # type: ignore[arg-type]
 
 
 def _between(votes: VoteMatrix) -> Floats:

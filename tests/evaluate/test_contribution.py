@@ -22,14 +22,9 @@ def votes_of(skills, *, n=400, datasets=6, seed=0, copy=None):
     return VoteMatrix(votes, np.arange(len(y)), names, np.repeat([f"d{i}" for i in range(datasets)], n), y)
 
 
-def worth(votes):
-    """Measure a panel."""
-    return panel_worth(training_set(votes, RECIPES["deep"]))
-
-
 def test_a_coin_and_a_copy_are_dropped():
     """Of three good judges, a coin and a copy of the first, the three stay (the copy may stand for the first)."""
-    report = worth(votes_of([0.8, 0.75, 0.75, 0.5], copy=0))
+    report = panel_worth(votes_of([0.8, 0.75, 0.75, 0.5], copy=0))
     assert set(report.keep) in ({"judge0", "judge1", "judge2"}, {"judge4", "judge1", "judge2"})
     assert "judge3" in report.drop
     assert not report.one_judge
@@ -39,7 +34,7 @@ def test_a_coin_and_a_copy_are_dropped():
 
 def test_one_judge_does_where_the_others_are_coins():
     """A panel of one good judge and coins is not better than that judge."""
-    report = worth(votes_of([0.8, 0.5, 0.5], seed=1))
+    report = panel_worth(votes_of([0.8, 0.5, 0.5], seed=1))
     assert report.one_judge
     assert report.keep == ("judge0",)
     assert report.best_judge == "judge0"
@@ -47,14 +42,14 @@ def test_one_judge_does_where_the_others_are_coins():
 
 def test_value_of_a_needed_judge_is_above_zero():
     """Dropping a good independent judge raises log loss beyond chance; dropping a coin does not."""
-    report = worth(votes_of([0.8, 0.8, 0.5], seed=2))
+    report = panel_worth(votes_of([0.8, 0.8, 0.5], seed=2))
     assert report.value["judge0"][1] > 0
     assert report.value["judge2"][1] <= 0 or report.value["judge2"][0] < 0.001
 
 
 def test_steps_go_from_all_to_one():
     """Each step has one judge less, the loss is measured against the whole panel."""
-    report = worth(votes_of([0.8, 0.7, 0.6, 0.6], seed=3))
+    report = panel_worth(votes_of([0.8, 0.7, 0.6, 0.6], seed=3))
     assert [len(panel.judges) for panel in report.steps] == [4, 3, 2, 1]
     assert report.steps[0].loss_increase == 0
     for before, after in zip(report.steps, report.steps[1:], strict=False):
@@ -65,7 +60,7 @@ def test_steps_go_from_all_to_one():
 def test_too_few_datasets():
     """Three datasets at least, or there is nothing to take an interval over."""
     with pytest.raises(InputError, match="at least 2 voters and 3 inner folds"):
-        worth(votes_of([0.8, 0.7, 0.6], datasets=2))
+        panel_worth(votes_of([0.8, 0.7, 0.6], datasets=2))
 
 
 def test_panels_less_a_judge_are_those_fitted_from_nothing():
@@ -79,9 +74,9 @@ def test_panels_less_a_judge_are_those_fitted_from_nothing():
         losses = -(counts[..., 1] * np.log(p) + counts[..., 0] * np.log1p(-p)).sum(axis=0) / 2
         if len(list(columns)) == 4:
             whole = losses
-            assert panel_worth(training).steps[0].log_loss == pytest.approx(losses.mean(), abs=1e-8)
+            assert panel_worth(votes).steps[0].log_loss == pytest.approx(losses.mean(), abs=1e-8)
         else:
-            rise = panel_worth(training).value[f"judge{found}"][0]
+            rise = panel_worth(votes).value[f"judge{found}"][0]
             assert rise == pytest.approx((losses - whole).mean(), abs=1e-8)
             assert judge_values(training)[f"judge{found}"][0] == rise
 
