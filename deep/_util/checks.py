@@ -234,6 +234,7 @@ def numbered(names: npt.ArrayLike) -> tuple[list[str], Positions]:
     values = np.asarray(names)
     values = values if values.dtype.kind in "OU" else values.astype(str)
     parts = [values[start : start + ROWS_AT_ONCE] for start in range(0, len(values), ROWS_AT_ONCE)]
+    # A set and a dict cost time that grows with the rows; `np.unique` sorts texts, which takes far longer.
     text = {name: str(name) for name in set[object]().union(*(part.tolist() for part in parts))}
     listed = sorted(set(text.values()))
     place = {name: position for position, name in enumerate(listed)}

@@ -103,6 +103,7 @@ def texts(column: Column, *, required: bool = False) -> "pa.ChunkedArray":
             f"{shown(column.name)}."
         )
     cells = values.cast(pa.string()).fill_null("")
+    # `index` stops at the first empty cell, and most columns have none; the mask is made only for the error.
     if required and compute.index(cells, "").as_py() >= 0:
         empty = compute.equal(cells, "").to_numpy(zero_copy_only=False)
         raise _error(column, empty, f"`{column.name}` must not be empty.", "", cells)
@@ -118,6 +119,7 @@ def _whole(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
         return values
     numbers = values.cast(pa.float64())
     try:
+        # pandas makes floats of whole numbers with a gap: an id 7 must not become "7.0".
         return compute.if_else(compute.is_nan(numbers), None, numbers).cast(pa.int64())
     except pa.ArrowInvalid:
         return values
@@ -125,6 +127,7 @@ def _whole(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
 
 def text_cells(column: Column, *, required: bool = False) -> Texts:
     """Return a column as strings, empty where a cell is; equal strings share their memory."""
+    # Names repeat: each distinct one becomes a Python string once, not once a row.
     encoded = texts(column, required=required).combine_chunks().dictionary_encode()
     distinct = np.array(encoded.dictionary.to_pylist(), dtype=object)
     cells: Texts = distinct[encoded.indices.to_numpy()]
@@ -298,6 +301,7 @@ def _numbers(column: "pa.ChunkedArray") -> tuple[Floats, Mask]:
         for is_of_kind in (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
     ):
         return np.full(len(column), np.nan), ~wrong
+    # A safe cast refuses whole numbers above 2^53. These are out of any range here, and are refused with their row.
     return column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64), wrong
 
 
@@ -308,6 +312,8 @@ def _uncastable(column: "pa.ChunkedArray", start: int = 0) -> Iterator[int]:
     try:
         column.cast(pa.float64())
     except pa.ArrowInvalid:
+        # Arrow does not say which cell it cannot cast: halving finds a few wrong ones among n in about log n casts
+        # each.
         middle = len(column) // 2
         if not middle:
             yield start
@@ -428,9 +434,12 @@ def _hash_chunk(texts: "pa.LargeStringArray") -> Hashes:
     raw[: stop - start] = np.frombuffer(data, dtype=np.uint8)[start:stop] if stop > start else 0
     words = np.ndarray((len(raw) - WORD + 1,), np.dtype("<u8"), raw, strides=(1,))  # one begins at every byte
     lengths, at = np.diff(ends), ends[:-1] - start
+    # The length goes in first: else "a" and "a\0" would have the same words, and one hash.
     result = mixed(lengths.view(np.uint64))
     rows: npt.NDArray[np.intp] | slice = slice(None)
     while len(at):
+        # The last word of a text reaches into the next text: those bytes are shifted out, so that neighbours do not
+        # count.
         beyond = np.uint64(8) * np.maximum(WORD - lengths, 0).astype(np.uint64)
         shift = np.minimum(beyond, np.uint64(63))
         word = np.where(lengths > 0, (words[at] << shift) >> shift, np.uint64(0))
@@ -480,6 +489,8 @@ def read_cell(text: str) -> str:
 
 def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a table as CSV, its texts as plain cells; one with a bare carriage return is quoted, as csv does not."""
+    # The csv module quotes a cell for what its line end holds: with "\n" alone a lone "\r" would stand unquoted, and
+    # readers take it for a line end.
     lines = SimpleNamespace(write=lambda line: file.write(line.removesuffix("\r\n") + "\n"))
     table = csv.writer(lines, lineterminator="\r\n")
     table.writerow([plain_cell(name) for name in columns])
@@ -541,11 +552,13 @@ def _is_unseen(character: str) -> bool:
 
 
 def _is_formula(text: str) -> bool:
+    # A spreadsheet runs a cell that begins with a sign of a formula (CSV injection); numbers begin with one too.
     if (text[:1].isascii() and text[:1].isalnum()) or SIGNED_NUMBER.fullmatch(text):
         return False  # nearly all
     bare = text.lstrip("'")
     if bare[:1] in ("\t", "\r", "\n"):
         return True
+    # Spreadsheets may trim what shows nothing before they look for a formula.
     at = next((place for place, character in enumerate(bare) if not _is_unseen(character)), len(bare))
     return bare[at : at + 1] in tuple(SIGNS)
 
@@ -559,6 +572,7 @@ def _mapped(table: "pa.Table", change: Callable[[str], str]) -> "pa.Table":
         column = table.column(place)
         if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
             continue
+        # Nearly all cells begin with a letter or digit; only the others pass through Python.
         odd = pc.fill_null(pc.match_substring_regex(column, "^[^0-9A-Za-z]"), fill_value=False)
         if pc.any(odd).as_py():
             looked = zip(column.to_pylist(), odd.to_pylist(), strict=True)

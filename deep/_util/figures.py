@@ -55,6 +55,7 @@ def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
     png, svg = (Path(f"{path}.{suffix}") for suffix in ("png", "svg"))
     with _saving(figure):
         box = _box(figure)
+        # Without the version of matplotlib and the date, so that the same figure is the same bytes.
         figure.savefig(png, dpi=150, bbox_inches=box, metadata={"Software": None})
         figure.savefig(svg, bbox_inches=box, metadata={"Date": None})
     return png, svg

@@ -52,6 +52,7 @@ def frame_table(frame: Frame) -> "pa.Table":
         raise _refused(frame, error) from None
     if not table.num_rows:
         raise InputError("`frame` must have at least one row. Got none.")
+    # pandas adds an index without a name as such a column.
     index = [name for name in table.column_names if name.startswith("__index_level_")]
     _check_unique(table.column_names)
     binary = next((field.name for field in table.schema if pa.types.is_fixed_size_binary(field.type)), None)
@@ -125,6 +126,7 @@ SCALES: ContextVar[Mapping[str, Scale]] = ContextVar("SCALES", default=MappingPr
 @contextmanager
 def rows_under(dataset: str | None, scales: Sequence[str] = ()) -> Iterator[None]:
     """Read rows of tables without a column dataset as rows of this one, and answers on scales, as ``"NAME=1-5"``."""
+    # A context variable: threads of a server read tables side by side.
     token = DATASET.set(dataset if dataset is None else check_name(dataset, "dataset"))
     declared = SCALES.set(dict(map(_declaration, scales)) if scales else SCALES.get())
     try:
@@ -211,6 +213,8 @@ class Source(TablePlace, ABC):
         import pyarrow as pa
 
         start = 0
+        # A table read without a column has no rows: where only the named dataset is wanted, any column gives their
+        # number.
         own = [name for name in names if name in self.own_columns] or self.own_columns[-1:]
         for table in self._tables(own, size, whole=whole):
             if self._dataset is not None:

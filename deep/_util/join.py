@@ -263,10 +263,13 @@ def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[
     Return the number of each row, one array a table, and where each item first stands in all rows stacked.
     """
     items, n_items = _codes(item_ids)
+    # A pair of numbers as one: at most (distinct datasets x distinct ids), far below 2^63.
     keys = _codes(datasets)[0] * n_items + items
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     number = np.empty(len(first), dtype=np.intp)
     order = np.argsort(first)
+    # `unique` numbers items in the order of their keys; they are renumbered as they first occur, so that output keeps
+    # the order of the first file.
     number[order] = np.arange(len(first))
     ends = np.cumsum([len(ids) for ids in item_ids])[:-1]
     return np.split(number[inverse], ends), first[order]

@@ -301,6 +301,7 @@ def file_name(name: str) -> str:
     """
     if PLAIN.fullmatch(name) and not RESERVED.fullmatch(name) and not DIGEST.fullmatch(name):
         return name
+    # Two names that read alike, as `a b` and `a/b`, still get two files.
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     readable = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("_-")[:70].rstrip("_-")
     return f"{readable}-{digest}" if readable else digest
@@ -314,6 +315,7 @@ def _published() -> dict[str, dict[str, str]]:
 
 def canonical_name(name: str) -> str:
     """Return the registered spelling of a dataset's name, in lower case with hyphens."""
+    # Published names differ in case and in what joins their words: `AggreFact_CNN`, `aggrefact-cnn`.
     plain = re.sub(r"[\s_/.-]+", "-", name.strip().casefold())
     return str(_published()["spellings"].get(plain, plain))
 

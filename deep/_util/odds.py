@@ -30,6 +30,7 @@ def logit(p: npt.ArrayLike, *, clip: float = P_MIN) -> npt.NDArray[np.float64]:
     >>> logit([0.0, 0.5, 0.9]).round(2).tolist()
     [-13.82, 0.0, 2.2]
     """
+    # At a P of 0 or 1 log-odds are infinite; what a caller can bear stands in its `clip` (decision 10).
     held = np.clip(np.asarray(p, dtype=np.float64), clip, 1.0 - clip)
     # log1p keeps the digits of a p next to 0, of which 1 - p would lose most.
     return np.asarray(np.log(held) - np.log1p(-held))
@@ -117,6 +118,7 @@ def fit_logistic(
 
     def loss_at(at: Floats) -> float:
         z = design @ at
+        # log(1 + e^z) without the overflow of e^z.
         return float(n @ np.logaddexp(0.0, z) - n1 @ z + 0.5 * (at - centre) @ pull @ (at - centre))
 
     loss = loss_at(theta)
@@ -163,6 +165,7 @@ def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> t
     """
     n_features = features.shape[1]
     design = np.column_stack([features, np.ones(len(features))])
+    # The intercept is not pulled, as in scikit-learn: it stands for the share of label 1, which is no effect to shrink.
     penalty = np.diag(np.append(np.full(n_features, 1 / C), 0.0))
     theta = fit_logistic(design, w, w * y, centre=np.zeros(n_features + 1), penalty=penalty, slope=SLOPE)
     return theta[:-1], float(theta[-1])

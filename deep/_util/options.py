@@ -145,6 +145,7 @@ def options_of(topic: type) -> Iterator[Option]:
 def _purposes(docstring: str) -> Iterator[tuple[str, str]]:
     """Yield the name and the description of each parameter of a docstring, as the help of a command writes it."""
     for name, text in re.findall(r"(?m)^(\w+)(?: : .*)?\n((?:    .*\n?)+)", f"{inspect.cleandoc(docstring)}\n"):
+        # Help is a lower-case phrase, but "P", "LLM" and other capitals stay.
         words = " ".join(text.split()).removesuffix(".")
         first = words.partition(" ")[0]
         yield name, words[:1].lower() + words[1:] if first[1:].islower() or len(first) == 1 else words

@@ -117,6 +117,7 @@ class Scale:
             inside = (
                 (result >= -ROUNDING) & (result <= 1 + ROUNDING) & (not self.binary or (result == 0) | (result == 1))
             )
+            # The ends of an open scale are those of the data it was recognised on. What lies beyond is held at the end.
             inside |= self.is_open & np.isfinite(result)
         return np.asarray(np.where(inside, np.clip(result, 0.0, 1.0), np.nan))
 
@@ -164,6 +165,7 @@ def scales_of(declared: Mapping[str, str | Scale], names: Sequence[str]) -> dict
     result: dict[str, Scale] = {}
     for pattern, text in declared.items():
         scale = Scale.parse(text, f" for {pattern!r}")
+        # A name may itself hold * or [, as `judge[0]`.
         chosen = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not chosen:
             raise InputError(f"`scale` must name judges of the table: {', '.join(map(shown, names))}. Got {pattern!r}.")
@@ -249,7 +251,7 @@ def _are_spoilt_votes(own: Floats, counts: npt.NDArray[np.intp]) -> bool:
 
 def _are_grades(own: Floats) -> bool:
     """Say whether distinct values, ascending, are grades from 0 or 1 to at most 10: whole numbers or halves."""
-    return bool(own[0] >= 0 and 1 < own[-1] <= 10 and (own * 2 == np.round(own * 2)).all())
+    return bool(own[0] >= 0 and 1 < own[-1] <= 10 and (own * 2 == np.round(own * 2)).all())  # twice a half is whole
 
 
 def scale_sentence(names: Iterable[str], scales: Sequence[Scale]) -> str:

@@ -67,6 +67,7 @@ class Histogram(BaseCalibrator):
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         edges = bin_edges(check_bins(self.n_bins))
         n, _, n1 = bin_sums(collapse(p, y, w), edges)
+        # An empty bin has no share; its middle leaves P nearly as it was.
         middles = (edges[:-1] + edges[1:]) / 2.0
         self.edges_, self.values_ = edges, np.divide(n1, n, out=middles, where=n > 0)
 
@@ -232,6 +233,7 @@ class Isotonic(BaseCalibrator):
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         scores = collapse(p, y, w)
         values = isotonic_regression(scores.n1 / scores.n, sample_weight=scores.n)
+        # `interp` draws straight lines, so only the two ends of a flat piece are needed.
         inner = np.ones(len(values), dtype=bool)
         inner[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
         self.thresholds_, self.values_ = scores.p[inner], values[inner]
@@ -291,6 +293,8 @@ class Platt(BaseCalibrator):
         scores = collapse(p, y, w)
         n1 = scores.n1.sum()
         n0 = scores.n.sum() - n1
+        # Platt's targets: (n1 + 1) / (n1 + 2) for label 1, 1 / (n0 + 2) for label 0. With 1 and 0 a score that
+        # separates the labels would get an infinite slope.
         smoothed = scores.n1 * (n1 + 1.0) / (n1 + 2.0) + (scores.n - scores.n1) / (n0 + 2.0)
         x = self._regressor(scores.p)
         design = np.column_stack([x, np.ones_like(x)])
@@ -344,6 +348,7 @@ class Temperature(BaseCalibrator):
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         scores = collapse(p, y, w)
         x = logit(scores.p)
+        # Where every P is one half, all temperatures give the same.
         self.temperature_ = 1.0 / _best_scale(x, scores) if x.any() else 1.0
 
     def _transform(self, p: Floats) -> Floats:
@@ -357,6 +362,8 @@ def _best_scale(x: Floats, scores: DistinctScores) -> float:
     def slope(scale: float) -> float:
         return float(x @ (scores.n * expit(scale * x) - scores.n1))
 
+    # In the scale 1 / T the log loss is convex, as of a regression without intercept, so its slope has one root at
+    # most.
     low, high = 1.0 / HOTTEST, 1.0 / COLDEST
     if slope(low) >= 0.0:
         return low
@@ -414,11 +421,14 @@ class Beta(BaseCalibrator):
 
 def _design(p: Floats) -> Floats:
     clipped = np.clip(p, P_MIN, 1.0 - P_MIN)
+    # With ln P and -ln(1 - P) as columns, beta calibration is a logistic regression (Kull et al. 2017).
     return np.column_stack([np.log(clipped), -np.log1p(-clipped), np.ones_like(clipped)])
 
 
 def _constrained(design: Floats, scores: DistinctScores) -> Floats:
     """Return the best coefficients with both slopes at least 0."""
+    # The map falls where a or b is below 0. The loss is convex, so the best map that does not fall then lies where a, b
+    # or both are 0.
     free = _fit_columns(design, scores, (True, True, True))
     if free[:2].min() >= 0.0:
         return free
@@ -436,6 +446,7 @@ def _fit_columns(design: Floats, scores: DistinctScores, kept: tuple[bool, ...])
     """Fit the kept columns, with the coefficients of the others at 0."""
     columns = np.flatnonzero(kept)
     theta = np.zeros(design.shape[1])
+    # The ridge pulls to a = b = 1, c = 0, which leaves P as it is.
     identity = np.array([1.0, 1.0, 0.0])
     theta[columns] = fit_logistic(design[:, columns], scores.n, scores.n1, centre=identity[columns])
     return theta
@@ -495,6 +506,7 @@ class NetcalCalibrator(BaseCalibrator):
         quiet = {"tensorboard": False} if module == "netcal.scaling" else {}
         with netcal_says(self.option):
             self.fitted_ = getattr(import_module(module), name)().fit(rows, labels, **quiet)
+        # Some of netcal's maps leave [0, 1]: that is refused at the fit, not at the first item scored.
         self._transform(scores.p)
 
     def _transform(self, p: Floats) -> Floats:
@@ -567,6 +579,7 @@ def _fits(weights: Floats) -> bool:
 def _multiple(weights: Floats) -> float:
     """Return the factor that makes weights the smallest whole numbers in their ratio, or more than can be expanded."""
     least, denominator = weights.min(), 1
+    # Weights by dataset and class are ratios of counts, so that some multiple of them is whole.
     for ratio in np.unique(weights / least).tolist():
         denominator = math.lcm(denominator, Fraction(ratio).limit_denominator(MAX_ROWS).denominator)
         if denominator > MAX_ROWS:

@@ -171,7 +171,9 @@ def paired_bootstrap(
     if not len(observed):
         return PairedComparison(float("nan"), _interval(observed, confidence), float("nan"))
     resampled, difference = _differences(drawn), float(observed[0])
+    # Less the observed difference the resamples are centred at 0, as they would be if the two decided equally well.
     as_far = int(np.sum(np.abs(resampled - difference) >= abs(difference) - TIE))
+    # The sample itself counts as one draw, or p could be 0 (Davison and Hinkley 1997, section 4.2).
     return PairedComparison(difference, _interval(resampled, confidence), (as_far + 1) / (len(resampled) + 1))
 
 
@@ -196,6 +198,7 @@ def _differences(cells: npt.NDArray[np.int64] | Floats) -> Floats:
     """Return the difference in balanced accuracy of every row of eight cells that has both classes."""
     n0, n1 = cells[:, :4].sum(axis=1), cells[:, 4:].sum(axis=1)
     kept = (n0 > 0) & (n1 > 0)
+    # The cell of a row is 4 y + 2 a + b. Rows that both have right, or both wrong, cancel out of the difference.
     only_a_right1, only_b_right1 = cells[kept, 6], cells[kept, 5]
     only_a_right0, only_b_right0 = cells[kept, 1], cells[kept, 2]
     gains: Floats = (only_a_right1 - only_b_right1) / n1[kept] + (only_a_right0 - only_b_right0) / n0[kept]
@@ -360,8 +363,11 @@ def _last_that_passes(decided: Floats, hits: Floats, target: float, delta: float
     """Return the position of the largest share that passes; None where none does."""
     passed = []
     for start in STARTS:
+        # `linspace` makes 0.49999999999999994 of 0.5, which must still start the sequence at 0.5.
         levels = LEVELS[start - 1e-9 <= LEVELS]
         for position in np.unique(np.searchsorted(decided, levels * decided[-1] - 1e-9)):
+            # Fixed sequence testing: what comes behind the first failure is never tested, or the chance of a wrong
+            # level would exceed delta. The sequences share delta by Bonferroni (arXiv:2110.01052).
             if _lower_bound(decided[position], hits[position], delta / len(STARTS)) < target:
                 break
             passed.append(int(position))
@@ -369,4 +375,5 @@ def _last_that_passes(decided: Floats, hits: Floats, target: float, delta: float
 
 
 def _lower_bound(n: float, hits: float, delta: float) -> float:
+    # Clopper and Pearson's exact bound: it holds for few items too, where the normal one is too high.
     return float(stats.beta.ppf(delta, hits, n - hits + 1)) if hits else 0.0

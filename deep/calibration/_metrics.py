@@ -41,6 +41,7 @@ class DistinctScores(NamedTuple):
 
 def collapse(p: Floats, y: Labels, w: Floats) -> DistinctScores:
     """Sum the weights of rows with exactly equal probability, by label."""
+    # Votes give few distinct P: from here on every measure runs over some hundred values, not over the rows.
     distinct, where = np.unique(p, return_inverse=True)
     by_label = checks.weigh(2 * where + y, w, 2 * len(distinct)).reshape(-1, 2)
     return DistinctScores(distinct, by_label.sum(axis=1), by_label[:, 1])
@@ -53,6 +54,7 @@ def checked_rows(
     p = checks.check_probabilities(y_prob, name=scores)
     y = checks.check_labels(y_true, len(p), name=labels)
     w = checks.check_sample_weight(sample_weight, len(p))
+    # A row of weight 0 is as good as absent. Kept, it would be a P with no rows, whose share n1 / n is NaN.
     kept = w > 0
     return p[kept], y[kept], w[kept]
 
@@ -92,6 +94,7 @@ def bin_edges(n_bins: int) -> Floats:
 def bin_sums(scores: DistinctScores, edges: Floats) -> tuple[Floats, Floats, Floats]:
     """Return by bin the weight, the weighted sum of P, and the weight of label 1, each of shape (n_bins,)."""
     n_bins = len(edges) - 1
+    # A P on an edge belongs to the bin above it. P = 1 has none above, and goes to the last bin.
     where = np.minimum(np.searchsorted(edges, scores.p, side="right") - 1, n_bins - 1)
     n, expected, n1 = (checks.weigh(where, part, n_bins) for part in (scores.n, scores.n * scores.p, scores.n1))
     return n, expected, n1
@@ -226,15 +229,18 @@ def plain_ece(scores: DistinctScores, n_bins: int) -> float:
 def floor_of(scores: DistinctScores, n_bins: int, *, n_draws: int, random_state: RandomState = 0) -> NoiseFloor:
     """Return the noise floor of checked scores; its quantile is nan where `n_draws` is 0."""
     counts, total = check_counts(scores.n), scores.n.sum()
+    # P ascends, so that a bin is a slice of it; empty bins begin where the next one does, and drop out.
     bounds = np.unique(np.searchsorted(scores.p, bin_edges(n_bins)[:-1]))
     parts = [slice(start, stop) for start, stop in zip(bounds, [*bounds[1:], None], strict=True)]
     laws = [_gap_law(scores.p[part], counts[part]) for part in parts if len(scores.p[part])]
+    # The mean of a sum is the sum of the means, so the mean floor needs no draw. A quantile of the sum does.
     mean = sum(float(gaps @ law) for gaps, law in laws) / float(total)
     if not check_whole(n_draws, least=0, name="n_draws"):
         return NoiseFloor(mean, float("nan"))
     uniform = np.random.default_rng(random_state).random((len(laws), n_draws))
     drawn = np.zeros(n_draws)
     for (gaps, law), u in zip(laws, uniform, strict=True):
+        # Inverse of the distribution function. The bound is for a sum of probabilities that rounding keeps below u.
         drawn += gaps[np.minimum(np.searchsorted(np.cumsum(law), u), len(gaps) - 1)]
     return NoiseFloor(mean, float(np.quantile(drawn / total, 0.95)))
 
@@ -253,6 +259,8 @@ def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:
     angles = np.linspace(0.0, 2.0 * np.pi * highest / length, highest + 1)
     # Log modulus and phase of E[exp(i angle (count - first))], in real arithmetic, 10 times as fast.
     cosine_less_1 = -2.0 * np.sin(angles / 2.0) ** 2
+    # |E[exp(i angle X)]|^2 = 1 - 2 p (1 - p) (1 - cos angle) of one label X with P(X = 1) = p; logarithms of n such add
+    # up.
     log_size = np.log1p(np.outer(cosine_less_1, 2.0 * p * (1.0 - p))) @ n / 2.0
     phase = np.arctan2(np.outer(np.sin(angles), p), 1.0 + np.outer(cosine_less_1, p)) @ n - angles * first
     law = np.clip(np.fft.irfft(np.exp(log_size - 1j * phase), length), 0.0, None)
@@ -261,6 +269,7 @@ def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:
 
 def _highest_frequency(variance: float, length: int) -> int:
     """Return the last frequency that matters: |factor| <= exp(-p (1 - p) (1 - cos angle)) a row."""
+    # By log(1 - x) <= -x the modulus is at most exp(-variance (1 - cos angle)), which is exp(-40) at this angle.
     angle = np.arccos(1.0 - NEGLIGIBLE / variance)
     return min(length // 2, int(np.ceil(angle * length / (2.0 * np.pi))))
 
@@ -448,6 +457,7 @@ def evaluate(
 
 
 def _log_loss(scores: DistinctScores) -> float:
+    # One P of exactly 0 or 1 that is wrong would make the loss infinite, and hide all other rows.
     p = np.clip(scores.p, P_MIN, 1.0 - P_MIN)
     loss = xlogy(scores.n1, p) + xlogy(scores.n - scores.n1, 1.0 - p)
     return float(-loss.sum() / scores.n.sum())
@@ -473,12 +483,14 @@ def _brier(scores: DistinctScores, edges: Floats) -> dict[str, float]:
     mass, expected, observed = bin_sums(scores, edges)
     squared = np.divide((observed - expected) ** 2, mass, out=np.zeros_like(mass), where=mass > 0)
     reliability = float(squared.sum() / total)
+    # Not the binned sum of Murphy, so that the three terms add up exactly though P varies within a bin.
     resolution = reliability + share * (1.0 - share) - brier
     return {"brier": brier, "brier_reliability": reliability, "brier_resolution": resolution}
 
 
 def _auroc(scores: DistinctScores) -> float:
     n0 = scores.n - scores.n1
+    # Mann and Whitney's statistic: pairs in which label 1 has the higher P, a tie counting one half.
     pairs = float(scores.n1.sum() * n0.sum())
     below = np.cumsum(n0) - n0 / 2.0
     return _ratio(float(scores.n1 @ below), pairs)

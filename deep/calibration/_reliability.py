@@ -146,6 +146,7 @@ class ReliabilityDisplay:
         held = self.count > 0
         x, y = self.mean_prob[held] + shift, self.share[held]
         bars = np.clip([y - self.low[held], self.high[held] - y], 0.0, None)
+        # Below the points, which a wide bar would cover.
         axes.errorbar(x, y, yerr=bars, fmt="none", color=color, alpha=0.45, linewidth=3, zorder=2)
         (line,) = axes.plot(x, y, "o-", color=color, markersize=5, linewidth=1.2, label=self.name, zorder=3)
         # A point at 0 or 1 is shown whole; an empty line that is not clipped would upset layout engines.
@@ -173,6 +174,8 @@ def wilson_interval(share: Floats, n: Floats, z: float = Z_95) -> tuple[Floats, 
     [0.299, 0.701]
     """
     held = np.where(n > 0, n, np.nan)
+    # Wilson's interval inverts the score test. Unlike share +- z se it stays in [0, 1], and has a width where the share
+    # is 0 or 1.
     centre = share + z**2 / (2.0 * held)
     half = z * np.sqrt(share * (1.0 - share) / held + (z / (2.0 * held)) ** 2)
     scale = 1.0 + z**2 / held
@@ -446,6 +449,7 @@ def _draw_counts(axes: "Axes", displays: list[ReliabilityDisplay], xlabel: str) 
 def _short_count(count: float) -> str:
     """Return a count in at most four characters, up to a thousand million; nothing for 0."""
     for size, letter in ((1e6, "M"), (1e3, "k")):
+        # From ten thousand on, where rounding to whole thousands moves a count by at most 5 %.
         if count >= 10 * size:
             return f"{count / size:.0f}{letter}"
     return f"{count:.0f}" if count else ""

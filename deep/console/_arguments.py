@@ -226,6 +226,7 @@ def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
     failing = {name: each for name, each in worst.items() if each.rate > args.max_failure_rate}
     kept = [name for name in votes.voter_names if name not in failing]
     for each in failing.values():
+        # Rounded up, so that the rate that is named lets the judge pass.
         says, enough = datasets.failing_words(each, args.max_failure_rate), math.ceil(100 * each.rate) / 100
         remedy = f"`deep votes --retry-failed` asks again; --max-failure-rate {enough:g} accepts it"
         if args.strict or not kept:

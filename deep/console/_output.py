@@ -89,6 +89,7 @@ def _line_now_and_then() -> "ProgressCallback":
         if progress.tally.seconds >= due:
             from deep.asking import live_text
 
+            # Twice as long each time: a log of hours has a dozen lines.
             due = 2 * progress.tally.seconds
             sys.stderr.write(f"{printable(live_text(progress).splitlines()[-1])}\n")
 

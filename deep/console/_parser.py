@@ -326,6 +326,7 @@ def _words(parser: argparse.ArgumentParser, options: Mapping[str, Any], folder: 
     actions = {action.dest: action for action in parser._actions}
     if unknown := [name for name in options if name not in actions]:
         raise InputError(f"`config` must name options of `{parser.prog}`. Got {unknown[0]!r}.")
+    # What is given by place first: behind an option that takes several words it would be one of them.
     for name, value in sorted(options.items(), key=lambda pair: bool(actions[pair[0]].option_strings)):
         flags = actions[name].option_strings or [""]
         if given & {*flags}:

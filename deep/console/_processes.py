@@ -130,4 +130,5 @@ def _signals_held() -> Iterator[None]:
 
 def _start() -> None:
     """Leave Ctrl-C to the main process, which ends its workers; a word from each of them would only hide its own."""
+    # Ctrl-C reaches the whole group: the main process ends its workers, or each would print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -47,6 +47,7 @@ class _Sighting:
 
 def text_key(text: str) -> int:
     """Return a 64-bit hash of a text that white space, case and Unicode's ways to write a letter do not change."""
+    # Copies of a text differ in white space, case and ligatures, and are one document.
     plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return int.from_bytes(blake2b(plain.encode(errors="replace"), digest_size=8).digest(), "big", signed=True)
 

@@ -71,6 +71,8 @@ class Examples(ABC):
             There is none, a row is not usable, an id comes twice within a dataset, or no row, with `strict` any, has
             no source or no claim.
         """
+        # 8 bytes a row, so that files of any length can be checked; the rows themselves are read again only for an
+        # error.
         identities, lacking = array("q"), array("q")
         for number, example in enumerate(self, start=1):
             identities.append(_twin_hash(example))

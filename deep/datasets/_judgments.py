@@ -83,6 +83,7 @@ def read_beside(votes_path: str | Path, kind: str) -> Path | None:
     if not path.exists():
         return None
     runs = [file_metadata(file).get("run") for file in (votes_path, path)]
+    # A kill between two files of a run leaves one old and one new: votes must not be read with the reasons of others.
     if None not in runs and runs[0] != runs[1]:
         rest = [str(place.parent) for place in sorted(path.parent.glob(f".deep-*.part/{WHOLE}/*")) if place.is_file()]
         moved = f"move the files of {rest[0]!r} here, or " if rest else ""
@@ -210,6 +211,7 @@ def missing_without_reason(votes: VoteMatrix, failures: Sequence[Failures]) -> d
         if one.voter in votes.voter_names and one.dataset in names:
             explained[names == one.dataset, votes.voter_names.index(one.voter)] += sum(one.reasons.values())
     missing = np.bincount(dataset_of)[:, None] - cast - explained
+    # A judge with neither vote nor reason on a dataset was not asked there, which is no failure.
     result = np.where(cast + explained > 0, np.maximum(missing, 0), 0).sum(axis=0)
     return dict(zip(votes.voter_names, result.tolist(), strict=True))
 

@@ -141,10 +141,12 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
         warn(UNMATCHED.format(n=len(ids)) + likely_reason(ids, votes.item_ids))
     _check_same(votes, at, given)
     labeled = set(votes.datasets[at])
+    # A file of labels replaces all labels of its dataset: a row that it leaves out is not labeled by an older one.
     joined = np.where([name in labeled for name in votes.datasets], -1, votes.labels)
     joined[at] = given
     documents = votes.document_ids
     if documents is None and labels.document_ids is not None:
+        # An item without a document is a document of its own, so that no two of them are clustered.
         documents = votes.datasets + "/" + votes.item_ids
         documents[at] = labels.document_ids[matched]
     return replace(votes, labels=joined, document_ids=documents)
@@ -188,6 +190,7 @@ class PeopleLabels:
     def labels(self) -> Labels:
         """Return the label of most people, shape (n_examples,); -1 on a tie, or where nobody gave one."""
         balance = (self.ratings == 1).sum(axis=1) - (self.ratings == 0).sum(axis=1)
+        # A tie of people is no label: either way would invent one.
         return np.where(balance == 0, ABSTAIN, balance > 0).astype(np.int8)
 
     @property

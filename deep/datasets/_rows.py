@@ -129,6 +129,8 @@ class ParquetTable:
         self._check(metadata.num_rows * BYTES_OF_A_HASH, f"{metadata.num_rows:,} rows")
         leaves = list(self._leaves(columns, whole))
         taken, longest = 0, 1
+        # As dictionaries, so that one cell read shows the longest distinct text of a group without unfolding all of
+        # them.
         with self._opened([leaf.path for leaf in leaves if leaf.is_text]) as texts:
             for number in range(metadata.num_row_groups):
                 group, expanded = metadata.row_group(number), 0
@@ -206,6 +208,7 @@ def _check_footer(path: Path, param: str) -> None:
     with path.open("rb") as raw:
         size = raw.seek(0, 2)
         raw.seek(max(size - 8, 0))
+        # A Parquet file ends in the length of its footer and "PAR1": looked at before Arrow reads that many bytes.
         footer = struct.unpack("<I", raw.read(8).ljust(8, b"\0")[:4])[0]
     if LARGEST_FOOTER < footer <= size:
         raise InputError(

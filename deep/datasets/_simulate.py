@@ -70,11 +70,13 @@ class OperatingPoint:
     @property
     def tnr(self) -> float:
         """Return the share of inconsistent items that are voted inconsistent."""
+        # Balanced accuracy is the mean of recall and of the rate that is asked for.
         return 2.0 * self.balanced_accuracy - self.recall
 
     @property
     def prior(self) -> float:
         """Return the share of consistent items that the three figures imply."""
+        # precision = tpr q / (tpr q + (1 - tnr)(1 - q)), solved for the share of consistent items q.
         false_alarms = self.precision * (1.0 - self.tnr)
         return false_alarms / (false_alarms + self.tpr * (1.0 - self.precision))
 
@@ -195,6 +197,7 @@ def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCou
     WholeCounts(true_positives=233, false_positives=128, reproduces=True)
     """
     tp = _whole_within(point.tpr, HALF_DIGIT, dataset.n_consistent)[:, None]
+    # The rate is 2 balanced accuracy - recall, so that the rounding of the one counts twice, and of the other once.
     fp = _whole_within(1.0 - point.tnr, 3.0 * HALF_DIGIT, dataset.n_inconsistent)[None, :]
     # The squared distance of counts from the printed figures, infinite where one is not reproduced.
     recall = tp / dataset.n_consistent
@@ -279,8 +282,10 @@ def votes_of(cells: Mapping[str, SimulatedCells], random_state: int) -> VoteMatr
     """Return the votes of cells as they are (0), or of as many items of each class drawn from them with replacement."""
     datasets, drawn = published_datasets(), []
     for position, dataset in enumerate(datasets):
+        # A stream a dataset: what is drawn for one does not depend on how many rows another has.
         rng = np.random.default_rng([random_state, position])
         patterns, counts = cells[dataset.name]
+        # Seed 0 is the fitted counts themselves; another is an independent draw from them (decision 27).
         if random_state:
             counts = np.column_stack(
                 [rng.multinomial(n, of_class / n) for of_class, n in zip(counts.T, counts.sum(axis=0), strict=True)]

@@ -184,7 +184,10 @@ class CsvSource(Source):
                 ),
                 parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=self._separator),
                 convert_options=arrow_csv.ConvertOptions(
-                    include_columns=list(names), column_types=dict.fromkeys(names, pa.string())
+                    # All as text: a guessed type reads 007 as 7, and an error could not show a cell as it stands in the
+                    # file.
+                    include_columns=list(names),
+                    column_types=dict.fromkeys(names, pa.string()),
                 ),
             )
         except pa.ArrowException as error:
@@ -198,8 +201,11 @@ class CsvSource(Source):
 
     def _check_quotes(self) -> None:
         """Raise where a quote is never closed: the parser would take the rest of the file for one cell."""
+        # Arrow reads on in a quote that is never closed, to the end of the file and without an error. An odd number of
+        # quotes is where that may be.
         if self._raw.count(b'"') % 2 == 0:
             return
+        # A further line of its own: if it comes back as part of the record before, that record's quote is open.
         sentinel = "end"
         ((line, last),) = deque(self._records(f"\n{sentinel}".encode()), maxlen=1)
         if last != [sentinel]:
@@ -265,6 +271,7 @@ class JsonSource(Source):
             for name, cells in columns.items():
                 cells.append(self._text(row.get(name), name, number, line))
                 taken += 1 + len(cells[-1])
+            # A row of JSON may leave all columns out, and still takes a cell of each in memory.
             if number * len(names) > most:
                 raise InputError(
                     f"`paths` must name JSON files of at most {most:,} cells, the empty ones counted in. Got more in "

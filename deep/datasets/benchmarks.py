@@ -299,6 +299,7 @@ def _download(file: BenchmarkFile, folder: Path, *, progress: bool) -> Path:
                 for piece in _pieces(str(file.url), progress=progress):
                     digest.update(piece)
                     stream.write(piece)
+            # Checked before the file takes its place: a page of an error, saved as data, would be found years later.
             if file.sha256 not in (None, digest.hexdigest()):
                 raise _failed(file, path, "a file with another SHA-256 than the published one")
     except httpx2.HTTPStatusError as error:

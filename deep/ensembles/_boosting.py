@@ -71,6 +71,7 @@ class MirroredBoosting(StagedEnsembler):
                 raise InputError(f"`{name}` must be at least {LEAST[name]}. Got {value!r}.")
         self.prior_ = float(np.average(y, weights=w))
         self.boosters_: tuple[Booster, ...] = ()
+        # No voter varies, so that there is no split: P is the share of label 1.
         if not np.ptp(X, axis=0).any():
             return
         votes_turned = np.where(X == ABSTAIN, X, 1 - X)
@@ -160,7 +161,7 @@ class XGB(MirroredBoosting):
 
         params = {
             "objective": "binary:logistic",
-            "base_score": np.average(y, weights=w),
+            "base_score": np.average(y, weights=w),  # where LightGBM and CatBoost start too
             "learning_rate": self.learning_rate,
             "max_depth": self.max_depth,
             "min_child_weight": self.min_child_weight,
@@ -240,9 +241,9 @@ class LGBM(MirroredBoosting):
             "num_leaves": self.num_leaves,
             "min_sum_hessian_in_leaf": self.min_child_weight,
             "lambda_l2": self.reg_lambda,
-            "min_data_in_leaf": 0,
+            "min_data_in_leaf": 0,  # counts cells, not their weight
             "min_data_in_bin": 1,
-            "feature_pre_filter": False,
+            "feature_pre_filter": False,  # would leave voters out by the same count
             "enable_bundle": False,
             "deterministic": True,
             "force_row_wise": True,
@@ -317,8 +318,8 @@ class CatBoost(MirroredBoosting):
                 "l2_leaf_reg": self.reg_lambda * len(w) / w.sum(),
                 "boosting_type": "Plain",
                 "bootstrap_type": "No",
-                "random_strength": 0,
-                "leaf_estimation_iterations": 1,
+                "random_strength": 0,  # noise on the gain of splits; P must hang on the votes alone
+                "leaf_estimation_iterations": 1,  # one Newton step, as of the others
                 "boost_from_average": True,
                 "thread_count": 1,
                 "logging_level": "Silent",

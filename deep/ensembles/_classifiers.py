@@ -96,6 +96,7 @@ class LDA(BaseEnsembler):
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         if not 0 <= self.shrinkage <= 1:
             raise InputError(f"`shrinkage` must be in [0, 1]. Got {self.shrinkage!r}.")
+        # scikit-learn's class takes no weights (decision 33).
         votes, total = signed(X), np.bincount(y, weights=w)
         means = np.stack([w[y == label] @ votes[y == label] / total[label] for label in (0, 1)])
         centred = votes - means[y]
@@ -104,6 +105,7 @@ class LDA(BaseEnsembler):
         # The 1e-8 keeps a voter that never varies harmless.
         ridge = self.shrinkage * mean_variance + 1e-8
         regularised = (1 - self.shrinkage) * covariance + ridge * np.eye(len(covariance))
+        # With one covariance for both classes Bayes' rule gives log-odds that are linear in the votes.
         self.coef_ = np.linalg.solve(regularised, means[1] - means[0])
         self.intercept_ = float(np.log(total[1] / total[0]) - means.mean(axis=0) @ self.coef_)
 
@@ -174,6 +176,8 @@ class SVC(BaseEnsembler):
         fitted = drawn > 0
         gamma = _inverse_variance(votes, weights) if self.gamma == "scale" else float(self.gamma)
         # Without a seed it advances numpy's global generator, though nothing in it is random here.
+        # `C` here is for all rows together; scikit-learn's is for each, so that the penalty would weaken with every
+        # row.
         model = svm.SVC(C=self.C / weights.sum(), gamma=gamma, tol=self.tol, random_state=0)
         self.model_ = model.fit(votes[fitted], labels[fitted], sample_weight=drawn[fitted])
         self.sigmoid_ = _platt_sigmoid(_decisions(model, gamma, votes), labels, weights)
@@ -331,6 +335,7 @@ class KNeighbors(BaseEnsembler):
     def _share_of_ones(self, weights: Floats) -> Floats:
         """Return the share of label 1 in the nearest `n_neighbors` of each row, outward by distance."""
         total = weights.sum(axis=2)
+        # Of the last distance that is reached, rows count in part: none of them comes before the others.
         before = np.cumsum(total, axis=0) - total
         room = np.clip(self.n_neighbors - before, 0.0, total)
         share = np.divide(room, total, out=np.zeros_like(total), where=total > 0)
@@ -421,8 +426,10 @@ class WeightedMajorityVoting(BaseEnsembler):
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         pseudo = check_above(self.smoothing, 0, "smoothing")
         cast = w @ (X != ABSTAIN)
+        # Balanced, or a judge that always says the more frequent label would lead.
         accuracy = (_share_right(X, y, w, 0) + _share_right(X, y, w, 1)) / 2
         smoothed = (cast * accuracy + pseudo) / (cast + 2 * pseudo)
+        # Log-odds of being right are the best weights of independent voters (Nitzan and Paroush 1982).
         self.voter_weights_ = np.maximum(0.0, np.log(smoothed / (1 - smoothed)))
 
     def _proba(self, X: Votes) -> Floats:

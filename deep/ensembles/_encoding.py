@@ -129,6 +129,7 @@ def distinct_cells(X: Votes, y: Labels, w: Floats) -> tuple[Votes, Floats]:
     [[[0], [1]], [[0.0, 2.0], [1.0, 3.0]]]
     """
     cells, labels, weights = merge_repeats(X, y, w)
+    # Merged rows are sorted by votes, so that the two labels of a pattern stand side by side.
     new = np.r_[True, (cells[1:] != cells[:-1]).any(axis=1)]
     counts = np.zeros((int(new.sum()), 2))
     counts[np.cumsum(new) - 1, labels] = weights
@@ -143,6 +144,7 @@ def splits_of(votes: Floats) -> list[tuple[int, float]]:
     >>> splits_of(np.array([[1.0, 1.0], [0.0, 1.0], [-1.0, -1.0]]))
     [(0, -0.5), (0, 0.5), (1, 0.0)]
     """
+    # Half way between values, where scikit-learn's trees split.
     values = [np.unique(column) for column in votes.T]
     return [(voter, float(middle)) for voter, seen in enumerate(values) for middle in (seen[1:] + seen[:-1]) / 2]
 
@@ -153,6 +155,7 @@ def neutral(X: Votes, proba: Callable[[Floats], Floats]) -> Floats:
     A tree must send "no vote" to one side of a split that it learned from votes of 0 and 1 only, and either side
     would read something into silence. Splits that were learned with abstains present treat both alike.
     """
+    # A tree puts "no vote" on one side of each split. The mean over both sides is the same with all votes turned round.
     result, open_rows = proba(signed(X, BETWEEN)), np.flatnonzero((X == ABSTAIN).any(axis=1))
     if len(open_rows):
         result[..., open_rows] = (result[..., open_rows] + proba(signed(X[open_rows], -BETWEEN))) / 2

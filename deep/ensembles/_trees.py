@@ -120,14 +120,18 @@ class RandomForest(BaseEnsembler):
         _encoding.check_count(self.n_estimators, "n_estimators")
         _check_size(self.max_depth, self.min_weight_fraction_leaf)
         cells, labels, weights = _encoding.merge_repeats(X, y, w)
+        # What scikit-learn's trees compute in; unchecked input must be of these types.
         votes, target = _encoding.signed(cells).astype(np.float32), labels.astype(np.float64)
         rng = np.random.default_rng(self.random_state)
+        # The bootstrap of weighted rows: each tree draws as many rows as there are, each cell by its weight.
         n_draws = max(1, round(weights.sum()))
         draws = rng.multinomial(n_draws, weights / weights.sum(), size=self.n_estimators).astype(np.float64)
         state = check_random_state(self.random_state)
         # scikit-learn's own checks repeat ours for every tree, and take most of the time.
         with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
             self.trees_ = [
+                # On labels 0 and 1 squared error is half of Gini's impurity: the same splits, without the search for
+                # classes (decision 8).
                 tree.DecisionTreeRegressor(
                     max_depth=self.max_depth,
                     max_features="sqrt",
@@ -246,6 +250,8 @@ class AdaBoost(StagedEnsembler):
             error = float(share[wrong].sum() / share.sum())
             if error >= 0.5:  # no better than chance on these weights: its own weight would be 0 or negative
                 return
+            # A stump without error would weigh infinitely. It is then the only one, so that any weight gives the same
+            # decisions; 1 is scikit-learn's.
             stump_weight = self.learning_rate * float(logit(1 - error)) if error > 0 else 1.0
             yield Stump(*splits[best], says_below, says_above), stump_weight
             if error <= 0:
@@ -360,6 +366,7 @@ class GradientBoosting(StagedEnsembler):
         total, ones = counts.sum(axis=1), counts[:, 1]
         self.prior_ = float(logit(ones.sum() / total.sum()))
         grower = _Grower(_encoding.signed(patterns), total, self.max_depth)
+        # Nodes of a full binary tree of this depth, or of one with a leaf a pattern where that is fewer.
         shape = self.n_estimators, min(2 ** (self.max_depth + 1), 2 * len(patterns)) - 1
         self.voter_, self.left_ = np.full(shape, -1), np.tile(np.arange(shape[1]), (shape[0], 1))
         self.threshold_, self.value_ = np.zeros(shape), np.zeros(shape)
@@ -432,7 +439,10 @@ class _Grower:
     def _best(self, summed: Floats) -> tuple[Positions, Floats]:
         """Return the best split of each node, and its gain; below 0 where there is none."""
         weight, slope = (summed @ self.sides).reshape(len(summed), 2, 2, -1).swapaxes(0, 1)
+        # The fall of squared error but for a constant of the node: the sum of residuals squared over the weight, of
+        # either side (Friedman 2001).
         gains = (slope * slope / weight).sum(axis=1)
+        # NaN of a side without rows: no split at all, so below every other.
         gains[~(gains >= 0)] = -1.0
         best = gains.max(axis=1)
         return (gains >= (best - TIE * np.abs(best))[:, None]).argmax(axis=1), best

@@ -74,6 +74,7 @@ def t_reach(sd: float, n: int, level: float) -> float:
     >>> round(t_reach(1.0, 10, 0.95) * 10**0.5, 3)
     2.262
     """
+    # Student's t: few datasets know their own spread badly, and a normal interval would be too narrow.
     return float(special.stdtrit(n - 1, (1 + level) / 2) * sd / np.sqrt(n))
 
 

@@ -237,6 +237,7 @@ def against_itself(votes: Labels, reasons: Mapping[str, int], usage: VoterUsage 
     unexplained = n - len(given) - sum(reasons.values())
     samples = np.empty((0, 2), dtype=np.int8) if usage is None or not len(usage.samples) else usage.samples
     ones, zeros = (samples == 1).sum(axis=1), (samples == 0).sum(axis=1)
+    # Pairs of samples, so that items asked three times and twice can be added up.
     size = ones + zeros
     pairs = size * (size - 1) / 2
     agreeing = (ones * (ones - 1) + zeros * (zeros - 1)) / 2
@@ -277,6 +278,7 @@ def disagreements(votes: VoteMatrix, column: int, people: Votes | None, usage: V
     against = (rest == labels[wrong, None]).sum(axis=1)
     voted = (rest != ABSTAIN).sum(axis=1)
     others = np.where(voted > 0, against / np.maximum(voted, 1), 1.0)
+    # A product: a vote that people, its own samples or the other judges leave open is no clear mistake.
     severity = margin * certainty[wrong] * others
     for i in np.argsort(-severity, kind="stable"):
         row = wrong[i]

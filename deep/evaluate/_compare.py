@@ -257,6 +257,7 @@ def compare_systems(
     if len(names) < 2:
         raise InputError(f"`compare` must name two systems or more. Got {', '.join(names) or 'none'}.")
     for name, value in (("level", level), ("tell", tell)):
+        # So near to 1 the normal quantile is infinite.
         if not 0 < value < 1 or (1 + value) / 2 == 1:
             raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {value!r}.")
     votes = target.votes
@@ -281,8 +282,10 @@ def _ranked(
 ) -> list[SystemShare]:
     """Return the systems, best first."""
     rng = np.random.default_rng(0)
+    # The seed is fixed, so that the same table has the same ranks. `eigh` also takes a covariance without full rank.
     drawn = rng.multivariate_normal(joint.estimate, joint.covariance, size=DRAWS, method="eigh")
     ranks = 1 + np.argsort(np.argsort(-drawn, axis=1), axis=1)
+    # A rank is a whole number: nothing between two ranks is a bound.
     low, high = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="closest_observation")
     reach = _quantile(level) * np.sqrt(np.diag(joint.covariance))
     return [
@@ -312,6 +315,8 @@ def _pairs(
     p_values = [2 * NormalDist().cdf(-abs(gap) / error) for gap, error in zip(gaps, errors, strict=True)]
     reach, adjusted = _quantile(level) * errors, holm(p_values)
     # How many labels of each system tell a difference: their noise falls with their number.
+    # The usual sample size: with a standard error of tell / (z of the level + z of the power), `tell` is found that
+    # often.
     wanted = (tell / (_quantile(level) + NormalDist().inv_cdf(POWER))) ** 2
     left = [wanted - _of_difference(joint.drawn, i, j) for i, j in pairs]
     return [
@@ -330,6 +335,7 @@ def _pairs(
 
 
 def _of_difference(covariance: Floats, i: int, j: int) -> float:
+    # Rounding may leave a variance of 0 a little below it.
     return max(float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]), 1e-12)
 
 
@@ -479,6 +485,7 @@ def drift_report(
         if column is not None
     }
     renamed = {name: now for name, now in present.items() if now != name}
+    # Votes that the fit has seen would look too much like training: they are told, and not tested.
     known = _provenance(model, TRAINING_ROWS)
 
     def predict(patterns: Votes) -> Floats:  # of judges that give grades or scores the drift of their votes is told
@@ -493,6 +500,7 @@ def drift_report(
     earlier = earlier_votes(model, fresh, reference) if new.any() else None
     if earlier is None:
         rows = adaptation.compare_votes(model.cells, matrix[new] if new.any() else matrix, predict, alpha=alpha)
+        # Bonferroni over judges and statistics.
         level, n_old = alpha / len(rows), len(model.cells.groups)
     else:
         # Half of the allowed false alarms for all judges together, half for what tells them apart.
@@ -593,4 +601,5 @@ def _rate_before(known: object) -> tuple[float, float]:
     match known:
         case [float(rate), int(n)] if 0 <= rate <= 1 and n > 0:
             return rate, n
+    # A model fitted before failures were kept: its judges failed no more often than `deep fit` allows.
     return USUAL_FAILURES, np.inf

@@ -232,6 +232,7 @@ def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
 
     Of many judges several leave at a time. Two datasets are cut into folds of rows, as one is.
     """
+    # Two datasets make two folds, and the least to tell judges apart are three: rows of both are cut instead.
     if len(votes.dataset_names) == 2:
         votes = votes.with_columns(datasets=np.full(len(votes.votes), "both", dtype=object))
     training = training_set(votes, RECIPES["deep"], random_state=random_state)
@@ -241,6 +242,7 @@ def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
     path = [(panel.judges, panel.losses())]
     while len(panel.judges) > 1:
         without = [float(panel.without(column).losses().mean()) for column in range(len(panel.judges))]
+        # From the last column on, so that the numbers of the others still hold.
         for column in sorted(np.argsort(without)[: max(1, len(without) // AT_ONCE)].tolist(), reverse=True):
             panel = panel.without(column)
         panel = panel.merged()
@@ -304,6 +306,7 @@ def outer_worth(
                 gain = balanced_accuracy(test.labels[voted], decided[voted]) - own
             result.append([*of_all, *of_few, gain])
             step()
+    # One part has no spread, and so no interval.
     if len(result) < 2:
         return None
     loss, accuracy, loss_kept, accuracy_kept, gains = np.array(result).T
@@ -375,6 +378,7 @@ class _PanelRows:
         in_fold = training.fold_of[None, :] == np.arange(training.n_folds)[:, None]
         # The rows of each pattern, fold and label, and their weight, 1 a fold and label: (n_patterns, n_folds, 2).
         self.counts: Floats = np.einsum("fg,pgl->pfl", in_fold.astype(float), training.cells.counts)
+        # Each fold and label weighs the same: the loss is balanced, as in the search for chains.
         self.shares: Floats = self.counts / np.maximum(self.counts.sum(axis=0), 1)
         tables = (training.without_fold(fold) for fold in range(training.n_folds))
         self.tables = [(_design(votes), weights, weights * labels) for votes, labels, weights in tables]
@@ -431,6 +435,7 @@ class _FittedPanel:
     def without(self, position: int) -> "_FittedPanel":
         """Return the panel less one judge, fitted from where the curvature says that the others' weights move."""
         starts = [
+            # With weight j held at 0 the minimum of the quadratic model moves by -w_j H^-1[j] / H^-1[j, j] (Lagrange).
             np.delete(fit - fit[position] / inverse[position, position] * inverse[position], position)
             for fit, inverse in zip(self._fits, self._inverses, strict=True)
         ]

@@ -184,6 +184,7 @@ def likeness(model: Model, votes: Sequence[int]) -> Likeness:
     if row.shape[1] != len(model.voters):
         raise InputError(f"`votes` must have one for each of {len(model.voters)} voters. Got {row.shape[1]}.")
     patterns, counts = model.cells.patterns, model.cells.counts.sum(axis=2)
+    # Each dataset counts the same, or the largest one would say what is usual.
     weight = np.asarray((counts / np.maximum(counts.sum(axis=0), 1)).mean(axis=1))
     return Likeness(
         rows=int(counts.sum()),

@@ -47,6 +47,7 @@ def level_rows(votes: VoteMatrix) -> Iterator[Row]:
 def _levels(places: Floats, scale: Scale) -> tuple[list[str], Positions]:
     """Return the names of the levels of a scale, or of its parts where they are too many, and that of each answer."""
     steps = np.linspace(0.0, 1.0, scale.n_levels) if scale.n_levels else np.empty(0)
+    # 0.1 + 0.2 and 0.3 are one level.
     levels = np.unique(np.round(np.concatenate([places, steps]), 9))
     if len(levels) <= MOST_LEVELS:
         return [scale.answer(place) for place in levels], np.searchsorted(levels, np.round(places, 9))

@@ -161,6 +161,7 @@ def _without_shared_documents(
     if votes.document_ids is None:
         return is_train, 0, []
     held_out = set(votes.document_ids[is_test])
+    # A model that has seen the document of a held-out item may know the item.
     shared = is_train & np.array([document in held_out for document in votes.document_ids])
     if not shared.any():
         return is_train, 0, []

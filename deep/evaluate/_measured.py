@@ -420,5 +420,6 @@ def _most_alike_first(correlation: npt.NDArray[np.float64]) -> list[int]:
 
     apart = 1 - np.nan_to_num(correlation)
     np.fill_diagonal(apart, 0.0)
+    # Rounding leaves the matrix a little asymmetric, which the checks refuse.
     tree = linkage(squareform(apart, checks=False), "average", optimal_ordering=True)
     return [int(at) for at in leaves_list(tree)]

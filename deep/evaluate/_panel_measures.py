@@ -301,6 +301,7 @@ def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tup
     if known.shape[1] < 2:
         return None, "There is one judge."
     labels = {(str(name), int(label)) for name, label in zip(known.datasets, known.labels, strict=True)}
+    # Of one class alone there is no balanced accuracy.
     both = [name for name in known.dataset_names if {(name, 0), (name, 1)} <= labels]
     if not both:
         return None, "No dataset has both labels, 1 and 0."
@@ -334,6 +335,7 @@ def _second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, datasets.
     first = _sample(votes, usage, 0)
     second = _sample(votes, {votes.voter_names[column]: own}, 1)[:, column]
     weights = row_weights(votes.rows(rows))
+    # One sample a judge on both sides, or the majority of samples would look like a better judge.
     panels = first[rows], np.column_stack([first, second])[rows]
     once, twice = (effective_number(error_correlation(panel, votes.labels[rows], weights)) for panel in panels)
     return twice - once

@@ -129,9 +129,11 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     if not model.left_out or model.correction is not None:
         raise InputError("`labels` must be given: without them this model has no datasets to learn a confidence from.")
     curves = [_curve(one, model.rule.at(one.context)) for one in model.left_out.values()]
+    # Accuracy changes only where an item joins, so these are all levels there are to try.
     levels = np.unique(np.concatenate([confidence for confidence, _, _ in curves]))
     held = np.array([[_accuracy(level, *curve) for level in levels] for curve in curves])
     decided = np.isfinite(held)
+    # Over datasets and not over items: a new dataset is like one of them, whatever its size.
     mean = np.where(decided, held, 0.0).sum(axis=0) / np.maximum(decided.sum(axis=0), 1)
     enough = np.flatnonzero(mean >= accuracy)
     if not len(enough):
@@ -237,6 +239,7 @@ def _ends(one: LeftOut) -> tuple[float, float, float, float]:
     result = []
     for label, rows in ((one.zeros, order), (one.ones, order[::-1])):
         before = np.cumsum(n[rows]) - n[rows]
+        # The pattern that reaches over the tenth counts in part, so that equal P are not cut by their order.
         part = np.clip(0.1 * n.sum() - before, 0.0, n[rows]) / n[rows]
         result += [float(part @ label[rows] / (part @ n[rows])), float(label.sum() / n.sum())]
     return result[0], result[1], result[2], result[3]
@@ -269,6 +272,7 @@ def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
         return None
     worst = max(measured, key=lambda prior: prior.high - prior.low)
     reach = (worst.high - worst.low) / 2
+    # Half of the normal interval of a share of n labels.
     of_labels = REACH * np.sqrt(worst.estimate * (1 - worst.estimate) / FIRST_LABELS)
     left = reach * of_labels / np.hypot(reach, of_labels)  # two independent estimates of one share
     off, rest = f"{100 * reach:.0f} points", f"{100 * left:.0f}"

@@ -238,6 +238,7 @@ def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, objec
     for name, p in (("before", before[known]), ("after", after[known])):
         result[f"ece_{name}"] = calibration.expected_calibration_error(y, p, n_bins=bins)
         result[f"ece_floor_{name}"] = calibration.ece_noise_floor(p, n_bins=bins).mean
+        # Resamples make the band of the picture, which nobody sees here.
         result[f"miscalibration_{name}"] = calibration.CorpDisplay.from_predictions(y, p, n_resamples=1).miscalibration
     return result
 
@@ -439,6 +440,7 @@ def labels_seen(model: Model) -> set[str]:
     >>> sorted(labels_seen(fit(votes.rows(votes.datasets == "aggrefact-xsum"))))
     ['aggrefact-xsum']
     """
+    # A dataset whose share was known had labels.
     training = model.fit_report["training_datasets"]
     assert isinstance(training, dict)  # as every fit writes it
     seen = {name for name, row in training.items() if row["prior"] is not None}

@@ -135,6 +135,7 @@ class DecisionCounts:
                 at, low, high = (float(columns[name][row]) for name in ("p_consistent", "p_low", "p_high"))
                 state = STATES[not called[row]] if is_sure[row] else STATES[2]
                 items.append(LowestItem(str(datasets[row]), str(ids[row]), at, low, high, state))
+            # Only so many are ever held, so that a file of any length can be counted a piece at a time.
             items.sort(key=lambda item, sign=sign: sign * item.p)  # type: ignore[misc]
             del items[self.most :]
 
@@ -282,6 +283,7 @@ def badges_of(
     """
     if best is not None:
         low, high = paired or method.gain_interval(best)
+        # "Beats" needs more than chance (decision 40).
         level = "ok" if low > 0 else "fail" if high < 0 else "warn"
         says = (
             f"Balanced accuracy: panel {in_percent(method.accuracy)} %, its best judge ({best.name}) "
@@ -290,6 +292,7 @@ def badges_of(
         yield Badge("beats the best judge", level, says, "methods")
     ece, limit, loss = (method.mean(metric) for metric in ("ece", "ece_floor_95", "log_loss"))
     if ece is not None and limit is not None:
+        # Even a perfect P has a calibration error on so many items, so it is held to what chance explains.
         level = "ok" if ece <= limit else "warn" if ece <= limit + FAR_OFF else "fail"
         off, by_chance = in_percent(ece), in_percent(limit)
         says = f"P is off by {off} points on average (ECE); a perfect P stays below {by_chance} by chance."

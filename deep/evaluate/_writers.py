@@ -123,12 +123,15 @@ def _bias(
     """
     said = [votes.votes[side, column].astype(float) for side in sides]
     labeled = [votes.labels[side] >= 0 for side in sides]
+    # Votes and labels less their mean on each side: that is the regression with an intercept a side.
     off, y = (
         np.concatenate([values[known] - values[known].mean() for values, known in zip(both, labeled, strict=True)])
         for both in (said, [votes.labels[side].astype(float) for side in sides])
     )
     spread = max(float(y @ y), 1e-12)
+    # How much more often it says 1 of a consistent text: a probability, whatever few labels make of it.
     slope = min(max(float(off @ y) / spread, 0.0), 1.0)
+    # Less an intercept a side and the slope.
     noise = float(((off - slope * y) ** 2).sum()) / max(len(y) - len(sides) - 1, 1)
     own, others = (
         estimate_share(

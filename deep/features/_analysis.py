@@ -146,10 +146,12 @@ def error_correlation(X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights
     votes = checks.check_votes(X)
     labels = checks.check_labels(y, len(votes))
     w = checks.check_sample_weight(sample_weight, len(votes))
+    # Within each class: across classes any two judges that are better than a coin would seem to err alike.
     by_class = [_pair_sums(votes[labels == c], c, w[labels == c]) for c in (0, 1)]
     shared, differing, variation, product = (sum(parts) for parts in zip(*by_class, strict=True))
     scale = np.sqrt(variation * variation.T)
     correlation = np.divide(product, scale, out=np.zeros_like(scale), where=scale > ROUNDING * shared)
+    # Judges that never differ are copies, also where neither errs and the formula is 0 / 0.
     correlation[(differing <= ROUNDING * shared) & (shared > 0)] = 1.0
     np.fill_diagonal(correlation, 1.0)
     return np.asarray(np.clip((correlation + correlation.T) / 2, -1.0, 1.0))
@@ -214,6 +216,7 @@ def effective_number(correlation: Floats) -> float:
     k = len(correlation)
     if k == 1:
         return 1.0
+    # Kish (1965): the variance of a mean of k correlated terms is that of k / (1 + (k - 1) r) independent ones.
     mean = (correlation.sum() - k) / (k * (k - 1))
     return float(k / np.clip(1.0 + (k - 1) * mean, 1.0, k))
 
@@ -299,6 +302,7 @@ def kappa_of_counts(counts: npt.ArrayLike) -> Floats:
     """
     tables = np.asarray(counts, dtype=np.float64)
     n = tables.sum(axis=(-2, -1))
+    # Both times n^2: counts stay whole numbers, and equal tables give equal kappas to the last bit.
     observed = np.trace(tables, axis1=-2, axis2=-1) * n
     expected = (tables.sum(axis=-1) * tables.sum(axis=-2)).sum(axis=-1)
     beyond = n**2 - expected
@@ -433,6 +437,7 @@ def agreement_interval(
     document = np.unique(names, return_inverse=True)[1]
     n = int(document.max()) + 1
     parts, value = _BY_SUMS[measure]
+    # Documents are drawn whole: ratings of one text are not independent.
     of_documents = np.stack([np.bincount(document, part, minlength=n) for part in parts(codes).T])
     drawn = (np.bincount(draw.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(n_boot))
     return percentile_interval(np.array([value(of_documents @ times) for times in drawn]))
@@ -462,6 +467,7 @@ def _checked(ratings: npt.ArrayLike) -> Ratings:
             f"`ratings` must be whole numbers of shape (n_items, n_raters). Got {codes.dtype} of shape {codes.shape}."
         )
     codes = np.asarray(codes, dtype=np.int64)
+    # The tables below have a column a category: numbers as large as 10^9 are renumbered first.
     if codes.max() < codes.size:
         return codes
     categories, result = np.unique(codes, return_inverse=True)  # which numbers stand for categories does not matter
@@ -504,6 +510,7 @@ def _fleiss_parts(codes: Ratings) -> Floats:
     n = codes.shape[1]
     complete = _all_rated(codes) & (n > 1)
     counts = _counts(np.where(complete[:, None], codes, -1))
+    # Fleiss' P_i: the share of pairs of raters who agree on item i.
     agreeing = ((counts**2).sum(axis=1) - n) / max(n * (n - 1), 1)
     return np.column_stack([complete, np.where(complete, agreeing, 0.0), counts])
 
@@ -520,6 +527,8 @@ def _krippendorff_parts(codes: Ratings) -> Floats:
     """Return the ratings of each item, how they differ, and the counts; 0 where there are fewer than two."""
     counts = _counts(np.where((codes >= 0).sum(axis=1, keepdims=True) > 1, codes, -1))
     n = counts.sum(axis=1)
+    # Of n ratings of an item, each pair that differs counts 1 / (n - 1), so that an item weighs what its ratings do
+    # (Krippendorff 2011).
     return np.column_stack([n, (n**2 - (counts**2).sum(axis=1)) / np.maximum(n - 1, 1), counts])
 
 

@@ -131,6 +131,7 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Positions]:
     ([[0, 0], [1, 0]], [1, 0, 1])
     """
     codes = _codes(votes)
+    # Sorted and without repeats, as the patterns of `Cells` are: nothing to merge.
     if (codes[1:] > codes[:-1]).all():
         return votes, np.arange(len(votes))
     if 3 ** votes.shape[1] <= min(DENSE, CODES_A_ROW * len(votes)):
@@ -181,6 +182,7 @@ def _codes(votes: Votes) -> npt.NDArray[np.int64]:
     """Return one integer per row that orders and separates the patterns."""
     codes = np.zeros(len(votes), dtype=np.int64)
     for start in range(0, votes.shape[1], CHUNK):
+        # What was coded so far becomes a small number, so that the next columns fit beside it.
         if start:
             codes = np.unique(codes, return_inverse=True)[1]
         for column in votes[:, start : start + CHUNK].T:

@@ -89,6 +89,7 @@ class Exhaustive(BasePromptSelector):
             )
         holds = np.zeros((len(subsets), n_voters))
         np.put_along_axis(holds, np.array(subsets), 1.0, axis=1)
+        # Beyond the best subset voters are ranked by the mean score of the subsets that hold them.
         worth = scores @ holds / holds.sum(axis=0)
         return np.lexsort((-worth, -holds[np.argmax(scores)]))
 
@@ -138,6 +139,7 @@ def correlations(values: Floats, others: Floats, w: Floats) -> Floats:
 def _centred(values: Floats, w: Floats) -> tuple[Floats, Floats]:
     centred = values - np.average(values, axis=0, weights=w)
     scale = np.sqrt(w @ centred**2)
+    # A voter that never varies correlates with none; 0 / 0 would be NaN, and win every comparison.
     scale[np.ptp(values, axis=0) == 0] = np.inf
     return centred, scale
 
@@ -145,12 +147,14 @@ def _centred(values: Floats, w: Floats) -> tuple[Floats, Floats]:
 def relevance(votes: Floats, labels: Labels, w: Floats) -> Floats:
     """Return each voter's F / (n - 2) from its correlation with the label, finite for a perfect voter too."""
     r = correlations(votes, labels[:, None].astype(float), w)[:, 0]
+    # r^2 / (1 - r^2) is the F statistic of mRMR (Ding and Peng 2005) but for a factor that is the same for all voters.
     unexplained = np.maximum(1.0 - r**2, 10.0**-CORRELATION_DECIMALS)
     return np.asarray(r**2 / unexplained)
 
 
 def by_relevance(votes: Floats, relevances: Floats) -> Positions:
     """Return the voters, the most relevant first; of equals the earlier column; constant ones last."""
+    # Voters that never vary come last, whatever rounding made of their relevance.
     return np.lexsort((-relevances, np.ptp(votes, axis=0) == 0)).astype(np.intp)
 
 
@@ -222,6 +226,7 @@ class MRMR(BasePromptSelector):
         redundancy = np.maximum(np.abs(correlated), FLOOR)
         left, picked = np.flatnonzero(relevances > 0).tolist(), list[int]()
         while left:
+            # mRMR as a quotient: relevance over mean redundancy with the voters picked before.
             mean = redundancy[left][:, picked].mean(axis=1) if picked else np.ones(len(left))
             # What repeats all that was picked comes last.
             score = np.where((mean == 1) & bool(picked), 0.0, relevances[left] / mean)
@@ -333,6 +338,7 @@ def _eliminate(votes: Floats, labels: Labels, w: Floats) -> Positions:
     """Return the columns, the one dropped first last."""
     if votes.shape[1] < 2:
         return np.arange(votes.shape[1])
+    # With a caller's routing on, RFE would refuse `sample_weight` unless the estimator asked for it.
     with config_context(enable_metadata_routing=False):
         ranking = feature_selection.RFE(_Needed(), n_features_to_select=1).fit(votes, labels, sample_weight=w).ranking_
     return np.argsort(ranking)

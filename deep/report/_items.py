@@ -52,10 +52,12 @@ def order_of(scored: ScoredVotes) -> Positions:
     shuffled = np.random.default_rng(0).permutation(n)
     telling = [_largest(disagreement(scored), shuffled), _largest(contradiction(scored), shuffled)]
     _, dataset = np.unique(scored.votes.datasets.astype(str), return_inverse=True)
+    # Labels are -1, 0 and 1, decisions 0 and 1: six strata a dataset.
     strata = (dataset * 6 + (scored.votes.labels + 1) * 2 + scored.decided)[shuffled]
     by_stratum = np.argsort(strata, kind="stable")
     _, size = np.unique(strata, return_counts=True)
     share = np.empty(n)
+    # Sorted by its place in its stratum, as a share, any first part of the sample has each stratum in proportion.
     share[by_stratum] = np.concatenate([np.arange(count) / count for count in size]) if n else []
     sample = shuffled[np.argsort(share, kind="stable")]
     every = np.concatenate([*telling, sample])

@@ -110,12 +110,13 @@ class Page:
 def page_html(page: Page) -> bytes:
     """Return a report as HTML; a policy in it forbids to load anything, or to run anything but its own script."""
     script = page_asset("parts.js") + page_asset("report.js")
+    # The page's Content-Security-Policy runs the script of this hash and no other: texts of items may hold HTML.
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
     template, style = _environment().get_template("report.html.jinja"), page_asset("report.css")
     data = json.dumps(page.items, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # nothing in it can end a script element
     text = template.render(page=page, style=style, script=script, digest=digest, data=data)
-    return text.encode("utf-8", "replace")
+    return text.encode("utf-8", "replace")  # a lone surrogate of a text cannot be written
 
 
 def page_asset(name: str) -> str:
@@ -235,6 +236,7 @@ def _markup(figure: "Figure", name: str, label: str) -> str:
     text = StringIO()
     draw_svg(figure, text, salt=name)
     svg = text.getvalue()
+    # What a reader does not see goes: a page may hold dozens of pictures.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
     svg = TAG.sub(lambda tag: _tidy(tag[0], used, name), svg)
@@ -290,6 +292,7 @@ def _markdown(path: Path) -> str:
     with needs_extra("studies", what="Report of a study without a model"):
         from markdown_it import MarkdownIt
 
+    # The folder may be of another person: no HTML, and nothing that leads or loads from elsewhere.
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])
     html: str = reader.render(read_bytes(path, "RUN").decode("utf-8", "replace"))
     for level in (3, 2, 1):  # below the chapter's own heading

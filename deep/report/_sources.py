@@ -385,6 +385,7 @@ def _number(text: str) -> float:
 
 def _check_whole(runs: Sequence[JsonObject], path: Path) -> None:
     """Raise where a whole number is above what a figure holds; of the settings, a seed may be."""
+    # Without recursion: nested lists of a file that was tampered with may be deeper than Python's stack.
     left = [(name, value) for run in runs for name, value in run.items() if name != "settings"]
     while left:
         name, value = left.pop()

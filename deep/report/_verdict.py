@@ -251,6 +251,7 @@ def _badges(
     seen = set(material.learned_from)
     worst = min((result for name, result in tested.items() if name not in seen), key=lambda f: f.p_value, default=None)
     if worst is not None:
+        # The worst of several datasets is looked at, so each is tested at its part of the level (Bonferroni).
         alpha = model.SIGNIFICANCE / max(1, len(tested.keys() - seen))
         yield evaluate.canary_badge(worst.n_labels, worst.p_value, alpha)
     method = ours(methods)

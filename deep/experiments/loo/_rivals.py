@@ -177,10 +177,11 @@ def best_threshold(scores: Floats, y: Labels, w: Floats, *, share: float = 0.5) 
     rates = [np.bincount(position[y == c], w[y == c], len(values)) / w[y == c].sum() for c in (0, 1)]
     # gain[i]: accuracy (up to a constant) of calling everything from values[i] on consistent.
     gain = np.append(np.cumsum((2 * share * rates[1] - 2 * (1 - share) * rates[0])[::-1])[::-1], 0.0)
+    # Of equally good thresholds the middle one, farthest from those that are worse.
     best = np.flatnonzero(gain >= gain.max() - 1e-12)
     i = int(best[len(best) // 2])
     if i in (0, len(values)):
-        return float(values[0] if i == 0 else np.nextafter(values[-1], np.inf))
+        return float(values[0] if i == 0 else np.nextafter(values[-1], np.inf))  # the latter calls nothing consistent
     return float((values[i - 1] + values[i]) / 2)
 
 
@@ -239,6 +240,7 @@ def learned_rivals(split: HoldOut, scores: ScoreTable | None, random_state: int)
     """
     train, test = split.train, split.test.votes
     shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]
+    # A mean of log-odds, from 1 to 99 %: a dataset of one class would else decide it alone.
     prior = float(expit(logit(shares, clip=0.01).mean()))
     rows, w = model.LabeledRows.of(train), row_weights(train)
 
@@ -361,8 +363,10 @@ def compare_parts(
 
 def _difference(y: Labels, one: tuple[Floats, Mask], other: tuple[Floats, Mask], n_boot: int, random_state: int) -> Row:
     paired = calibration.paired_bootstrap(y, one[1], other[1], n_boot=n_boot, random_state=random_state)
+    # -log P of the label, from log-odds.
     losses = [np.log1p(np.exp(np.where(y == 1, -1, 1) * logit(p))) for p, _ in (one, other)]
     by_item = losses[0] - losses[1]
+    # The items are the same, so the spread of their differences is the error: that of either loss alone is larger.
     mean, half = float(by_item.mean()), 1.96 * float(by_item.std(ddof=1)) / len(y) ** 0.5
     bounds = {"log_loss_low": mean - half, "log_loss_high": mean + half}
     low, high = (float(bound) for bound in paired.ci)
@@ -428,7 +432,7 @@ def compare(
             y,
             a,
             rival.decisions[labeled],
-            n_boot=max(n_boot, DRAWS_A_TEST * max(n_rivals, n_datasets)),
+            n_boot=max(n_boot, DRAWS_A_TEST * max(n_rivals, n_datasets)),  # p cannot be below 1 / (draws + 1)
             random_state=random_state,
         )
         over_rivals, over_datasets = (float(min(1.0, result.p * n)) for n in (n_rivals, n_datasets))
@@ -481,6 +485,7 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
     for name in votes.dataset_names:
         rows = np.flatnonzero((votes.datasets == name) & (votes.votes != ABSTAIN).any(axis=1))
         for column, ensembler in enumerate(chosen if len(rows) else ()):
+            # A judge without a vote in this dataset has no rates to learn.
             cast = votes.votes[rows][:, (votes.votes[rows] != ABSTAIN).any(axis=0)]
             p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
             decided[rows, column] = np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5)

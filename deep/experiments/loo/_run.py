@@ -161,6 +161,7 @@ def leave_datasets_out(
     clock.lap("chains")
     clock.count(outcomes[0])
     fits = _model.member_fits(split, scores, settings, groups) if fits is None else fits
+    # The chains of the table are those that `fit` would search, so that they are not fitted twice.
     searched = [candidate for candidate, _ in _scored_by(settings.own_recipe, outcomes[0])] or None
     fitted = _model.fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
     clock.lap("fit")

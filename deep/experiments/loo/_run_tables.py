@@ -217,6 +217,7 @@ def threshold_moves(
     """
     labeled, rng = votes.labels >= 0, np.random.default_rng(random_state)
     y, names, mixed = votes.labels, votes.datasets, votes.datasets.copy()
+    # As many items as each dataset has, drawn from all: what is left of the move then is chance.
     mixed[labeled] = rng.permutation(names[labeled])
     parts: list[tuple[str, str, Mask, float]] = [
         *(("source", name, labeled & (names == name), 0.5) for name in votes.dataset_names),
@@ -249,6 +250,7 @@ def _thirds(
     third = np.full(len(values), -1)
     for name in dict.fromkeys(names[known]):
         rows = np.flatnonzero(known & (names == name))
+        # Thirds within each dataset: over all datasets, long sources would be those of one dataset.
         third[rows[np.argsort(values[rows], kind="stable")]] = np.arange(len(rows)) * 3 // len(rows)
     yield from ((why, part, third == i, 0.5) for i, part in enumerate(LENGTHS))
 
@@ -409,6 +411,7 @@ def simulated_scores(votes: VoteMatrix, random_state: int) -> ScoreTable:
 
     Marked in their names. A threshold that is learned on some datasets fits the others, unlike those of real encoders.
     """
+    # Normal scores of variance 1, shifted by z either way, are right on a share Phi(z) of each class at threshold 0.
     rng, half = np.random.default_rng(random_state), ndtri([c.balanced_accuracy for c in published_baselines()])
     encoders = [(cell, z) for cell, z in zip(published_baselines(), half, strict=True) if cell.kind == "encoder"]
     names = tuple(dict.fromkeys(f"{cell.method} (simulated)" for cell, _ in encoders))

@@ -325,6 +325,7 @@ def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
 
 
 def _loss(row: Row) -> float:
+    # Sums in another order must not change which chain is printed.
     return float(round(row["inner_log_loss"], 12))
 
 
