@@ -78,6 +78,7 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
         kept = checks.check_votes(X)
         if kept.shape[1] != self._get_support_mask().sum():
             raise InputError(f"`X` must have {self.support_.sum()} columns, the selected ones. Got {kept.shape[1]}.")
+        # scikit-learn's own fills with 0, which is a vote (decision 33).
         whole = np.full((len(kept), len(self.support_)), ABSTAIN, dtype=np.int8)
         whole[:, self.support_] = kept
         return whole

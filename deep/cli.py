@@ -116,9 +116,11 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
     command : str, optional
         A key of `COMMANDS`; default: the first word of `argv`.
     """
+    # Before anything may write: a stream that is closed would end in a traceback about itself.
     _open_streams()
     try:
         with _interrupts_heard(), warnings.catch_warnings():
+            # Python shows a warning once a place; one of deep's speaks of the data, and another file needs it again.
             warnings.simplefilter("always", DeepWarning)
             warnings.showwarning = partial(_show_warning, set())
             try:
@@ -152,6 +154,7 @@ def _show_warning(told: set[str], message: Warning | str, category: type[Warning
     """Write a warning of deep's own once, on one line; others as Python does."""
     ours = issubclass(category, DeepWarning)
     text = f"{printable(f'warning: {message}')}\n" if ours else warnings.formatwarning(message, category, *place[:2])
+    # The same sentence twice in one command tells nothing new.
     if text not in told:
         sys.stderr.write(text)
     told.add(text)
@@ -176,6 +179,7 @@ def _main(words: list[str], command: str | None) -> int:
         if old in RENAMED:
             raise InputError(f"`COMMAND` must be a current name. Got {old!r}. Say `deep {RENAMED[old]}` instead.")
     parts = entry_points.find_entry_points(entry_points.SUBCOMMAND).usable
+    # A part that was asked for and cannot be loaded is an error; the others are left out of the help.
     if words and f"{command}.{words[0]}" in parts:
         _load(parts[f"{command}.{words[0]}"])
     asked = command_parser(command).asked(words)

@@ -177,6 +177,7 @@ def _is_number(value: object) -> bool:
 
 def _are_counts(value: object) -> bool:
     counts = list(value.values()) if isinstance(value, dict | Mapping) else [None]
+    # Above 2^53 a reader of JSON, for which numbers are floats, would get another count.
     return all(isinstance(n, Integral) and 0 <= int(n) < 1 << 53 for n in counts)
 
 
@@ -314,6 +315,8 @@ class VoteMatrix:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        # Names go to terminals, files and pages, so that what moves a cursor or looks like another name is refused
+        # here, once.
         named = {"voter_names": voters, "datasets": self.dataset_names, "families": self.families.values()}
         for param, given in named.items():
             for name in given:
@@ -332,6 +335,7 @@ class VoteMatrix:
         pair = _first_repeated(zip(self.datasets, self.item_ids, strict=True))
         if pair is not None:
             raise InputError(f"`item_ids` must be unique within a dataset. Got {pair[1]!r} twice in {pair[0]!r}.")
+        # Only ids with an odd character can look like another: nearly all tables skip the comparison.
         if any(plain_form(name) != name for name in self.item_ids):
             for dataset in self.dataset_names:
                 check_twins(self.item_ids[self.datasets == dataset], "item_ids")
@@ -450,6 +454,8 @@ class VoteMatrix:
             raise InputError(f"`scores` must be finite or NaN. Got {numbers[row, column].item()!r} at row {row}.")
         columns = dict(zip(names, numbers.T, strict=True))
         known = scales_of(scales, names)
+        # A score may be of any unit, as a log-likelihood; grades in a table of votes may not, since a mistake would
+        # pass for one.
         scores = recognise({name: own for name, own in columns.items() if name not in known}, any_unit=True)
         known |= {name: replace(scale, declared=True) for name, scale in scores.items()}
         others = [name for name in names if name not in self.voter_names]

@@ -227,16 +227,16 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 934,
-    "_util": 2_217,
+    "_util": 2_199,
     "asking": 2_613,
-    "calibration": 825,
+    "calibration": 824,
     "commands": 753,
-    "console": 1_270,
+    "console": 1_269,
     "datasets": 2_550,
     "ensembles": 840,
-    "evaluate": 2_737,
+    "evaluate": 2_706,
     "experiments/loo": 1_773,
-    "features": 1_164,
+    "features": 1_158,
     "llm": 3_169,
     "model": 5_603,
     "prompt_pool": 2_159,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_164, 14_902, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_107, 14_902, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

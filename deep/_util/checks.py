@@ -262,3 +262,20 @@ def check_consistent_length(values: Array, n: int, name: str) -> None:
 def weigh(codes: npt.NDArray[np.integer], weights: Floats, size: int = 0) -> Floats:
     """Return the sum of weights of each code, of at least `size` codes; float also where there are none."""
     return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
+
+
+def percentile_interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
+    """Return the bounds that hold a share of the values in the middle; NaN, which does not count, where none does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deep._util.checks import percentile_interval
+    >>> percentile_interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
+    (1.5, 2.5)
+    """
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return float("nan"), float("nan")
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes, shown
-from deep._util.names import LONGEST, check_name
+from deep._util.names import LONGEST_NAME, check_name
 from deep._util.scales import Scale, numbers_of_votes
 from deep.exceptions import InputError, warn
 
@@ -144,7 +144,7 @@ def name_cells(column: Column, *, required: bool = False) -> Texts:
     """Return a column of names as strings, empty where a cell is."""
     cells = text_cells(column, required=required)
     for name in set(cells) - {""}:
-        if not name.isprintable() or len(name) > LONGEST:
+        if not name.isprintable() or len(name) > LONGEST_NAME:
             # Not by `==`: NumPy compares with a text without its NULs at the end.
             check_name(name, column.name, where=f" at {column.where(cells.tolist().index(name))}")
     return cells
@@ -323,7 +323,7 @@ def _uncastable(column: "pa.ChunkedArray", start: int = 0) -> Iterator[int]:
 
 
 MOST_PLACES = 10
-"""Further rows that an error names."""
+"""The most further rows that an error names."""
 
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan", re.IGNORECASE)
@@ -384,10 +384,10 @@ MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 """Of splitmix64's finalizer, which spreads every bit over all of a 64-bit number."""
 
 LONG_TEXT = 1 << 12
-"""Bytes above which a text is hashed by its digest."""
+"""A text of more bytes is hashed by its digest."""
 
 WORD = 8
-"""Bytes of a text that are hashed at once."""
+"""The bytes of a text that are hashed at once."""
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -62,6 +62,7 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
             claims[entry.name].append(entry)
     for name, entries in sorted(claims.items()):
         packages = " and ".join(sorted({package_of(entry) for entry in entries}))
+        # Another package must not take over a name that scripts already use.
         if name in own or name in reserved:
             refused[name] = f"{printable(name)!r} of {packages}: deep has this name already"
         elif not NAME.fullmatch(name):

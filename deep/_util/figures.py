@@ -18,6 +18,7 @@ BLUE, RED, AMBER, GRAY = "#2f6690", "#c8553d", "#e0a458", "#9aa5b1"
 LIGHT = {BLUE: "#a8c6dc", RED: "#edbcae", GRAY: "#c9d6df"}
 """A paler shade of a color, for what stands behind or is part of it."""
 
+# The color of lines that help to read off a value.
 GRID = "#d9dde1"
 
 

@@ -25,6 +25,7 @@ Layout = Literal["crowd-kit", "long", "wide"]
 """One row an item; one row an item and voter; the same by the names that crowd-kit has for them."""
 
 ROLES = ("dataset", "item_id", "label", "document_id", "family", "generator")
+# The code of no vote in votes, and of no label in labels.
 NO_VOTE = -1
 
 

@@ -47,6 +47,7 @@ MOST_CELLS = 1 << 29
 
 KEYS = ROLES[:2]
 
+# The rows of a table that are in memory at once while it is read.
 ROWS_AT_ONCE = 1 << 17
 
 
@@ -354,8 +355,8 @@ def below(parts: list[ColumnValues]) -> ColumnValues:
     return whole
 
 
-IDS = 3
-"""Of each file that shares no item with another."""
+N_IDS = 3
+"""The ids of each file that an error names where two files share no item."""
 
 
 def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:
@@ -371,7 +372,7 @@ def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:
         ]
         if mates and not any(np.isin(own, its).any() for _, its in mates):
             other = mates[0][0]
-            ids, its_ids = (", ".join(shown(str(item)) for item in one.item_id[:IDS]) for one in (part, other))
+            ids, its_ids = (", ".join(shown(str(item)) for item in one.item_id[:N_IDS]) for one in (part, other))
             raise InputError(
                 f"`item_id` must be written alike in files of different judges of one dataset. Got none in common: "
                 f"{ids} in {part.source.path}, and {its_ids} in {other.source.path}."

@@ -129,13 +129,13 @@ def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
     )
 
 
-MOST_ROWS = 8
-"""Rows of a table in a notebook."""
+MAX_ROWS = 8
+"""The most rows of a table in a notebook."""
 
 
 def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return lines and the first rows of a table as HTML, for a notebook."""
-    shown_rows = [*rows[:MOST_ROWS], *([(f"and {len(rows) - MOST_ROWS} more",)] if len(rows) > MOST_ROWS else [])]
+    shown_rows = [*rows[:MAX_ROWS], *([(f"and {len(rows) - MAX_ROWS} more",)] if len(rows) > MAX_ROWS else [])]
     lines = "".join(f"<div>{escape(line)}</div>" for line in said)
     cells = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in shown_rows]
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
@@ -166,8 +166,8 @@ ODD = re.compile(r"[^\x00-\x7F]|^\s|\s$|\s\s")
 INVISIBLE = "\u034f\u115f\u1160\u3164\uffa0"
 """Letters and marks, by their category, that show nothing."""
 
-LONGEST = 1000
-"""Characters that a name may have: a longer one fits no figure."""
+LONGEST_NAME = 1000
+"""The most characters of a name: a longer one fits no figure."""
 
 DIGEST = re.compile(r"(?:.*-)?[0-9a-f]{8}")
 """Names that look as if `file_name` had made them."""
@@ -202,15 +202,15 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
     """
     if not isinstance(name, str):
         raise InputError(f"`{param}` must be text. Got {name!r:.60}.")
-    if name.isprintable() and name.strip() and len(name) <= LONGEST:
+    if name.isprintable() and name.strip() and len(name) <= LONGEST_NAME:
         return name  # nearly all
     result = next((c for c in name if unicodedata.category(c) in REFUSED and c not in JOINERS), None)
     if result is not None:
         fault = f"{REFUSED[unicodedata.category(result)]} U+{ord(result):04X} in {name[:60]!a}"
     elif not name.strip():
         fault = "nothing"
-    elif len(name) > LONGEST:
-        fault = f"{len(name):,} characters, and at most {LONGEST:,} are allowed"
+    elif len(name) > LONGEST_NAME:
+        fault = f"{len(name):,} characters, and at most {LONGEST_NAME:,} are allowed"
     else:
         return name
     raise InputError(f"`{param}` must be printable text on one line. Got {fault}{where}. Rename it.")

@@ -16,7 +16,7 @@ MOST_LEVELS = 16
 """A scale of more whole steps is told as a range."""
 
 CUT = 0.5
-"""The place from which on an answer counts as a vote of 1: the middle of its scale."""
+"""An answer counts as a vote of 1 from this place on: the middle of its scale."""
 
 MIN_GRADES, MIN_SHARE_OF_GRADES = 3, 0.1
 """Answers other than 0 and 1, and their share of a column's, below which they are mistakes in a column of votes.
@@ -27,7 +27,7 @@ USUAL_TOP = 5
 """The best grade of most scales; those of others end at 7 or 10."""
 
 ROUNDING = 1e-9
-"""How far beyond its ends rounding may put a place."""
+"""The distance beyond its ends that rounding may put a place at."""
 
 RANGE = re.compile(r"([+-]?[\d.]+(?:e[+-]?\d+)?)(?:-|\.\.)([+-]?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
 LETTERS = re.compile("([A-Za-z])-([A-Za-z])")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-TIE = 1e-12
+SAME_GAP = 1e-12
 """Differences this close count as equal: the same counts, summed in another order."""
 
 
@@ -98,11 +98,11 @@ def bootstrap_balanced_accuracy(
 def _balanced_interval(cells: Floats, n_boot: int, confidence: float, random_state: RandomState) -> tuple[float, float]:
     """Return the interval of balanced accuracy of four cells, (label, decision) in order."""
     wrong0, right0, wrong1, right1 = 1, 0, 2, 3
-    drawn = _resample(cells, n_boot, random_state)
+    drawn = _resample(cells, n_boot, confidence, random_state)
     sizes = drawn[:, [right0, right1]] + drawn[:, [wrong0, wrong1]]
     kept = sizes.min(axis=1) > 0
     values = (drawn[kept][:, [right0, right1]] / sizes[kept]).mean(axis=1)
-    return _interval(values, confidence)
+    return checks.percentile_interval(values, confidence)
 
 
 @lru_cache(maxsize=4096)
@@ -166,15 +166,16 @@ def paired_bootstrap(
     """
     y, a, b = _labels(y_true, decision_a=decision_a, decision_b=decision_b)
     cells = _cells(4 * y + 2 * a + b, 8, sample_weight)
-    drawn = _resample(cells, n_boot, random_state)
+    drawn = _resample(cells, n_boot, confidence, random_state)
     observed = _differences(cells[None, :])
     if not len(observed):
-        return PairedComparison(float("nan"), _interval(observed, confidence), float("nan"))
+        return PairedComparison(float("nan"), checks.percentile_interval(observed, confidence), float("nan"))
     resampled, difference = _differences(drawn), float(observed[0])
     # Less the observed difference the resamples are centred at 0, as they would be if the two decided equally well.
-    as_far = int(np.sum(np.abs(resampled - difference) >= abs(difference) - TIE))
+    as_far = int(np.sum(np.abs(resampled - difference) >= abs(difference) - SAME_GAP))
     # The sample itself counts as one draw, or p could be 0 (Davison and Hinkley 1997, section 4.2).
-    return PairedComparison(difference, _interval(resampled, confidence), (as_far + 1) / (len(resampled) + 1))
+    ci = checks.percentile_interval(resampled, confidence)
+    return PairedComparison(difference, ci, (as_far + 1) / (len(resampled) + 1))
 
 
 def _labels(y_true: ArrayLike, **decisions: ArrayLike) -> list[Labels]:
@@ -187,9 +188,10 @@ def _cells(codes: Labels, n_cells: int, sample_weight: Weights) -> Floats:
     return check_counts(checks.weigh(codes, weights, n_cells))
 
 
-def _resample(cells: Floats, n_boot: int, random_state: RandomState) -> npt.NDArray[np.int64]:
+def _resample(cells: Floats, n_boot: int, confidence: float, random_state: RandomState) -> npt.NDArray[np.int64]:
     """Draw the cells of `n_boot` resamples of as many rows."""
     check_whole(n_boot, least=1, name="n_boot")
+    checks.check_share(confidence, "confidence")
     total = cells.sum()
     return np.random.default_rng(random_state).multinomial(int(total), cells / total, size=n_boot)
 
@@ -203,14 +205,6 @@ def _differences(cells: npt.NDArray[np.int64] | Floats) -> Floats:
     only_a_right0, only_b_right0 = cells[kept, 1], cells[kept, 2]
     gains: Floats = (only_a_right1 - only_b_right1) / n1[kept] + (only_a_right0 - only_b_right0) / n0[kept]
     return gains / 2.0
-
-
-def _interval(values: Floats, confidence: float) -> tuple[float, float]:
-    checks.check_share(confidence, "confidence")
-    if not len(values):
-        return float("nan"), float("nan")
-    low, high = np.quantile(values, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])
-    return float(low), float(high)
 
 
 LEVELS = np.linspace(0.05, 1.0, 20)

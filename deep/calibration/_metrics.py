@@ -100,12 +100,12 @@ def bin_sums(scores: DistinctScores, edges: Floats) -> tuple[Floats, Floats, Flo
     return n, expected, n1
 
 
-REACH = 9.0
-SLACK = 20
-"""A count is followed REACH standard deviations and SLACK rows to either side of its mean: beyond lies < 1e-18."""
+# A count is followed so many standard deviations and rows to either side of its mean: beyond lies less than 1e-18.
+TAIL_SDS = 9.0
+TAIL_ROWS = 20
 
 NEGLIGIBLE = 40.0
-"""Frequencies whose weight is below exp(-40) are left out of a characteristic function."""
+"""Frequencies at which a characteristic function is below exp(-40) = 4e-18 are left out."""
 
 
 class NoiseFloor(NamedTuple):
@@ -252,7 +252,7 @@ def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:
     functions, taken on a window of odd length (so that no frequency is pi, where a factor can be 0).
     """
     mean, variance = float(n @ p), float(n @ (p * (1.0 - p)))
-    reach = int(np.ceil(REACH * np.sqrt(variance))) + SLACK
+    reach = int(np.ceil(TAIL_SDS * np.sqrt(variance))) + TAIL_ROWS
     first = max(0, int(mean) - reach)
     length = (min(int(n.sum()), int(mean) + reach) - first) // 2 * 2 + 3
     highest = length // 2 if variance <= NEGLIGIBLE / 2.0 else _highest_frequency(variance, length)
@@ -463,6 +463,11 @@ def _log_loss(scores: DistinctScores) -> float:
     return float(-loss.sum() / scores.n.sum())
 
 
+def brier_score(p: Floats, n: Floats, n1: Floats) -> float:
+    """Return the mean squared difference of labels and P."""
+    return float((n1 * (1.0 - p) ** 2 + (n - n1) * p**2).sum() / n.sum())
+
+
 def _brier(scores: DistinctScores, edges: Floats) -> dict[str, float]:
     """Return the Brier score, and its reliability and resolution over bins.
 
@@ -479,7 +484,7 @@ def _brier(scores: DistinctScores, edges: Floats) -> dict[str, float]:
     p, n, n1 = scores
     total = n.sum()
     share = float(n1.sum() / total)
-    brier = float((n1 * (1.0 - p) ** 2 + (n - n1) * p**2).sum() / total)
+    brier = brier_score(p, n, n1)
     mass, expected, observed = bin_sums(scores, edges)
     squared = np.divide((observed - expected) ** 2, mass, out=np.zeros_like(mass), where=mass > 0)
     reliability = float(squared.sum() / total)

@@ -37,7 +37,7 @@ CALIBRATOR_NAMES = (*OWN_NAMES, *find_entry_points(CALIBRATOR, OWN_NAMES).usable
 """All that can be named: deep's own, netcal's, and those of other packages."""
 
 DEFAULT_BINS = 8
-"""Of the calibration error, as in the DEEP paper."""
+"""The number of bins of a calibration error, as in the DEEP paper."""
 
 
 def _load(name: str) -> Any:

@@ -268,7 +268,9 @@ class CorpDisplay:
         low, high = np.quantile(band, [(1 - level) / 2, (1 + level) / 2], axis=0)
         base = scores.n1.sum() / scores.n.sum()
         # Brier scores of P, of the curve and of the overall share: MCB = brier - best, DSC = plain - best, UNC = plain.
-        brier, best, plain = (_brier(q, scores.n, scores.n1) for q in (scores.p, curve, np.full_like(curve, base)))
+        brier, best, plain = (
+            _metrics.brier_score(q, scores.n, scores.n1) for q in (scores.p, curve, np.full_like(curve, base))
+        )
         return cls(scores.p, scores.n, curve, low, high, max(brier - best, 0.0), max(plain - best, 0.0), plain)
 
     def frame(self) -> "pd.DataFrame":
@@ -295,19 +297,17 @@ def _isotonic(share: Floats, n: Floats) -> Floats:
     return np.asarray(isotonic_regression(share, sample_weight=n), dtype=np.float64)
 
 
-def _brier(p: Floats, n: Floats, n1: Floats) -> float:
-    return float((n1 * (1 - p) ** 2 + (n - n1) * p**2).sum() / n.sum())
-
-
+# The color of P before and after calibration.
 COLORS = {"before": RED, "after": BLUE}
 
+# The classes that have a panel of their own, and the decision that puts an item there.
 CLASSES = {"consistent": 1, "inconsistent": 0}
 
-LETTER = 9.0
-"""Size of the numbers of a strip of bars, in points."""
+SIZE = 9.0
+"""The size of the counts above a strip of bars, in points."""
 
-POINTS = 72.0
-"""An inch."""
+PER_INCH = 72.0
+"""The unit of letters: typographic points in an inch."""
 
 
 def plot_reliability(
@@ -366,7 +366,13 @@ def plot_reliability(
     columns = {"before": before, "after": after}
     rows = {name: _metrics.checked_rows(y_true, column, sample_weight, scores=name) for name, column in columns.items()}
     figure = new_figure(9.0, 9.8)
-    pairs = _pairs_of_axes(figure)
+    grid = figure.add_gridspec(2, 2, left=0.075, right=0.98, top=0.915, bottom=0.065, hspace=0.24, wspace=0.2)
+    pairs: list[tuple[Axes, Axes]] = []  # of a panel, and of the strip of counts below it
+    for cell in (grid[row, column] for row in range(2) for column in range(2)):
+        inner = cell.subgridspec(2, 1, height_ratios=[4.0, 1.0], hspace=0.1)
+        panel = figure.add_subplot(inner[0])
+        panel.tick_params(labelbottom=False)
+        pairs.append((panel, figure.add_subplot(inner[1], sharex=panel)))
     for (name, (p, y, w)), pair in zip(rows.items(), pairs[:2], strict=True):
         _draw_all(pair, _metrics.collapse(p, y, w), edges, name)
     for (name, label), pair in zip(CLASSES.items(), pairs[2:], strict=True):
@@ -375,21 +381,6 @@ def plot_reliability(
     if path is not None:
         save_figure(figure, path)
     return figure
-
-
-def _pairs_of_axes(figure: "Figure") -> "list[tuple[Axes, Axes]]":
-    """Return four panels, each with a strip for bin counts beneath it.
-
-    Places are fixed, see :func:`new_figure`.
-    """
-    grid = figure.add_gridspec(2, 2, left=0.075, right=0.98, top=0.915, bottom=0.065, hspace=0.24, wspace=0.2)
-    pairs = []
-    for cell in (grid[row, column] for row in range(2) for column in range(2)):
-        inner = cell.subgridspec(2, 1, height_ratios=[4.0, 1.0], hspace=0.1)
-        panel = figure.add_subplot(inner[0])
-        panel.tick_params(labelbottom=False)
-        pairs.append((panel, figure.add_subplot(inner[1], sharex=panel)))
-    return pairs
 
 
 def _draw_all(pair: "tuple[Axes, Axes]", scores: _metrics.DistinctScores, edges: Floats, name: str) -> None:
@@ -437,10 +428,10 @@ def _draw_counts(axes: "Axes", displays: list[ReliabilityDisplay], xlabel: str) 
         left = display.edges[:-1] + 0.05 * width + i * share
         bars = axes.bar(left, display.count, width=share, align="edge", color=COLORS[name], alpha=0.75)
         if turn is not None:
-            axes.bar_label(bars, labels=counts, fontsize=LETTER, padding=1, rotation=turn)
+            axes.bar_label(bars, labels=counts, fontsize=SIZE, padding=1, rotation=turn)
     axes.set(xlabel=xlabel, ylabel="items")
     axes.set_ylim(0, max(1.0, *(float(display.count.max()) for display in displays)) / (1.0 - room))
-    axes.tick_params(axis="y", labelsize=LETTER)
+    axes.tick_params(axis="y", labelsize=SIZE)
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     axes.yaxis.set_major_formatter(lambda count, _: _short_count(count) or "0")
     plain_grid(axes, "y")
@@ -461,8 +452,8 @@ def _place_labels(axes: "Axes", share: float, longest: int) -> tuple[int | None,
     `share` is that of a bar in the width of the axes, `longest` the characters of the longest label.
     """
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
-    bar, height = POINTS * box.width * share, POINTS * box.height
-    length, line = 0.65 * LETTER * longest, 1.25 * LETTER  # a digit of the font is 0.64 of its size wide
+    bar, height = PER_INCH * box.width * share, PER_INCH * box.height
+    length, line = 0.65 * SIZE * longest, 1.25 * SIZE  # a digit of the font is 0.64 of its size wide
     if length <= bar:
         return 0, (line + 2) / height
     return (90, (length + 4) / height) if line <= bar else (None, 0.05)

@@ -70,6 +70,7 @@ def _given_votes(fitted: "model.Model", words: Sequence[str]) -> dict[str, int]:
     given: dict[str, int] = {}
     for word in words:
         name, _, value = word.rpartition("=")
+        # The short name will do, but a whole name wins: it may be another judge's short one.
         voters = [v.name for v in fitted.voters if v.name == name] or [v.name for v in fitted.voters if v.id == name]
         if len(voters) != 1 or value not in VOTES:
             raise InputError(

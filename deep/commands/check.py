@@ -69,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
     fitted = model.load(args.model)
     if args.gate is not None:
         return int(load_part("gate")(fitted, args))
+    # Labels say more than votes, whose drift may be harmless.
     return _by_labels(fitted, args) if args.labels else _by_votes(fitted, args)
 
 

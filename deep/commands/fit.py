@@ -28,11 +28,11 @@ from deep._util.options import topic_values
 from deep.exceptions import ExitStatus
 from deep.records import ABSTAIN
 
-VOTERS_LISTED = 6
-"""Voters that are named in print; `--json` names all."""
+MAX_VOTERS = 6
+"""The most voters that are named in print; `--json` names all."""
 
 MAX_LISTED = 50
-"""Training datasets that have a line in print."""
+"""The most training datasets that have a line in print."""
 
 
 add_arguments = console.adder(
@@ -80,7 +80,7 @@ def _lines(found: console.Results) -> Iterator[str]:
     yield f"{found['what']}: {found['why']}"
     yield from (f"  {line}" for line in found["members"])
     voters = [*short_names(found["voters"]).values()]
-    yield f"{len(voters)} voter{'' if len(voters) == 1 else 's'}: {listed(voters, VOTERS_LISTED)}"
+    yield f"{len(voters)} voter{'' if len(voters) == 1 else 's'}: {listed(voters, MAX_VOTERS)}"
     scores, training = found["left_out_scores"], found["training_datasets"]
     yield f"trained on {len(training)} dataset{'' if len(training) == 1 else 's'}:"
     width = max(map(len, training))

@@ -70,6 +70,7 @@ def _price(word: str) -> tuple[str, float]:
 
 
 def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
+    # `islice` takes no larger number.
     limit, worth = min(args.limit, sys.maxsize), not args.no_worth
     settings = {"limit": limit, "n_boot": args.n_boot, "random_state": args.seed, "worth": worth}
     settings |= {"prices": dict(map(_price, args.prices))}
@@ -87,6 +88,6 @@ def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
                 **settings,
                 progress=progress,
             )
-        votes = console.read_training_votes(args)
+        votes, _ = console.read_votes_and_scores(args)
         given = datasets.read_people(args.labels, votes, **people) if args.labels else None
         return evaluate.panel_card(votes, given, **settings, progress=progress)

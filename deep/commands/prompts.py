@@ -93,6 +93,7 @@ def _render(args: argparse.Namespace) -> int:
         raise InputError("`claim` must be a file where `source` is -. Got - for both.")
     prompt = prompt_pool.load_prompt(args.prompt)
     texts = {name: console.read_text(getattr(args, name), name) for name in names}
+    # An editor ends a file with a line end, which is no part of the text.
     given = {name: text.replace("\r\n", "\n").removesuffix("\n") for name, text in texts.items()}
     messages = prompt.render(**given, shots=console.shots_for(args, given["source"], given["claim"]))
     lines = ["\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)]

@@ -88,6 +88,7 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
         load_part("sequential").check_sequential(fitted)
     finder, workers = console.finder_of(args, args.input), console.workers_of(args)
     plan = finder.plan(fitted, examples, lambda: console.endpoint_of(args), workers)
+    # A pair without --out is asked through a ledger too, which lies beside the output: here, where it goes afterwards.
     with tempfile.TemporaryDirectory() as folder:
         ask = console.ask_options(args, args.out or Path(folder, "one")) if plan.keeps_answers else None
         if args.sequential:

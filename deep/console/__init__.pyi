@@ -20,7 +20,6 @@ from ._arguments import origin_of as origin_of
 from ._arguments import print_scored as print_scored
 from ._arguments import read_fit_data as read_fit_data
 from ._arguments import read_text as read_text
-from ._arguments import read_training_votes as read_training_votes
 from ._arguments import read_votes_and_scores as read_votes_and_scores
 from ._arguments import sampling_of as sampling_of
 from ._arguments import score_options as score_options

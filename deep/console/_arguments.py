@@ -117,14 +117,14 @@ def _with_texts(scored: "asking.Scored") -> "asking.Scored":
     )
 
 
-LOWEST = 10
-"""Items of the lowest P that are printed."""
+N_LOWEST = 10
+"""The items of the lowest P that are printed."""
 
 
 def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> None:
     """Score tables of votes, and print how many items are suspect, each share, the rule, and the lowest P."""
     out = cast("Path", scores_out(args, [".csv", ".parquet"]))  # which --votes demands
-    counts = evaluate.DecisionCounts(most=LOWEST)
+    counts = evaluate.DecisionCounts(most=N_LOWEST)
     given = {"with_texts": args.with_texts, "seen": counts.add_table}
     result = model.score_file(fitted, args.votes, out, options, args.scores, args.to, **given)
     results = {**result.results(), "counts": counts.as_dict(), "out": str(out)}
@@ -179,11 +179,6 @@ NOTICE = (
 def origin_of(args: argparse.Namespace) -> str | list[str]:
     """Return the tables of votes, or 'simulated'."""
     return list(args.votes) or SIMULATED
-
-
-def read_training_votes(args: argparse.Namespace) -> VoteMatrix:
-    """Return the votes of `--votes`, else simulated ones; refuse voters that failed too often."""
-    return read_votes_and_scores(args)[0]
 
 
 def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datasets.ScoreTable | None]":
@@ -308,6 +303,7 @@ def _failures(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, list[flo
     """Return by voter its highest share of failures on a dataset, and the items there, where all reasons are known."""
     result = datasets.read_reasons(args.votes, votes)
     worst, n = datasets.worst_failures(result), len(votes.votes)
+    # A rate of failures is known only where every missing vote has its reason.
     known = [name for name, count in datasets.missing_without_reason(votes, result).items() if not count]
     return {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in known}
 

@@ -77,6 +77,7 @@ def live_progress() -> "Iterator[ProgressCallback | None]":
         yield show
 
 
+# The seconds after which a run that nobody watches says for the first time how far it is.
 FIRST_LINE_SECONDS = 1.5
 
 
@@ -125,6 +126,7 @@ def fitted(text: str) -> str:
     for line in text.split("\n"):
         indent = len(line) - len(line.lstrip())
         hang = " " * (indent + 4 if indent else 0)
+        # A command that is broken by a line end cannot be copied.
         long = len(line) > width and not line.lstrip().startswith("deep ")
         options = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": hang}
         lines += wrap(line.replace(" %", BOUND), width, **options) if long else [line]  # type: ignore[arg-type]
@@ -271,11 +273,11 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         start = end
 
 
-WORST = 3
-"""Disagreements of each judge that a terminal shows; all that are kept are in the JSON."""
+N_WORST = 3
+"""The disagreements of each judge that a terminal shows; all that are kept are in the JSON."""
 
 LONGEST_NAME = 40
-"""Characters of a judge's name."""
+"""The most characters of a judge's name."""
 
 Claims = Mapping[tuple[str, str], str]
 
@@ -310,14 +312,14 @@ def card_lines(
     yield from _disagreements(card, claims, notes)
 
 
-MOST_JUDGES = 15
-"""Lines of judges, the best first; `full` has all."""
+MAX_JUDGES = 15
+"""The most lines of judges, the best first; `full` has all."""
 
 
 def _matrix(card: "evaluate.PanelCard", width: int) -> Iterator[str]:
     """Yield a line a judge, best first; columns that do not fit the width are left out, the last ones first."""
     rows = [{**row, "judge": _name(row["judge"])} for row in evaluate.judge_rows(card)]
-    first = [{name.removesuffix(", %"): cell for name, cell in row.items()} for row in rows[:MOST_JUDGES]]
+    first = [{name.removesuffix(", %"): cell for name, cell in row.items()} for row in rows[:MAX_JUDGES]]
     title = "Each judge, in percent (accuracy: balanced; adds: rise of the log loss without it)"
     yield ""
     yield from evaluate.DataTable(title, first).lines(width)
@@ -330,8 +332,8 @@ def _matrix(card: "evaluate.PanelCard", width: int) -> Iterator[str]:
 
 def shown_items(card: "evaluate.PanelCard") -> set[tuple[str, str]]:
     """Return the items that the lines of a card name."""
-    worst = [row for each in card.judges for row in each.disagreements[:WORST]]
-    return {(row["dataset"], row["item_id"]) for row in [*worst, *card.doubtful_labels[:WORST]]}
+    worst = [row for each in card.judges for row in each.disagreements[:N_WORST]]
+    return {(row["dataset"], row["item_id"]) for row in [*worst, *card.doubtful_labels[:N_WORST]]}
 
 
 def _name(judge: str) -> str:
@@ -390,7 +392,7 @@ def _alike(card: "evaluate.PanelCard") -> str:
     short = list(short_names(each.judge for each in card.judges).values())
     return ", ".join(
         f"{printable(short[i])} and {printable(short[j])} ({value:.2f}, {card.joint_errors[i, j]:,} joint errors)"
-        for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:WORST]
+        for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:N_WORST]
     )
 
 
@@ -450,17 +452,17 @@ def _for_dollars(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> s
 def _disagreements(card: "evaluate.PanelCard", claims: Claims, notes: Sequence[str]) -> Iterator[str]:
     if card.n_labeled:
         yield ""
-        yield f"Disagreements with people, at most {WORST} per judge, the worst first"
+        yield f"Disagreements with people, at most {N_WORST} per judge, the worst first"
         for each in card.judges:
             n = 0 if each.people is None else each.people.n
             wrong = f"{each.n_disagreements:,} of {n:,} votes, {percent(each.n_disagreements, n)}" if n else ""
             yield f"  {_name(each.judge)}: {wrong or 'no vote on a labeled item'}"
-            for row in each.disagreements[:WORST]:
+            for row in each.disagreements[:N_WORST]:
                 yield f"    voted {row['vote']}, label {row['label']}: {_item(row, claims)}"
         yield "Labels that most judges contradict: the label is wrong, or the judges misread the item"
         yield from (
             f"    label {row['label']}, {row['against']} of {row['votes']} judges: {_item(row, claims)}"
-            for row in card.doubtful_labels[:WORST]
+            for row in card.doubtful_labels[:N_WORST]
         )
     yield from notes
 

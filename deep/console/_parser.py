@@ -37,6 +37,7 @@ class Values(argparse.Action):
         """Add the values to those given before; with nothing but blanks and commas it would count as not given."""
         words = [str(value) for value in values or ()]
         # A Path would raise on a word that is too long for a file's name.
+        # A word with a comma may be the name of a file.
         files = {word for word in words if os.path.exists(word)}  # noqa: PTH110
         parts = [part for word in words for part in ([word] if word in files else word.split(","))]
         if not (named := [part.strip() for part in parts if part.strip()]):
@@ -359,6 +360,7 @@ def _from_there(value: str | Path, folder: Path) -> str:
     head, equals, tail = str(value).rpartition("=")
     if not (isinstance(value, Path) or ("\0" not in tail and tail and os.path.exists(tail))):  # noqa: PTH110
         return str(value)
+    # Relative to the file of the run, so that a folder that is moved as a whole still runs.
     there = Path(os.path.relpath(tail, folder)).as_posix()
     return f"{head}{equals}{there if there.startswith('../') else f'./{there}'}"
 
@@ -387,6 +389,7 @@ def recorded(asked: Asked) -> Iterator[None]:
     if not isinstance(out, Path) or not out.name:
         yield
         return
+    # The mark tells after the run whether `out` was written: a run that wrote nothing leaves no record of itself.
     place, before = out.with_name(f"{out.stem}.run.toml"), _mark(out)
     if place.exists() and not (out / MARKER).exists():
         read_run(str(place))  # one of another hand is left as it is
@@ -436,6 +439,7 @@ def _toml(value: object) -> str:
     """Return a text, number, truth value or list of these as TOML, of which JSON is a part but for one character."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
+    # JSON's strings, numbers and lists are TOML's, but for DEL, which TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -463,6 +467,7 @@ def _moved(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
     """Yield a line for each judge that is not as it was in the run of ``--config``."""
     from deep.judges import parse_voter
 
+    # Without its version a judge of then and now is one judge, which may have changed.
     now, then = ({parse_voter(name)._replace(version=None): name for name in names} for names in (voters, earlier))
     for judge, name in now.items():
         if then.get(judge) != name:

@@ -53,6 +53,7 @@ def in_processes(
         return
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 
+    # A caller may have processes of its own, which are not ours to end.
     others = set(multiprocessing.active_children())
     workers = ProcessPoolExecutor(n_workers, mp_context=_context(), initializer=_start)
     started = set[BaseProcess]()
@@ -94,6 +95,7 @@ def prepare_processes(n_jobs: int) -> None:
     Where there is a fork server, as on Linux, it loads them once and every worker is a copy of it. It runs nothing,
     so that no thread is lost in a copy. Elsewhere each worker loads them itself.
     """
+    # Only Linux copies a process that has its libraries; elsewhere there is nothing to prepare (decision 21).
     if n_jobs != 1 and (os.cpu_count() or 1) > 1 and sys.platform == "linux":
         from multiprocessing import forkserver
 

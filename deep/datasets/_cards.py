@@ -238,8 +238,8 @@ def _lengths(words: "array[int]") -> Lengths | None:
     return Lengths(float(median), float(p90))
 
 
-SHOWN = 20
-"""Findings that are printed one by one; JSON has all."""
+MAX_SHOWN = 20
+"""The most findings that are printed one by one; JSON has all."""
 
 STATES = {
     "absent": "not here",
@@ -374,9 +374,9 @@ def leakage_text(shared: Sequence[SharedDocument]) -> str:
         f"in several datasets or files: {across:,} documents; in one dataset under several document ids or none, so "
         f"folds may split them: {len(shared) - across:,}"
     ]
-    for one in shared[:SHOWN]:
+    for one in shared[:MAX_SHOWN]:
         places = ", ".join(f"{place} ({n:,})" for place, n in one.places.items())
         by = "same text" if one.by == "text" else "same id, which may be chance"
         lines.append(f"  {one.document!r} ({by}): {places}")
-    more = len(shared) - SHOWN
+    more = len(shared) - MAX_SHOWN
     return "\n".join([*lines, *([f"and {more:,} more; --json prints all"] if more > 0 else [])])

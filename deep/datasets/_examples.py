@@ -432,6 +432,7 @@ def examples_from_dataset(
     if isinstance(dataset, Mapping):
         splits = ", ".join(sorted(map(str, dataset)))
         raise InputError(f"`dataset` must be one split. Got a mapping of {splits}. Choose one, as in dataset['test'].")
+    # Examples are gone through several times: to check, to ask, to join. An iterator is empty after the first.
     if isinstance(dataset, Iterator) or not isinstance(dataset, Iterable):
         raise InputError(
             f"`dataset` must be an iterable that begins anew each time. Got a {type(dataset).__name__}. "
@@ -446,6 +447,7 @@ def _text(value: object) -> str | None:
     if value is None or value != value:
         return None
     if isinstance(value, float) and value.is_integer():
+        # pandas makes 7.0 of an id 7 in a column with gaps; as text it must be "7" again.
         value = int(value)
     return str(value).strip() or None
 

@@ -341,6 +341,7 @@ def _at_span(
 
 
 KEY = ("dataset", "item_id", "voter")
+# The rows of judgments, with their texts, that are in memory at once.
 ROWS_AT_ONCE = 1 << 14
 
 
@@ -457,6 +458,7 @@ def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | Non
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    # Arrow filters by id alone, many times faster than Python by pairs; the pairs are told apart in what is left.
     ids = None if wanted is None else pa.array(sorted({item for _, item in wanted}), pa.string())
     for piece in judgment_pieces(path, columns):
         near = piece if ids is None else piece.filter(pc.is_in(piece.column("item_id"), value_set=ids))

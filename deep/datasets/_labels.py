@@ -92,6 +92,7 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
     if not known.any():
         raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
     documents = None if result.document_ids is None else result.document_ids[known]
+    # A dataset may be written with other blanks or composed letters in the labels; the votes' spelling is taken.
     ours = {plain_form(name): name for name in names}
     spelled = {name: ours.get(plain_form(name), name) for name in set(result.datasets)}
     datasets = np.array([spelled[name] for name in result.datasets[known]], dtype=object)
@@ -255,6 +256,7 @@ def read_people(
             codes = np.array([names.setdefault(name, len(names)) for name in person])
             kept = (rows >= 0) & (labels != ABSTAIN)
             given.append((rows[kept], codes[kept], labels[kept]))
+            # With all files so far: one person may be in two of them.
             pairs = np.concatenate([np.column_stack(one[:2]) for one in given])
             distinct, counts = np.unique(pairs, axis=0, return_counts=True)
             if (counts > 1).any():

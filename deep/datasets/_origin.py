@@ -72,6 +72,7 @@ def _load_benchmark(name: str, *, main_only: bool, require_source: bool) -> Benc
     try:
         benchmark, part = find_benchmark(name, param="examples")
     except InputError as error:
+        # A name of several benchmarks is meant as one; only an unknown name may be a file that is not there.
         if "could be any of" in str(error):
             raise
         raise InputError(
@@ -129,6 +130,7 @@ def origin_record(examples: Examples, votes_path: str | Path) -> dict[str, objec
         }
     if not isinstance(examples, ExampleFile):
         return None
+    # Relative where it lies below the votes, so that the folder can be moved as a whole.
     path, folder = examples.path.resolve(), Path(votes_path).resolve().parent
     return {
         "path": (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix(),
@@ -255,6 +257,7 @@ def read_documents(
     result = [named.get(item) for item in zip(votes.datasets, votes.item_ids, strict=True)]
     if all(document is None for document in result):
         return None
+    # An item without a document is a document of its own.
     own = votes.datasets + "/" + votes.item_ids
     return np.array(
         [mine if document is None else document for document, mine in zip(result, own, strict=True)], object
@@ -268,6 +271,7 @@ def _given(
     record = next((kept for path in paths if (kept := _record(path)) and "path" in kept), None)
     chosen = read_examples(examples, columns=columns, require_source=False)
     if isinstance(chosen, ExampleFile) and record:
+        # Another text under the same id would be shown beside votes that are not about it.
         if sha256_of(chosen.path) != record["sha256"]:
             notes.append(f"{chosen.path} is not the file that was judged, as its SHA-256 shows; it was read as asked.")
         chosen = ExampleFile(chosen.path, columns=columns or record["columns"], dataset=record["dataset"])

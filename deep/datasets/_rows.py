@@ -101,6 +101,7 @@ class ParquetTable:
 
         held: list[pa.RecordBatch] = []
         n = taken = read = 0
+        # Arrow's batches end where groups of rows do; callers want pieces of one size.
         for batch in self.batches(columns, size, whole=whole or size is None):
             while True:
                 held.append(batch if size is None else batch.slice(0, size - n))
@@ -142,6 +143,7 @@ class ParquetTable:
                     self._check(taken, f"column {shown(leaf.name)} with {chunk.num_values:,} cells")
                     if leaf.is_text:
                         longest = max(longest, leaf.length or _longest_text(texts, number, leaf, chunk))
+        # As if every text were as long as the longest: one cell of a file may be nearly all of it.
         return max(MOST_AT_ONCE // longest, 1)
 
     def _opened(self, as_dictionaries: Sequence[str]) -> "parquet.ParquetFile":
@@ -324,6 +326,7 @@ LONGEST = 1 << 26
 MOST_BLANK = 1 << 20
 """Blank lines in a row: a file of them alone takes minutes to go through, and holds nothing."""
 
+# The rows of a Parquet file that are in memory as Python's objects at once.
 ROWS_AT_ONCE = 1000
 
 PROBED = 100

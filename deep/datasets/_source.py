@@ -177,6 +177,7 @@ class CsvSource(Source):
 
         self._check_quotes()
         try:
+            # All as text: a guessed type reads 007 as 7, and an error could not show a cell as it stands in the file.
             table = arrow_csv.read_csv(
                 pa.BufferReader(self._raw),
                 read_options=arrow_csv.ReadOptions(
@@ -184,10 +185,7 @@ class CsvSource(Source):
                 ),
                 parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=self._separator),
                 convert_options=arrow_csv.ConvertOptions(
-                    # All as text: a guessed type reads 007 as 7, and an error could not show a cell as it stands in the
-                    # file.
-                    include_columns=list(names),
-                    column_types=dict.fromkeys(names, pa.string()),
+                    include_columns=list(names), column_types=dict.fromkeys(names, pa.string())
                 ),
             )
         except pa.ArrowException as error:
@@ -237,6 +235,7 @@ class JsonSource(Source):
     """
 
     def _header(self) -> tuple[str, ...]:
+        # Rows of JSON may leave empty cells out, so that the first row need not have every column.
         columns = dict.fromkeys(name for _, row in islice(self._rows(), PROBED) for name in row)
         if not columns:
             raise self.without_rows()

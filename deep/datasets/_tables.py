@@ -199,8 +199,8 @@ def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
     return ScoreTable(joined.values, joined.item_ids, joined.names, joined.datasets, joined.labels, joined.document_ids)
 
 
-IDS = 3
-"""Of each file that shares no item with another."""
+N_IDS = 3
+"""The ids of each file that an error names where two files share no item."""
 
 TAIL = re.compile(r"\.0+$")
 """What a column of floats puts behind whole numbers."""
@@ -241,7 +241,7 @@ def check_any_matched(matched: Mask, votes: Items, name: str, other: Items) -> N
 def _first_ids(table: Items, dataset: str | None) -> str:
     """Return the first ids of a dataset, or else of the first dataset."""
     name = table.datasets[0] if dataset is None else dataset
-    return f"{', '.join(map(shown, table.item_ids[table.datasets == name][:IDS]))} of {shown(name)}"
+    return f"{', '.join(map(shown, table.item_ids[table.datasets == name][:N_IDS]))} of {shown(name)}"
 
 
 def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
@@ -516,6 +516,7 @@ def _iter_source(
     seen = []
     for piece, *others in zip(pieces, *soft, strict=True):
         datasets, item_ids = (texts(piece[key], required=True) for key in KEYS)
+        # The piece of votes last: of a name in both it is the one that counts.
         columns = {name: column for each in (*others, piece) for name, column in each.items()}
         read = partial(answer_cells, scales=scales) if scales else vote_cells
         answers: list[Any] = [read(columns[name]) for name in voters]

@@ -20,10 +20,10 @@ Booster = Any
 MergedCells = tuple[Votes, Labels, Floats]
 """Votes, labels and weights, merged and sorted."""
 
-ROUNDING = 1e-9
-"""Weights this close, as a share of their sum, are the same."""
+SAME_WEIGHT = 1e-9
+"""Weights that differ by less, as a share of their sum, are the same."""
 
-LEAST = {"n_estimators": 1, "max_depth": 1, "num_leaves": 2, "min_child_weight": 0, "reg_lambda": 0}
+MIN_VALUES = {"n_estimators": 1, "max_depth": 1, "num_leaves": 2, "min_child_weight": 0, "reg_lambda": 0}
 """The least value of each parameter that has one."""
 
 
@@ -67,8 +67,8 @@ class MirroredBoosting(StagedEnsembler):
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.learning_rate, 0, "learning_rate")
         for name, value in self.get_params().items():
-            if name in LEAST and not value >= LEAST[name]:
-                raise InputError(f"`{name}` must be at least {LEAST[name]}. Got {value!r}.")
+            if name in MIN_VALUES and not value >= MIN_VALUES[name]:
+                raise InputError(f"`{name}` must be at least {MIN_VALUES[name]}. Got {value!r}.")
         self.prior_ = float(np.average(y, weights=w))
         self.boosters_: tuple[Booster, ...] = ()
         # No voter varies, so that there is no split: P is the share of label 1.
@@ -342,5 +342,5 @@ def _compared(a: MergedCells, b: MergedCells) -> int:
     apart = rows[0] != rows[1]
     if apart.any():
         return 1 if rows[0][apart][0] < rows[1][apart][0] else -1
-    heavier = np.flatnonzero(np.abs(a[2] - b[2]) > ROUNDING * (a[2] + b[2]))
+    heavier = np.flatnonzero(np.abs(a[2] - b[2]) > SAME_WEIGHT * (a[2] + b[2]))
     return int(np.sign(a[2][heavier[0]] - b[2][heavier[0]])) if len(heavier) else 0

@@ -114,10 +114,10 @@ class LDA(BaseEnsembler):
 
 
 KERNEL_BLOCK = 2_000_000
-"""Pairs of rows and support vectors that are held at once."""
+"""The most pairs of rows and support vectors whose kernel is held at once."""
 
 MOST_ROWS = 4_000
-"""Distinct rows (votes and label) up to which all are fitted; of more, as many are drawn."""
+"""The most distinct rows (votes and label) that are fitted; of more, as many are drawn (decision 20)."""
 
 
 class SVC(BaseEnsembler):
@@ -251,7 +251,7 @@ def _platt_sigmoid(decision: Floats, y: Labels, w: Floats) -> tuple[float, float
 
 
 BLOCK = 2**22
-"""Distances held at once, so that memory does not grow with the rows asked for."""
+"""The most distances held at once, so that memory does not grow with the rows asked for."""
 
 TABLE = 2**22
 """Most cells in a table of all patterns of votes by distance: those of 11 voters."""

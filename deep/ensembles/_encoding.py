@@ -14,7 +14,7 @@ Grid = Mapping[str, Sequence[float]]
 """The values that a grid search tries, by parameter."""
 
 BETWEEN = 0.25
-"""An abstain taken up or down: between 0, where votes 0 and 1 are split, and 0.5, where no vote and 1 are."""
+"""The place of no vote beside 0: between 0, where votes 0 and 1 are split, and 0.5, where no vote and 1 are."""
 
 
 def signed(X: Votes, abstain: float = 0.0) -> Floats:

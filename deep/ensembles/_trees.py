@@ -296,14 +296,14 @@ def _best_split(above: npt.NDArray[np.bool_], is_one: npt.NDArray[np.bool_], sha
     return best, bool(says[0]), bool(says[1])
 
 
-TIE = 1e-12
+SAME_GAIN = 1e-12
 """Gains this close, as a share of the best, are equal."""
 
-FLAT = 1e-150
+MIN_BEND = 1e-150
 """A leaf of less curvature than this adds nothing."""
 
-BLOCK = 2**21
-"""Most pairs of a tree and a row that are looked at together."""
+MAX_PAIRS = 2**21
+"""The most pairs of a tree and a row that are walked through together, which bounds memory."""
 
 
 @dataclass(eq=False, repr=False)
@@ -378,7 +378,7 @@ class GradientBoosting(StagedEnsembler):
                 leaf = grower.grow(residual, self.voter_[tree], self.threshold_[tree], self.left_[tree])
                 # The Newton step of each leaf; 0 for a node that is none.
                 slope, bend = (np.bincount(leaf, part, shape[1]) for part in (residual, total * p * (1 - p)))
-                step = np.divide(slope, bend, out=np.zeros(shape[1]), where=bend > FLAT)
+                step = np.divide(slope, bend, out=np.zeros(shape[1]), where=bend > MIN_BEND)
                 value[:] = self.learning_rate * step
                 log_odds += value[leaf]
 
@@ -388,7 +388,7 @@ class GradientBoosting(StagedEnsembler):
     def _after(self, votes: Floats, stages: Sequence[int]) -> Floats:
         """Return P after each number of rounds, by row of signed votes."""
         n_trees = max(stages)
-        step = max(1, BLOCK // n_trees)
+        step = max(1, MAX_PAIRS // n_trees)
         parts = [self._sums(votes[i : i + step], n_trees)[np.array(stages) - 1] for i in range(0, len(votes), step)]
         return np.asarray(expit(np.concatenate(parts, axis=1)))
 
@@ -445,7 +445,7 @@ class _Grower:
         # NaN of a side without rows: no split at all, so below every other.
         gains[~(gains >= 0)] = -1.0
         best = gains.max(axis=1)
-        return (gains >= (best - TIE * np.abs(best))[:, None]).argmax(axis=1), best
+        return (gains >= (best - SAME_GAIN * np.abs(best))[:, None]).argmax(axis=1), best
 
     def _thresholds(self, inside: npt.NDArray[np.bool_], best: Positions) -> Floats:
         """Return thresholds halfway between the votes that a node holds on either side."""

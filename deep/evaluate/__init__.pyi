@@ -4,6 +4,14 @@ from ._annotators import clustered_interval as clustered_interval
 from ._annotators import clustered_share as clustered_share
 from ._annotators import mean_interval as mean_interval
 from ._annotators import t_reach as t_reach
+from ._breakdowns import OwnFamily as OwnFamily
+from ._breakdowns import level_rows as level_rows
+from ._breakdowns import level_tables as level_tables
+from ._breakdowns import own_families as own_families
+from ._breakdowns import own_family_words as own_family_words
+from ._breakdowns import rank_agreement as rank_agreement
+from ._breakdowns import without_own_votes as without_own_votes
+from ._breakdowns import writer_table as writer_table
 from ._cards import FEWEST_JOINT_ERRORS as FEWEST_JOINT_ERRORS
 from ._cards import AgainstItself as AgainstItself
 from ._cards import AgainstOthers as AgainstOthers
@@ -21,7 +29,6 @@ from ._compare import compare_systems as compare_systems
 from ._compare import drift_report as drift_report
 from ._compare import earlier_votes as earlier_votes
 from ._compare import read_systems as read_systems
-from ._compare import read_together as read_together
 from ._compare import stream_rates as stream_rates
 from ._contribution import HELD_OUT as HELD_OUT
 from ._contribution import OuterWorth as OuterWorth
@@ -37,9 +44,6 @@ from ._explanation import item_row as item_row
 from ._explanation import likeness as likeness
 from ._explanation import model_at as model_at
 from ._explanation import model_votes as model_votes
-from ._grades import level_rows as level_rows
-from ._grades import level_tables as level_tables
-from ._grades import rank_agreement as rank_agreement
 from ._holdout import METRICS as METRICS
 from ._holdout import HoldOut as HoldOut
 from ._holdout import HoldOutUnit as HoldOutUnit
@@ -98,6 +102,7 @@ from ._target import label_proposal as label_proposal
 from ._target import labels_seen as labels_seen
 from ._target import read_target as read_target
 from ._target import read_targets as read_targets
+from ._target import read_together as read_together
 from ._target import share_report as share_report
 from ._target import targets_of as targets_of
 from ._target import votes_for as votes_for
@@ -118,8 +123,3 @@ from ._verdict import share_words as share_words
 from ._verdict import state_words as state_words
 from ._verdict import suspect_words as suspect_words
 from ._verdict import trust_words as trust_words
-from ._writers import OwnFamily as OwnFamily
-from ._writers import own_families as own_families
-from ._writers import own_family_words as own_family_words
-from ._writers import without_own_votes as without_own_votes
-from ._writers import writer_table as writer_table

@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from deep import calibration, features
-from deep._util.checks import Floats
+from deep import calibration
+from deep._util.checks import Floats, percentile_interval
 from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from deep.model import Clusters, standardised
 
 MOST_PAIRED = 12
-"""Raters of whom every pair is compared: 66 pairs; of more, only measures of all together are taken."""
+"""The most raters of whom every pair is compared (66 pairs); of more, only measures of all together are taken."""
 
 
 def agreement_measures(
@@ -188,7 +188,7 @@ def clustered_interval(
     counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
     distinct, times = np.unique(counts, axis=0, return_counts=True)
     drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot) @ distinct
-    return features.percentile_interval(measure(np.asarray(drawn.reshape(-1, 2, 2), dtype=np.float64)), level)
+    return percentile_interval(measure(np.asarray(drawn.reshape(-1, 2, 2), dtype=np.float64)), level)
 
 
 def balanced_accuracy_of_counts(counts: npt.ArrayLike) -> Floats:

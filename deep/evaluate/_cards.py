@@ -20,13 +20,14 @@ from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 if TYPE_CHECKING:
     import pandas as pd
 
-    from deep.evaluate._writers import OwnFamily
+    from deep.evaluate._breakdowns import OwnFamily
 
 
 Interval = tuple[float, float]
 
+# On fewer its standard error, 1 / sqrt(n), is above 0.3.
 FEWEST_JOINT_ERRORS = 10
-"""Items on which two judges err both, from which on the correlation of their errors is shown."""
+"""The correlation of two judges' errors is shown where they err together on so many items."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,15 +15,13 @@ from deep._util.scales import votes_of as votes_of_answers
 from deep.datasets import (
     FILE,
     Failures,
-    join_labels,
     missing_without_reason,
-    read_labels,
     read_writers,
     table_columns,
     worst_failures,
 )
 from deep.evaluate._measured import IntervalRow, Measured, draw_intervals, in_percent
-from deep.evaluate._target import Target, labels_seen, votes_for
+from deep.evaluate._target import Target, labels_seen
 from deep.evaluate._verdict import moved_words
 from deep.exceptions import InputError
 from deep.features import Cells
@@ -37,24 +35,25 @@ from deep.model import (
     joint_shares,
     match_columns,
     row_fingerprints,
-    scores_for,
 )
 from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DRAWS = 4000
-"""Of all shares together, for the ranks."""
+# A bound is a 5 % quantile, and 4,000 draws know the share beyond it to 0.3 points.
+N_DRAWS = 4000
+"""Draws of the shares of all systems together, from which ranks and their bounds are read."""
 
+# The convention since Cohen (1988): a missed difference is four times as bearable as a false one.
 POWER = 0.8
-"""Chance to tell a difference that is there, for which the number of labels is given."""
+"""The chance to detect a difference for which a number of labels is given."""
 
-RELATIVE = (
+UNLABELED = (
     "From votes alone: a judge that favours one system's style looks like a better system. Only labels of each "
     "system tell the two apart. Read the differences here, not the shares."
 )
-SEEN = "The model was trained on labels of {}: their intervals are too narrow."
+SAW_THEM = "The model was trained on labels of {}: their intervals are too narrow."
 
 
 @dataclass(frozen=True)
@@ -161,20 +160,6 @@ class SystemComparison(Measured):
         return draw_intervals(rows[::-1], xlabel=xlabel, at=0.0)
 
 
-def read_together(model: Model, votes: Sequence[str], labels: Sequence[str] = (), scores: Sequence[str] = ()) -> Target:
-    """Read all items as one dataset, for systems that are compared; labels beside the votes are not used.
-
-    Raises
-    ------
-    InputError
-        A table cannot be used.
-    """
-    every = votes_for(model, votes)
-    every = scores_for(model, every, scores)
-    unlabeled = every.with_columns(labels=np.full(len(every.labels), -1))
-    return Target(join_labels(every, read_labels(labels, every)) if labels else unlabeled)
-
-
 def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]:
     """Read which system wrote each item of a target.
 
@@ -267,7 +252,7 @@ def compare_systems(
     )
     labels = np.bincount(system, votes.labels >= 0).astype(int)
     seen = sorted(labels_seen(model) & set(votes.dataset_names))
-    notes = [*([] if labels.all() else [RELATIVE]), *([SEEN.format(", ".join(seen))] if seen else [])]
+    notes = [*([] if labels.all() else [UNLABELED]), *([SAW_THEM.format(", ".join(seen))] if seen else [])]
     order = np.argsort(-joint.estimate, kind="stable")
     ranked = _ranked(names, np.bincount(system), labels, joint, order, level)
     return SystemComparison(ranked, _pairs(names, joint, order, level, tell), level, tell, notes)
@@ -283,7 +268,8 @@ def _ranked(
     """Return the systems, best first."""
     rng = np.random.default_rng(0)
     # The seed is fixed, so that the same table has the same ranks. `eigh` also takes a covariance without full rank.
-    drawn = rng.multivariate_normal(joint.estimate, joint.covariance, size=DRAWS, method="eigh")
+    drawn = rng.multivariate_normal(joint.estimate, joint.covariance, size=N_DRAWS, method="eigh")
+    # Sorting the order gives each system its place.
     ranks = 1 + np.argsort(np.argsort(-drawn, axis=1), axis=1)
     # A rank is a whole number: nothing between two ranks is a bound.
     low, high = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="closest_observation")
@@ -339,12 +325,12 @@ def _of_difference(covariance: Floats, i: int, j: int) -> float:
     return max(float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]), 1e-12)
 
 
-FEWEST_DATASETS = 3
-"""Training datasets from which on one can be held beside the others."""
+MIN_DATASETS = 3
+"""False alarms are told from so many training datasets on: each is then held beside two others at least."""
 
 
-USUAL_FAILURES = 0.05
-"""Share of failures that `deep fit` takes unasked: that of a judge whose model does not hold its own."""
+USUAL_RATE = 0.05
+"""The failure rate of a judge whose model does not hold its own: the most that `deep fit` takes unasked."""
 
 
 @dataclass(frozen=True)
@@ -430,7 +416,7 @@ class DriftReport(Measured):
         known = self.reference or (f"the {n} training datasets" if n > 1 else "the training dataset")
         says = [f"The judges vote on these {self.n:,} claims {differs} on {known}: {result}.", *self.not_tested()]
         says += self.least_words()
-        if n >= FEWEST_DATASETS and self.reference is None:
+        if n >= MIN_DATASETS and self.reference is None:
             alarms = self.false_alarms_on_training
             unlike = f"also flags training datasets ({', '.join(alarms)}), so a flag may mean little"
             says.append(f"The same test {unlike if alarms else 'flags no training dataset'}.")
@@ -602,4 +588,4 @@ def _rate_before(known: object) -> tuple[float, float]:
         case [float(rate), int(n)] if 0 <= rate <= 1 and n > 0:
             return rate, n
     # A model fitted before failures were kept: its judges failed no more often than `deep fit` allows.
-    return USUAL_FAILURES, np.inf
+    return USUAL_RATE, np.inf

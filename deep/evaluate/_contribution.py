@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from deep._util.checks import Floats, Mask, Votes, numbered
-from deep._util.odds import DECISION, P_MIN, expit, fit_logistic
+from deep._util.odds import DECISION, MAX_SLOPE, P_MIN, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
 from deep.evaluate._annotators import mean_interval
@@ -18,19 +18,17 @@ from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, tra
 from deep.records import ABSTAIN, VoteMatrix
 
 FEWEST_FOLDS = 3
-"""Of rows left out, to tell which judges to keep."""
+"""The fewest folds by which it is told which judges to keep: of two, the one difference has no spread."""
 
-AT_ONCE = 8
-"""One in so many judges leaves at a time, where parts of the data are held out."""
+# One at a time takes k (k + 1) / 2 fits on each part; an eighth at a time takes about 8 k.
+DROPPED = 8
+"""One in so many judges leaves at a time where parts of the data are held out."""
 
 N_FOLDS = 5
-"""Of the rows of one dataset."""
+"""The folds that a single dataset is cut into, as many as a fit of one dataset has."""
 
 HELD_OUT = FoldLimit(12, 6)
-"""Above how many datasets several are held out together, and in how many groups then."""
-
-SLOPE = 1e-8
-"""Where a fit stops: no slope of the mean log loss is steeper."""
+"""Above 12 datasets (6 where patterns of votes are many) several are held out together, in six groups (decision 23)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +219,7 @@ def _smallest(path: Sequence[tuple[tuple[str, ...], Floats]]) -> tuple[str, ...]
         From all judges to one.
     """
     best = min((losses for _, losses in path), key=lambda losses: float(losses.mean()))
+    # The rule of CART's pruning (Breiman et al. 1984): the smallest that cannot be told from the best.
     for judges, losses in reversed(path):
         if mean_interval(losses - best, LEVEL)[1] <= 0:
             return judges
@@ -243,7 +242,7 @@ def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
     while len(panel.judges) > 1:
         without = [float(panel.without(column).losses().mean()) for column in range(len(panel.judges))]
         # From the last column on, so that the numbers of the others still hold.
-        for column in sorted(np.argsort(without)[: max(1, len(without) // AT_ONCE)].tolist(), reverse=True):
+        for column in sorted(np.argsort(without)[: max(1, len(without) // DROPPED)].tolist(), reverse=True):
             panel = panel.without(column)
         panel = panel.merged()
         path.append((panel.judges, panel.losses()))
@@ -415,7 +414,7 @@ class _FittedPanel:
                 centre=np.zeros(len(self._kept)),
                 penalty=self._penalty,
                 start=None if starts is None else starts[fold],
-                slope=SLOPE,
+                slope=MAX_SLOPE,
             )
             for fold, (design, n, n1) in enumerate(rows.tables)
         ]

@@ -52,6 +52,7 @@ def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tup
     """
     matrix = model.select(votes, **matching)
     name = str(votes.datasets[row])
+    # P of a row in a table is at the share and the means of its whole dataset, so the explained P has to be too.
     there = model if model.target is not None else model.adapted(matrix[votes.datasets == name], target=name)
     return there, dict(zip(model.voter_names, matrix[row].tolist(), strict=True))
 
@@ -93,7 +94,7 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
 
 
 UNUSUAL = 0.05
-"""A share of the training rows below which votes are called unusual."""
+"""Votes are called unusual where fewer of the training rows are like them."""
 
 ONLY_LABELS = "The model sees votes, not texts. Only labels show whether it holds for new kinds of text."
 

@@ -23,7 +23,7 @@ REMEDIES: dict[HoldOutUnit, str] = {
 }
 
 MAX_NAMED = 5
-"""Datasets that a warning names."""
+"""The most datasets that a warning names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,7 @@ def _labeled(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.ND
     InputError
         A row has no label, no dataset has both classes, or there is no vote.
     """
+    # An unlabeled row is an oversight here, since `loo` measures on labels: it is named, and not left out in silence.
     unlabeled = np.flatnonzero(is_train & (votes.labels == -1))
     if unlabeled.size:
         row = unlabeled[0]

@@ -140,12 +140,12 @@ def json_value(value: object) -> object:
 
 
 MOST_SHOWN = 15
-"""Rows of a table that a page does not fold."""
+"""The most rows of a table that a page shows without unfolding it."""
 
 FLUSH_RIGHT = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
 """A cell that is a number, an interval or empty."""
 
-COUNTED = frozenset({"dataset", "item", "judge", "method", "system"})
+ROW_NAMES = frozenset({"dataset", "item", "judge", "method", "system"})
 """Names of a first column that say what a row is."""
 
 
@@ -184,7 +184,7 @@ class DataTable:
     @property
     def rest_words(self) -> str:
         """Return the sentence that paper has in place of the other rows."""
-        n, what = len(self.rest), self.columns[0] if self.columns[0] in COUNTED else "row"
+        n, what = len(self.rest), self.columns[0] if self.columns[0] in ROW_NAMES else "row"
         return f"{n} more {what}{'s are' if n > 1 else ' is'} in the file."
 
     @cached_property
@@ -275,13 +275,14 @@ CONTEXT = "best_judge_context"
 """The kind of the rival that is one judge with its mean over the dataset."""
 
 INK = "#1f2933"
-"""Of words on a colored ground."""
+"""The color of words on a colored ground."""
 
-SMALL = 9
-"""Size of letters in points, of which a page shows 12 pixels: no text is smaller."""
+MIN_FONT = 9
+"""The size of the smallest letters in points, of which a page shows 12 pixels."""
 
 STATE_COLORS = {"consistent": BLUE, "inconsistent": RED, "undecided": LIGHT[GRAY]}
 
+# The color of a method's row, by what its figures rest on.
 COLORS = {"test": GRAY, "center": AMBER, "train": BLUE, "ours": RED}
 
 
@@ -346,7 +347,7 @@ def draw_intervals(rows: Sequence[IntervalRow], *, xlabel: str, title: str = "",
         line, fill = (":", "white") if row.printed else ("-", row.color)
         axes.plot([low, high], [height, height], line, color=row.color, linewidth=1.5)
         axes.plot(row.value, height, "o", color=row.color, markerfacecolor=fill, markersize=5)
-    axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=SMALL)
+    axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=MIN_FONT)
     axes.axvline(at, color=GRAY, linewidth=0.8)
     axes.set(xlabel=xlabel, title=title, ylim=(-0.6, len(rows) - 0.4))
     return figure
@@ -370,7 +371,7 @@ def draw_spread(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
         base = top
     axes.set(xlim=(0, 1), ylim=(0, 1.1 * max(1, base.max())), xlabel="P(consistent)", ylabel="claims")
     close = {"columnspacing": 1, "handlelength": 1.2, "handletextpad": 0.5}  # as wide as a phone, whatever the counts
-    axes.legend(fontsize=SMALL, ncols=3, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), **close)
+    axes.legend(fontsize=MIN_FONT, ncols=3, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), **close)
     return figure
 
 
@@ -403,11 +404,11 @@ def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> 
     colors = LinearSegmentedColormap.from_list("errors", [LIGHT[BLUE], "#f4f4f2", LIGHT[RED]])
     image = axes.imshow(values, cmap=colors, vmin=-1, vmax=1, interpolation="none")
     figure.colorbar(image, ax=axes, label="correlation of errors", fraction=0.05, ticks=[-1, -0.5, 0, 0.5, 1])
-    axes.set_xticks(range(k), ordered, fontsize=SMALL, rotation=90)
-    axes.set_yticks(range(k), ordered, fontsize=SMALL)
+    axes.set_xticks(range(k), ordered, fontsize=MIN_FONT, rotation=90)
+    axes.set_yticks(range(k), ordered, fontsize=MIN_FONT)
     for row, column in np.argwhere(np.isfinite(values)):
         number = f"{shown[row, column]:.1f}"
-        axes.text(column, row, number, ha="center", va="center", fontsize=SMALL, color=INK)
+        axes.text(column, row, number, ha="center", va="center", fontsize=MIN_FONT, color=INK)
     return figure
 
 

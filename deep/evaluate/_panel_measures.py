@@ -32,7 +32,7 @@ from deep.records import ABSTAIN, VoteMatrix
 NOTHING = float("nan")
 
 ENOUGH_COVERAGE = 0.95
-"""Share of the items that a judge votes on, from which on it may do alone."""
+"""A judge may do alone where it votes on so many of the items."""
 
 
 def read_panel_card(

@@ -245,8 +245,8 @@ def _ends(one: LeftOut) -> tuple[float, float, float, float]:
     return result[0], result[1], result[2], result[3]
 
 
-FEW_TRAINING, FIRST_LABELS = 3, 10
-"""Training datasets up to which the share is known so badly that labels are asked for, and how many."""
+MAX_DATASETS, N_LABELS = 3, 10
+"""Up to so many training datasets the share is known so badly that labels are asked for, and how many (decision 44)."""
 
 
 def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
@@ -266,28 +266,29 @@ def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
     if (
         model.correction is not None
         or model.method == "own-labels"
-        or len(model.cells.groups) > FEW_TRAINING
+        or len(model.cells.groups) > MAX_DATASETS
         or not measured
     ):
         return None
     worst = max(measured, key=lambda prior: prior.high - prior.low)
     reach = (worst.high - worst.low) / 2
     # Half of the normal interval of a share of n labels.
-    of_labels = REACH * np.sqrt(worst.estimate * (1 - worst.estimate) / FIRST_LABELS)
+    of_labels = Z_90 * np.sqrt(worst.estimate * (1 - worst.estimate) / N_LABELS)
     left = reach * of_labels / np.hypot(reach, of_labels)  # two independent estimates of one share
     off, rest = f"{100 * reach:.0f} points", f"{100 * left:.0f}"
     return f"The share may be wrong by ± {off}; ten labels of random items reduce this to about ± {rest}."
 
 
+# A judge that says 1 of 4 items in 5 says it of 5 in a row in 33 of 100 cases, of 10 in 11.
 MIN_CONSTANT_VOTES = 10
-"""Votes from which on a judge that always says the same is told: fewer are alike by chance too often."""
+"""A judge that always says the same is told from so many votes on."""
 
 MAX_OTHER_VOTES = 0.02
-"""Share of a judge's votes that may be of the other sign where it says nearly always the same: 2 of 100."""
+"""The share of votes of the other sign up to which a judge says nearly always the same: 2 of 100."""
 
-COVERS = 0.9
-"""Share of the items that a judge must vote on to be told. A rule that votes 1 or not at all says something by where
-it votes, and so do the many that vote 0 alone."""
+MIN_COVERAGE = 0.9
+"""A judge is called constant only if it votes on so many of the items. A rule that votes 1 or not at all says something
+by where it votes, and so do the many that vote 0 alone."""
 
 
 def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
@@ -312,7 +313,7 @@ def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
     yes-no always says 1: it tells nothing about which claims are consistent.
     strict says 0 of 99 of its 100 claims: that says little about which claims are consistent.
     """
-    told = {name: each for name, each in votes.items() if each[1] >= max(MIN_CONSTANT_VOTES, COVERS * each[2])}
+    told = {name: each for name, each in votes.items() if each[1] >= max(MIN_CONSTANT_VOTES, MIN_COVERAGE * each[2])}
     lines = []
     for vote in (1, 0):
         if names := [name for name, (ones, n, _) in told.items() if ones == vote * n]:
@@ -328,8 +329,8 @@ def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
     return lines
 
 
-REACH = 1.645
-"""Of 90 % intervals, in standard deviations."""
+Z_90 = 1.645
+"""Half the width of a 90 % interval, in standard deviations."""
 
 WHY = {
     "average": "average of simple aggregators, because {labeled} cannot show which one is best",
@@ -342,7 +343,8 @@ WHY = {
 
 FEW = "too few labels to learn from: learned from agreement, then corrected by the labels"
 
-LEAST = 0.005
+# With two decimals it would be listed as 0.00.
+MIN_WEIGHT = 0.005
 """A member of less weight is not listed."""
 
 
@@ -405,7 +407,7 @@ def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
     """Yield the content: the weights of the stack, the losses of the aggregators compared, the voters of a chain."""
     if model.method == "stack":
         ranked = sorted(chosen["weights"].items(), key=lambda item: -item[1])
-        yield from (f"{name}: weight {weight:.2f}" for name, weight in ranked if weight >= LEAST)
+        yield from (f"{name}: weight {weight:.2f}" for name, weight in ranked if weight >= MIN_WEIGHT)
     elif model.method == "own-labels":
         ranked = sorted(chosen["log_loss"].items(), key=lambda item: item[1])
         yield from (f"{name}: log loss {loss:.4f} on rows left out" for name, loss in ranked)

@@ -111,9 +111,24 @@ def targets_of(model: Model, every: VoteMatrix, labels: Sequence[str] = (), scor
         if len(names) > 1:
             raise InputError(f"`labels` must be of one dataset. Got {', '.join(names)}. Give the labels of one.")
     else:
+        # Labels beside the votes need not be a random sample, which all estimates here take labels for.
         names, every = list(every.dataset_names), replace(every, labels=np.full(len(every.labels), -1))
     rows = [every.datasets == name for name in names]
     return [Target(every.rows(own)) for own in rows]
+
+
+def read_together(model: Model, votes: Sequence[str], labels: Sequence[str] = (), scores: Sequence[str] = ()) -> Target:
+    """Read all items as one dataset, for systems that are compared; labels beside the votes are not used.
+
+    Raises
+    ------
+    InputError
+        A table cannot be used.
+    """
+    every = votes_for(model, votes)
+    every = scores_for(model, every, scores)
+    unlabeled = every.with_columns(labels=np.full(len(every.labels), -1))
+    return Target(join_labels(every, read_labels(labels, every)) if labels else unlabeled)
 
 
 def label_proposal(
@@ -243,7 +258,7 @@ def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, objec
     return result
 
 
-TOLD = "from the labels that the model was trained on"
+BY_LABELS = "from the labels that the model was trained on"
 POWERED = "the mean of cross-fitted P, corrected by its mean error on the training labels"
 ONE_DOCUMENT = "All labels are of one document: the intervals do not hold for items of others."
 MOVED = "the share at the fit plus the change in mean P"
@@ -286,6 +301,7 @@ def share_report(
     """
     votes = target.votes
     result = model.scores_of(votes)
+    # The model's P is nearer to labels that it was fitted on: the estimate would be too sure.
     twice = target.n_labels > 0 and target.name in labels_seen(model)
     documents = None if votes.document_ids is None else votes.document_ids[votes.labels >= 0]
     is_one_document = documents is not None and target.n_labels > 1 and len(np.unique(documents)) == 1
@@ -319,11 +335,12 @@ def _share_words(model: Model, scores: Scores) -> str:
         return MOVED if scores.share.is_measured else "the share at the fit"
     if model.method == "own-labels":
         return POWERED
-    return adaptation.SHARE_METHODS["model"] if model.correction is None else TOLD
+    return adaptation.SHARE_METHODS["model"] if model.correction is None else BY_LABELS
 
 
-ENOUGH = 50
-"""Labels from which on correcting P by them is worth more than testing it."""
+# On eleven datasets ECE falls from 8.9 without labels to 4.9 with 50, and to 4.2 with 100 (decision 11).
+MIN_LABELS = 50
+"""From so many labels on, correcting P by them is worth more than testing it."""
 
 
 def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIGNIFICANCE) -> dict[str, object]:
@@ -378,7 +395,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
         "labels_needed": {str(power): size for power, size in needed.items()},
         "possible_error": adaptation.possible_error(result.p_consistent, votes.labels, documents=votes.document_ids),
         "labels_for_15_points": adaptation.labels_to_find(result.p_consistent, misfit=model.misfit),
-        "enough": test.n_labels >= ENOUGH,
+        "enough": test.n_labels >= MIN_LABELS,
         "advice": list(_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),
     }
 
@@ -462,7 +479,7 @@ def _advice(
         result = [f"{size} for {100 * power:.0f} %" for power, size in needed.items() if size is not None]
         wanted = ", ".join(result) or "more labels than there are items"
         yield f"Labels needed to detect an error as large as the worst in training, by chance of success: {wanted}."
-    if n >= ENOUGH:
+    if n >= MIN_LABELS:
         yield f"With {n} labels, correcting P helps more than a test: {adapt}."
     elif flagged:
-        yield f"{adapt} corrects P by these labels; {ENOUGH} labels bring most of the gain (`deep label list`)."
+        yield f"{adapt} corrects P by these labels; {MIN_LABELS} labels bring most of the gain (`deep label list`)."

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from deep.model.adaptation import PriorEstimate
 
 LOWEST = 5
-"""Items that a verdict names."""
+"""The number of items with the lowest P that a verdict names."""
 
-COIN = float(np.log(2))
-"""Log loss of a P of one half for every item."""
+COIN_LOSS = float(np.log(2))
+"""The log loss of a P of one half for every item: ln 2."""
 
-WORSENED = 0.01
-"""ECE that calibration may add before it is said to have made P worse."""
+MAX_RISE = 0.01
+"""The ECE that calibration may add before it is said to have made P worse."""
 
-FAR_OFF = 0.05
-"""ECE beyond what chance explains, from which on P is said not to hold."""
+MAX_EXCESS = 0.05
+"""The ECE beyond what chance explains from which on P is said not to hold."""
 
 SAME_P = 1e-9
 """P of two items that differ by less are one P: sums of the same votes may differ in their last digits."""
@@ -293,14 +293,14 @@ def badges_of(
     ece, limit, loss = (method.mean(metric) for metric in ("ece", "ece_floor_95", "log_loss"))
     if ece is not None and limit is not None:
         # Even a perfect P has a calibration error on so many items, so it is held to what chance explains.
-        level = "ok" if ece <= limit else "warn" if ece <= limit + FAR_OFF else "fail"
+        level = "ok" if ece <= limit else "warn" if ece <= limit + MAX_EXCESS else "fail"
         off, by_chance = in_percent(ece), in_percent(limit)
         says = f"P is off by {off} points on average (ECE); a perfect P stays below {by_chance} by chance."
         yield Badge("calibrated", level, says, "reliability")
-    if loss is not None and loss >= COIN:
-        says = f"The log loss of P, {loss:.3f}, is worse than a coin's, {COIN:.3f}."
+    if loss is not None and loss >= COIN_LOSS:
+        says = f"The log loss of P, {loss:.3f}, is worse than a coin's, {COIN_LOSS:.3f}."
         yield Badge("better than a coin", "fail", says, "headline")
-    if ece is not None and ece_before is not None and ece > ece_before + WORSENED:
+    if ece is not None and ece_before is not None and ece > ece_before + MAX_RISE:
         says = f"Calibration made P worse: ECE {in_percent(ece_before)} % before, {in_percent(ece)} % after."
         yield Badge("helped by calibration", "fail", says, "reliability")
 

@@ -9,7 +9,6 @@ from ._analysis import fleiss_kappa as fleiss_kappa
 from ._analysis import kappa_of_counts as kappa_of_counts
 from ._analysis import krippendorff_alpha as krippendorff_alpha
 from ._analysis import pairwise_agreement as pairwise_agreement
-from ._analysis import percentile_interval as percentile_interval
 from ._cells import Cells as Cells
 from ._cells import distinct_patterns as distinct_patterns
 from ._cells import distinct_rows as distinct_rows

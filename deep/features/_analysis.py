@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-ROUNDING = 1e-12
+MIN_MASS = 1e-12
 """A weight below this share of the rows it belongs to is what rounding left of 0."""
 
 
@@ -150,9 +150,9 @@ def error_correlation(X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights
     by_class = [_pair_sums(votes[labels == c], c, w[labels == c]) for c in (0, 1)]
     shared, differing, variation, product = (sum(parts) for parts in zip(*by_class, strict=True))
     scale = np.sqrt(variation * variation.T)
-    correlation = np.divide(product, scale, out=np.zeros_like(scale), where=scale > ROUNDING * shared)
+    correlation = np.divide(product, scale, out=np.zeros_like(scale), where=scale > MIN_MASS * shared)
     # Judges that never differ are copies, also where neither errs and the formula is 0 / 0.
-    correlation[(differing <= ROUNDING * shared) & (shared > 0)] = 1.0
+    correlation[(differing <= MIN_MASS * shared) & (shared > 0)] = 1.0
     np.fill_diagonal(correlation, 1.0)
     return np.asarray(np.clip((correlation + correlation.T) / 2, -1.0, 1.0))
 
@@ -440,24 +440,7 @@ def agreement_interval(
     # Documents are drawn whole: ratings of one text are not independent.
     of_documents = np.stack([np.bincount(document, part, minlength=n) for part in parts(codes).T])
     drawn = (np.bincount(draw.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(n_boot))
-    return percentile_interval(np.array([value(of_documents @ times) for times in drawn]))
-
-
-def percentile_interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Return the bounds that hold a share of the values in the middle; NaN, which does not count, where none does.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from deep.features import percentile_interval
-    >>> percentile_interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
-    (1.5, 2.5)
-    """
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return float("nan"), float("nan")
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    return checks.percentile_interval(np.array([value(of_documents @ times) for times in drawn]))
 
 
 def _checked(ratings: npt.ArrayLike) -> Ratings:

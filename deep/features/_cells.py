@@ -20,7 +20,7 @@ from deep._util.checks import (
 from deep.exceptions import InputError
 
 CHUNK = 20
-"""Columns coded at once: 3**20 pattern codes times 10**7 rows still fit an int64."""
+"""Columns coded as one number: 3**20 codes of patterns times 10**7 rows still fit an int64."""
 
 DENSE = 3**13
 """Up to this many possible patterns are counted by position, without a sort."""

@@ -18,7 +18,7 @@ from deep.exceptions import InputError, needs_extra
 from deep.records import ABSTAIN
 
 MAX_SUBSETS = 1000
-"""The most subsets that are scored."""
+"""The most subsets that `Exhaustive` scores: each takes a fit."""
 
 
 class Exhaustive(BasePromptSelector):
@@ -159,7 +159,7 @@ def by_relevance(votes: Floats, relevances: Floats) -> Positions:
 
 
 FLOOR = 1e-3
-"""The least redundancy, as in the library: a voter unlike those picked is not infinitely good."""
+"""The least redundancy, as in mrmr-selection: a voter unlike those picked is not infinitely good."""
 
 
 class MRMR(BasePromptSelector):

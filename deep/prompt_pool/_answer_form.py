@@ -101,6 +101,7 @@ def _probability(entry: Mapping[str, Any]) -> float:
     logprob = entry.get("logprob")
     if not isinstance(logprob, int | float) or logprob != logprob:  # `math.isnan` takes no number of 401 digits
         return 0.0
+    # Servers send -9999 and, by rounding, a little above 0.
     return math.exp(max(min(logprob, 0.0), -1e3))
 
 
@@ -237,6 +238,7 @@ class AnswerForm:
             return Judgment(vote=-1, reason="refused", raw_text=reply or refusal)
         cut = finish in CUT_OFF
         chosen = self._chosen(reply)
+        # A server that holds replies to a schema wraps the answer; it is read as the line that the prompt asks for.
         if chosen is not None:
             plain = self.judge(chosen, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
             return replace(plain, raw_text=reply)
@@ -244,6 +246,7 @@ class AnswerForm:
             return self._listed(reply, material)
         begin = after_thoughts(reply) or 0
         shown = reply
+        # Both ends are read: some answers open a reply, most close it.
         if len(reply) > 2 * LONGEST_SIDE:
             begin = min(begin, len(reply) - 2 * LONGEST_SIDE)
             shown = f"{reply[begin : begin + LONGEST_SIDE]}\n{reply[-LONGEST_SIDE:]}"

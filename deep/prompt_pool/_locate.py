@@ -95,6 +95,7 @@ class SearchableText:
                 places = self._places(form)
                 first = next(places, None)
                 if first is not None:
+                    # A quotation that stands several times is sought behind the one before, as readers quote in order.
                     return next((place for place in chain([first], places) if place[0] >= start), first)
         return None
 
@@ -166,7 +167,8 @@ def covered(span: Span, by: Iterable[Span]) -> int:
 _ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|u\{0*([0-9a-fA-F]{1,5})\}|[xX]([0-9a-fA-F]{2})|([nrtbf])|([\"'/]))")
 _ENTITY = re.compile(r"&#?[0-9a-zA-Z]{1,31};")
 _COMMON = ("&amp;", "&apos;", "&gt;", "&lt;", "&quot;")
-_MOST_LAYERS = 8
+# The most layers of escapes and entities that are undone.
+_MAX_LAYERS = 8
 
 # Tag characters spell ASCII that nobody sees and that language models read.
 _TAG_CHARACTERS = {0xE0000 + code: code for code in range(0x20, 0x7F)}
@@ -215,7 +217,8 @@ def decoded(text: str) -> str:
 
 def _settled(text: str, undo: Callable[[str], str]) -> str:
     """Return a text from which one layer after another is taken, until it stays as it is."""
-    for _ in range(_MOST_LAYERS):
+    # n times `&amp;` in one another would take n rounds over the whole text.
+    for _ in range(_MAX_LAYERS):
         read = undo(text)
         if read == text:
             break
@@ -232,6 +235,7 @@ def visible(text: str) -> str:
     """Return a text in compatibility form, without invisible format characters."""
     if text.isascii():
         return text
+    # Full-width letters, ligatures and the like become what they stand for, and signs that nobody sees go.
     folded = unicodedata.normalize("NFKC", text)
     return folded.translate({ord(c): None for c in set(folded) if unicodedata.category(c) == "Cf"})
 
@@ -267,6 +271,8 @@ def _look(character: str) -> str:
     known = _lookalikes()
     if character in known:
         return known[character]
+    # Letters come apart from their accents, which a copy may add or drop; what is left is compared by its look (UTS
+    # 39).
     parts = unicodedata.normalize("NFKD", character.translate(_TAG_CHARACTERS))
     seen = (c for c in parts if unicodedata.category(c) not in ("Cf", "Mc", "Me", "Mn") and c not in _FILLERS)
     return "".join(c if c.isascii() else known.get(c) or known.get(c.upper()) or _latin(c) for c in seen)

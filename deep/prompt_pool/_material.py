@@ -18,6 +18,7 @@ from deep.records import Example
 
 PLACEHOLDER = re.compile(r"\{\{ ?([A-Za-z_]+) ?\}\}")
 
+# The hexadecimal digits of a code: 32 bits, which no text holds by chance.
 CODE_LENGTH = 8
 
 # Servers that run a local model turn these spellings into control tokens even inside a user's message.
@@ -54,6 +55,7 @@ def clean(text: str, name: str) -> str:
 
 def _codes(*texts: str) -> Iterator[str]:
     """Yield the hexadecimal codes that a hash of `texts` offers."""
+    # With their lengths, so that moving a letter from one text to the next gives another code.
     joined = "".join(f"{len(text)}:{text}" for text in texts)
     digest = sha256(joined.encode()).hexdigest()
     for start in range(0, len(digest), CODE_LENGTH):
@@ -106,6 +108,7 @@ class Material:
 
     def _unseen(self, codes: Iterable[str]) -> str:
         """Return the first code that stands in none of the texts, else the last."""
+        # A code that stands in the material could be copied out of it.
         texts, candidates = [text.casefold() for text in self.given], list(codes)
         return next((code for code in candidates if not any(code in text for text in texts)), candidates[-1])
 
@@ -277,6 +280,7 @@ class FewShot:
         if self.shots < 2 or self.shots % 2:
             raise InputError(f"`shots` must be an even number from 2, half for each label. Got {self.shots!r}.")
         for label in (1, 0):
+            # By document, since two examples never share one.
             n = len({shot.source for shot in self._ranked if shot.label == label})
             if n < self.shots // 2:
                 raise InputError(
@@ -288,6 +292,7 @@ class FewShot:
     def _ranked(self) -> list[Example]:
         """The examples with a label, in an order that depends on their content alone."""
         known = [shot for shot in self.examples if shot.label is not None]
+        # An example whose text holds an answer would teach the judge to copy it.
         return sorted((shot for shot in known if not Material(shot.source, shot.claim).tag("verdict")), key=_rank)
 
     @cached_property
@@ -350,4 +355,5 @@ def _folded(text: str) -> str:
 
 def _rank(example: Example) -> str:
     """Return a hash of the texts, which orders examples at random and always alike."""
+    # An order that neither the file nor a seed decides: the same examples are shown wherever they come from.
     return sha256(f"{len(example.source)} {example.source}{example.claim}".encode(errors="replace")).hexdigest()

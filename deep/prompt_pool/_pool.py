@@ -170,6 +170,7 @@ def check_folder(path: str | Path) -> list[str]:
         problems += [f"{file.name}: {problem}" for problem in result]
         if not result:
             prompt = _load(file)
+            # Two files of one text would be two judges that answer alike, and seem to agree.
             first = alike.setdefault((prompt.system, prompt.user), file.name)
             if first != file.name:
                 problems.append(f"{file.name}: `user` must differ from prompt to prompt. Got the text of {first}.")
@@ -261,9 +262,10 @@ def _in_words(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-SHOWN = 3
-"""Endings that are shown of each kind."""
+N_ENDINGS = 3
+"""The endings of replies that are shown of each kind."""
 
+# The most characters of an ending that are shown.
 LONGEST_ENDING = 120
 
 
@@ -292,7 +294,7 @@ class ReplyCheck:
 
     def results(self) -> Mapping[str, object]:
         """Return the counts and the samples as values of JSON."""
-        samples = {kind: list(map(ending, replies[:SHOWN])) for kind, replies in self.by_kind.items()}
+        samples = {kind: list(map(ending, replies[:N_ENDINGS])) for kind, replies in self.by_kind.items()}
         counts = {kind: len(replies) for kind, replies in self.by_kind.items()}
         return {"replies": self.n_replies, "lost": self.n_lost, "counts": counts, "endings": samples}
 
@@ -304,7 +306,7 @@ class ReplyCheck:
         yield f"\n{self.n_lost:,} of {self.n_replies:,} replies are lost"
         for kind, said in rows:
             yield f"\n{kind}"
-            yield from (f"  {ending(reply)}" for reply in said[:SHOWN])
+            yield from (f"  {ending(reply)}" for reply in said[:N_ENDINGS])
 
 
 def ending(reply: str) -> str:

@@ -149,6 +149,7 @@ class Prompt:
             if isinstance(value, Mapping):
                 values[name] = dict(value)
             elif isinstance(value, str):
+                # A checkout on Windows must not make another version of a prompt.
                 values[name] = value.replace("\r\n", "\n").replace("\r", "\n")
         problems = find_problems(values)
         if problems:
@@ -171,9 +172,12 @@ class Prompt:
         says of its purpose are left out.
         """
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_HASHED}
+        # As pairs, for their order counts: the first label of a vote is the one that is asked for.
         content["labels"] = list(self.labels.items())
         content["rendering"] = RENDERING
         defaults = {f.name: f.default for f in fields(self)}
+        # A field that a prompt does not use must not change its hash: its columns, and answers that were paid for,
+        # stay.
         for name in _HASHED_IF_SET:
             if content[name] == defaults[name] or content[name] == {}:
                 del content[name]

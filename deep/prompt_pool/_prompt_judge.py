@@ -46,6 +46,7 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
     if len(judgments) == 1:
         return judgments[0]
     voted = [judgment for judgment in judgments if judgment.vote != ABSTAIN]
+    # A tie of the samples is no vote: either way would invent one.
     balance = sum(2 * judgment.vote - 1 for judgment in voted)
     vote = int(balance > 0) if balance else ABSTAIN
     reason: Reason | None = None if balance else "abstained" if voted else commonest(one.reason for one in judgments)
@@ -85,6 +86,7 @@ def usage_of(log: Sequence[LLMReply | None]) -> Usage:
 
 def sums(texts: Sequence[str | None], parts: Sequence[LLMReply] | Sequence[Judgment]) -> Usage:
     tokens: Counter[str] = Counter()
+    # A call that failed has neither tokens nor a price.
     answered = [part for part in parts if getattr(part, "reason", None) != "failed"]
     for part in answered:
         tokens.update(part.tokens)
@@ -99,6 +101,7 @@ def sums(texts: Sequence[str | None], parts: Sequence[LLMReply] | Sequence[Judgm
 
 def _total(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
+    # A sum without one of its terms would be a wrong price; none at all is an honest one.
     return sum(known) if known and len(known) == len(values) else None
 
 
@@ -288,6 +291,8 @@ def combine_windows(judgments: Sequence[Judgment], spans: Sequence[Span], rule: 
     """
     votes = [judgment.vote for judgment in judgments]
     decisive = _DECIDES[rule]
+    # One window decides; the other vote needs all of them, so that a window without an answer leaves it open (decision
+    # 14).
     vote = decisive if decisive in votes else ABSTAIN if ABSTAIN in votes else 1 - decisive
     chosen = [(span, judgment) for span, judgment in zip(spans, judgments, strict=True) if judgment.vote == vote]
     scores = [judgment.score for judgment in judgments if judgment.score is not None]
@@ -468,6 +473,7 @@ class PromptJudge(LLMJudge):
     @cached_property
     def parameters(self) -> dict[str, object]:
         """The parameters that go along with the prompt's messages."""
+        # At the prompts' temperature of 0 all samples would be one answer, paid for several times.
         temperature = 1.0 if self.samples > 1 and self.temperature is None else self.temperature
         own = {"temperature": temperature, "max_tokens": self.max_tokens}
         chosen = {**self.prompt.parameters, **{name: value for name, value in own.items() if value is not None}}
@@ -504,6 +510,7 @@ class PromptJudge(LLMJudge):
         # The schema of a coded prompt is that of its example.
         schema = self.prompt.schema(example.source, example.claim, example.question) if self.prompt.coded else None
         form = {} if schema is None else {"response_format": reply_schema(self.prompt.kind, schema)}
+        # Questions that begin with the same document are sent together, while the server's prefix cache has it.
         group = sha256(example.source.encode(errors="replace")).hexdigest()[:16] if self.prompt.document_first else None
         return VoteQuestion(
             step=self.prompt.kind,

@@ -140,8 +140,10 @@ BY_RUNS = (
 )
 PRIOR_TITLE = "The share of consistent items"
 PRIOR_CAPTION = "Estimated share of consistent items with its 90 % interval"
-MOST_DRAWN = 60
-LONGEST = 48
+# The most datasets in a picture of shares; the table has all.
+MAX_DRAWN = 60
+# The most characters of a dataset's name in a picture.
+MAX_NAME = 48
 
 
 def prior_chapter(material: ReportMaterial) -> Chapter:
@@ -180,8 +182,8 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
             for name, prior in priors.items()
         ],
     )
-    drawn = list(priors.items())[:MOST_DRAWN][::-1]
-    lines = [evaluate.IntervalRow(name[:LONGEST], prior.estimate, [prior.low, prior.high]) for name, prior in drawn]
+    drawn = list(priors.items())[:MAX_DRAWN][::-1]
+    lines = [evaluate.IntervalRow(name[:MAX_NAME], prior.estimate, [prior.low, prior.high]) for name, prior in drawn]
     figure = evaluate.draw_intervals(lines, xlabel="share of consistent items, 90 % interval")
     return Chapter(
         "prior",
@@ -352,15 +354,19 @@ def _canary(name: str, found: "model.Canary | str") -> dict[str, str]:
 
 PANEL_TITLE = "The panel"
 
-MOST_WHOLE = 12
-"""Judges of which the report also drops one after the other: the panels to fit grow with their square."""
+MAX_WHOLE = 12
+"""The most judges that a report also drops one after the other: the panels to fit grow with their square."""
 
-MOST_JUDGES = 40
-MOST_PAIRS = 200
-MOST_WORST = 5
-"""Disagreements of each judge in a table; the item browser has all."""
+# The most judges in a picture of correlations; of more there is a table alone.
+MAX_JUDGES = 40
+# The most pairs of judges in a table, those with the highest correlation of errors.
+MAX_PAIRS = 200
+N_WORST = 5
+"""The disagreements of each judge in a table; the item browser has all."""
 
+# The most characters of a judge's name beside a picture.
 LONGEST_JUDGE = 32
+# Resamples of each interval of kappa.
 N_BOOT = 500
 
 ADDED = "What each judge adds: the rise of the log loss on held-out datasets without it"
@@ -386,9 +392,9 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
             material.people,
             failures=material.failures,
             usage=read_usage(material.tables, scored.votes),
-            limit=MOST_WORST,
+            limit=N_WORST,
             n_boot=N_BOOT,
-            worth=scored.votes.shape[1] <= MOST_WHOLE,
+            worth=scored.votes.shape[1] <= MAX_WHOLE,
             by_dataset=False,
             writers=datasets.read_writers(material.tables, scored.votes),
         )
@@ -487,7 +493,7 @@ def _values_alone(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str
     """Return the worth of each judge, where dropping one after the other takes too long."""
     if not card.n_labeled:
         return ["What each judge adds was not measured: no item is labeled."], []
-    if len(card.judges) <= MOST_WHOLE:
+    if len(card.judges) <= MAX_WHOLE:
         return [f"What each judge adds was not measured. {card.worth_missing}"], []
     try:
         training = training_set(votes.rows(votes.labels >= 0), RECIPES["deep"])
@@ -523,9 +529,10 @@ def _correlation(
     known, short = np.array(values, dtype=np.float64), list(short_names(names).values())
     counts = None if joint is None else np.asarray(joint)
     if counts is not None:
+        # A correlation on a handful of items is noise, and would lead the list of the most alike.
         known[(counts < evaluate.FEWEST_JOINT_ERRORS) & ~np.eye(len(known), dtype=bool)] = np.nan
     first, second = np.tril_indices(len(names), -1)
-    order = np.argsort(-np.nan_to_num(known[first, second], nan=-2.0), kind="stable")[:MOST_PAIRS]
+    order = np.argsort(-np.nan_to_num(known[first, second], nan=-2.0), kind="stable")[:MAX_PAIRS]
     rows = [
         {
             "judges": f"{short[i]} and {short[j]}",
@@ -535,7 +542,7 @@ def _correlation(
         for i, j in zip(second[order], first[order], strict=True)
     ]
     table = DataTable(ERRORS, rows, folded=True)
-    if len(names) > MOST_JUDGES:
+    if len(names) > MAX_JUDGES:
         return table
     figure = evaluate.draw_error_correlation([shortened(name, LONGEST_JUDGE) for name in short], known)
     return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])

@@ -13,14 +13,15 @@ from deep.datasets import FoundTexts, Item, Passage, read_item_reasons, read_jud
 from deep.records import Example
 from deep.report._sources import ReportMaterial, ScoredVotes, vote_share
 
-MOST_ITEMS = 12_000
-"""Items that a page holds."""
+MAX_ITEMS = 12_000
+"""The most items that a page holds."""
 
-TELLING = 200
-"""Items of each kind that are there for certain: where judges disagree most, where P and label disagree most."""
+N_TELLING = 200
+"""The items of each kind that a page holds for certain: where judges disagree most, where P and label disagree most."""
 
 
-CERTAIN = 0.0001
+# P is rounded to four decimals, and a rounded 0 or 1 would claim certainty.
+MIN_P = 0.0001
 """The least P, and the least 1 - P, that a page holds."""
 
 
@@ -61,13 +62,14 @@ def order_of(scored: ScoredVotes) -> Positions:
     share[by_stratum] = np.concatenate([np.arange(count) / count for count in size]) if n else []
     sample = shuffled[np.argsort(share, kind="stable")]
     every = np.concatenate([*telling, sample])
+    # An item may be telling in two ways, and in the sample as well: it stands once, at its first place.
     _, first = np.unique(every, return_index=True)
     return every[np.sort(first)]
 
 
 def _largest(values: Floats, shuffled: Positions) -> Positions:
     """Return the items of the largest positive values, ties in the order of `shuffled`."""
-    order = shuffled[np.argsort(-values[shuffled], kind="stable")][:TELLING]
+    order = shuffled[np.argsort(-values[shuffled], kind="stable")][:N_TELLING]
     return order[values[order] > 0]
 
 
@@ -101,7 +103,7 @@ def _rounded(values: Floats) -> list[float | None]:
 
 def _chances(values: Floats) -> list[float | None]:
     """Return probabilities that rounding makes neither 0 nor 1."""
-    return _rounded(np.clip(values, CERTAIN, 1 - CERTAIN))
+    return _rounded(np.clip(values, MIN_P, 1 - MIN_P))
 
 
 MOST_BYTES = 1_500_000
@@ -194,7 +196,7 @@ def items_with_texts(
     """
     scored = material.scored
     assert scored is not None  # the caller's branch
-    rows = order[:MOST_ITEMS]
+    rows = order[:MAX_ITEMS]
     keys = [(str(scored.votes.datasets[row]), str(scored.votes.item_ids[row])) for row in rows]
     result = FoundTexts()
     if choice.wanted and (material.tables or choice.examples):

@@ -257,21 +257,23 @@ NUMBERED = re.compile(r"^figure-?(\d+[a-z]?)-")
 DIGITS = re.compile(r"-?\d+\.\d{5,}(?:e-?\d+)?")
 """A number with more digits than a person reads."""
 
-MOST_FILES = 60
-MOST_LEVEL = 8
-"""Columns of a table of which the heads stand upright on paper; of more they would be broken letter by letter."""
-MOST_ROWS = 200
+# The most pictures, and the most tables, of a study that a page holds.
+MAX_FILES = 60
+MAX_HEADS = 8
+"""The most columns of a table whose heads stand upright on paper; of more they would be broken letter by letter."""
+# The most rows of a picture's table that a page holds.
+MAX_ROWS = 200
 FOR_PHONES = ".phone.svg"
 """How the narrow form of a picture ends."""
 
-LARGEST_PICTURE = 400_000
-"""Bytes of a picture that is embedded."""
+MAX_BYTES = 400_000
+"""The most bytes of a picture that is embedded."""
 
 
 def study_parts(folder: Path, first: str) -> tuple[Picture | None, list[Chapter]]:
     """Return the picture of that name, and chapters of the other files of a folder: pictures, and Markdown."""
     every = [path for path in _files(folder, "*.svg") if not path.name.endswith(FOR_PHONES)]
-    paths = [path for path in every if path.stat().st_size <= LARGEST_PICTURE]
+    paths = [path for path in every if path.stat().st_size <= MAX_BYTES]
     pictures = {path.stem: _picture(path) for path in paths}
     answer, chapters = pictures.pop(first, None), []
     if pictures:
@@ -284,7 +286,7 @@ def study_parts(folder: Path, first: str) -> tuple[Picture | None, list[Chapter]
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    yield from sorted(path for path in folder.glob(pattern) if path.is_file())[:MOST_FILES]
+    yield from sorted(path for path in folder.glob(pattern) if path.is_file())[:MAX_FILES]
 
 
 def _markdown(path: Path) -> str:
@@ -304,7 +306,7 @@ def _wide_table(found: re.Match[str]) -> str:
     """Return a table in a region of its own, folded where it is long."""
     region = f'<div class="wide" tabindex="0" role="group" aria-label="table">{found[0]}</div>'
     n = found[0].count("<tr>") - 1
-    if found[0].count("<th") > MOST_LEVEL:
+    if found[0].count("<th") > MAX_HEADS:
         region = region.replace('class="wide"', 'class="wide many"')
     summary = f'<summary data-paper="A table of {n} rows is in the file."><span>Show all {n} rows</span></summary>'
     return region if n <= MOST_SHOWN else f"<details>{summary}{region}</details>"
@@ -322,7 +324,7 @@ def _picture(path: Path) -> Picture:
         return Picture(image, caption)
     import pandas as pd
 
-    frame = pd.read_csv(table, dtype=str, keep_default_na=False, nrows=MOST_ROWS)
+    frame = pd.read_csv(table, dtype=str, keep_default_na=False, nrows=MAX_ROWS)
     cells = [{str(name): _rounded(str(value)) for name, value in row.items()} for row in frame.to_dict("records")]
     return Picture(image, caption, [DataTable(table.stem, [read_row(row) for row in cells])])
 

@@ -240,8 +240,10 @@ def ece_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[tuple[str, Posi
 
 
 SIMULATED = "simulated"
-LARGEST_RESULTS = 1 << 30
-HUGE = 1e15
+# The most bytes of a run's results that are read.
+MAX_BYTES = 1 << 30
+# The largest number in results that deep wrote; above it, one was put there by another hand.
+MAX_NUMBER = 1e15
 MAY_LACK = {"p_uncalibrated", *(name for name, one in (ITEM_COLUMNS | SCORE_COLUMNS).items() if one.nullable)}
 """Columns of the scores in which a cell may be empty; the one by name in runs of earlier versions."""
 
@@ -367,7 +369,7 @@ def read_results(folder: Path) -> JsonObject:
     if not path.is_file():
         raise InputError(f"`RUN` must be a folder that holds {MARKER}. Got {str(folder)!r}, which has none.")
     try:
-        raw = read_bytes(path, "RUN", LARGEST_RESULTS)
+        raw = read_bytes(path, "RUN", MAX_BYTES)
         result = json.loads(raw, parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError) as error:
         raise InputError(f"`RUN` must hold {MARKER} as JSON. Got {error} in {str(path)!r}.") from None
@@ -378,7 +380,7 @@ def read_results(folder: Path) -> JsonObject:
 
 def _number(text: str) -> float:
     """Return a number that no figure overflows on: all that deep writes with a point are small."""
-    if not abs(result := float(text)) < HUGE:
+    if not abs(result := float(text)) < MAX_NUMBER:
         raise ValueError(f"an invalid number, {text}")
     return result
 
@@ -389,7 +391,7 @@ def _check_whole(runs: Sequence[JsonObject], path: Path) -> None:
     left = [(name, value) for run in runs for name, value in run.items() if name != "settings"]
     while left:
         name, value = left.pop()
-        if isinstance(value, int) and not abs(value) < HUGE:
+        if isinstance(value, int) and not abs(value) < MAX_NUMBER:
             raise InputError(
                 f"`RUN` must hold {MARKER} as deep wrote it. Got a whole number of {len(str(abs(value)))} digits for "
                 f"{name!r} in {str(path)!r}."
@@ -508,6 +510,7 @@ def _votes_on(frame: "pd.DataFrame", votes: VoteMatrix | None, path: Path) -> Vo
         return VoteMatrix(decided[:, None], items, [DECISION], datasets, labels)
     at = {key: row for row, key in enumerate(zip(votes.datasets, votes.item_ids, strict=True))}
     rows = np.array([at.get(key, -1) for key in keys], dtype=np.intp)
+    # An item that the table of votes lacks has none; row -1, the last one, is masked.
     cast = np.where((rows >= 0)[:, None], votes.votes[rows], ABSTAIN)
     documents = None if votes.document_ids is None or (rows < 0).any() else votes.document_ids[rows]
     return VoteMatrix(cast, items, votes.voter_names, datasets, labels, documents)

@@ -16,13 +16,14 @@ from deep.records import ABSTAIN
 from deep.report._page import Chapter, Picture, Prose, between, inline_svg, measured_cells
 from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vote_share
 
+# Resamples of an interval of balanced accuracy.
 N_BOOT = 2000
-MOST_METHODS = 20
-"""Methods that a picture holds, so that it fits on a sheet: the best of them, and the two that are always wanted."""
+MAX_METHODS = 20
+"""The most methods in a picture, so that it fits on a sheet: the best of them, and the two that are always wanted."""
 MAJORITY = "majority vote"
 
-LONGEST = 48
-"""Characters of a name in a picture."""
+MAX_LEN = 48
+"""The most characters of a name in a picture."""
 
 
 def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
@@ -75,6 +76,7 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
             # A judge is measured on what it votes on, as the table of judges ranks it.
             at = rows[votes.votes[rows, votes.voter_names.index(name)] != ABSTAIN] if kind == "train" else rows
             labels, called, known = votes.labels[at], decided[at], votes.labels[at] != ABSTAIN
+            # Balanced accuracy needs both classes.
             if len(np.unique(labels[known])) < 2:
                 continue
             own = None if p is None else p[at]
@@ -117,10 +119,10 @@ def methods_chapter(
     title = "Every method, on held-out data" if elsewhere else "Every method"
     if not methods:
         return Chapter("methods", title, ["No labels, so no method can be measured. Give --labels."])
-    wanted = [i < MOST_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
+    wanted = [i < MAX_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
     shown = [method for method, is_wanted in zip(methods, wanted, strict=True) if is_wanted][::-1]
     rows = [
-        evaluate.IntervalRow(shortened(m.name, LONGEST), m.accuracy, m.interval, evaluate.COLORS[m.kind]) for m in shown
+        evaluate.IntervalRow(shortened(m.name, MAX_LEN), m.accuracy, m.interval, evaluate.COLORS[m.kind]) for m in shown
     ]
     names = list(methods[0].by_dataset)
     over = f"mean over {len(names)} datasets" if len(names) > 1 else f"on {names[0]}"
@@ -135,9 +137,10 @@ def methods_chapter(
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
 
 
+# The bars of the distribution of P.
 N_BARS = 20
-ENOUGH = 30
-"""Labels that the next step asks for."""
+N_LABELS = 30
+"""The number of labels that the next step asks for."""
 
 
 @dataclass(frozen=True)
@@ -308,14 +311,14 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     if not n_labels and material.all_learned:
         others = " --scores new-scores.parquet" if soft else ""
         return (
-            f"score claims that the model was not trained on, and label {ENOUGH} of them to see whether P holds",
-            f"deep label new.parquet --model {model}{others} --n {ENOUGH}",
+            f"score claims that the model was not trained on, and label {N_LABELS} of them to see whether P holds",
+            f"deep label new.parquet --model {model}{others} --n {N_LABELS}",
         )
     if not n_labels:
         by_model = f" --model {model}{soft}" if material.model is not None else ""
         return (
-            f"read the {evaluate.LOWEST} lowest below, and label {ENOUGH} random claims to see whether P holds",
-            f"deep label {tables}{by_model} --n {ENOUGH}",
+            f"read the {evaluate.LOWEST} lowest below, and label {N_LABELS} random claims to see whether P holds",
+            f"deep label {tables}{by_model} --n {N_LABELS}",
         )
     beside = material.people is None
     if material.model is None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from deep.evaluate import OwnFamily, own_family_words, panel_card
-from deep.evaluate._writers import family_of_llm, own_votes, without_own_votes
+from deep.evaluate._breakdowns import family_of_llm, own_votes, without_own_votes
 from deep.records import VoteMatrix
 from tests.deep_commands import panel
 

@@ -3,7 +3,6 @@ from ._command import LooOptions as LooOptions
 from ._command import add_arguments as add_arguments
 from ._command import run as run
 from ._rivals import Baseline as Baseline
-from ._rivals import PublishedBaseline as PublishedBaseline
 from ._rivals import TestCells as TestCells
 from ._rivals import balanced_accuracies as balanced_accuracies
 from ._rivals import best_threshold as best_threshold
@@ -15,8 +14,6 @@ from ._rivals import encoder_baselines as encoder_baselines
 from ._rivals import ensemble_votes as ensemble_votes
 from ._rivals import fit_and_score as fit_and_score
 from ._rivals import learned_rivals as learned_rivals
-from ._rivals import published_baselines as published_baselines
-from ._rivals import published_rows as published_rows
 from ._rivals import vote_baselines as vote_baselines
 from ._run import leave_one_dataset_out as leave_one_dataset_out
 from ._run import loo as loo
@@ -26,7 +23,10 @@ from ._run_tables import CAPTION as CAPTION
 from ._run_tables import MOVES as MOVES
 from ._run_tables import PARTS as PARTS
 from ._run_tables import LooResult as LooResult
+from ._run_tables import PublishedBaseline as PublishedBaseline
 from ._run_tables import encoder_parts as encoder_parts
+from ._run_tables import published_baselines as published_baselines
+from ._run_tables import published_rows as published_rows
 from ._run_tables import read_votes_and_encoders as read_votes_and_encoders
 from ._run_tables import write_figures as write_figures
 from ._run_tables import write_named as write_named

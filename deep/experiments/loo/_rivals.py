@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Literal, Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from deep import calibration, model
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes, check_choice, numbered
-from deep._util.files import packaged
 from deep._util.odds import DECISION, at_prior, expit, logit
-from deep.datasets import ScoreTable, published_datasets
+from deep.datasets import ScoreTable
 from deep.ensembles import (
     ENSEMBLER_NAMES,
     ENSEMBLERS,
@@ -71,6 +69,7 @@ def balanced_accuracies(decisions: Mask, y: Labels, w: Floats) -> Floats:
 
 def _as_decisions(votes: Votes) -> Mask:
     """Return votes as decisions; no vote is P = 0.5, which decides for consistent as everywhere."""
+    # A judge that does not vote has flagged nothing.
     return np.asarray((votes == 1) | (votes == ABSTAIN))
 
 
@@ -225,6 +224,7 @@ CONSTANT = "training prior"
 """The mean prior of the training datasets for every row, which decides nothing."""
 
 PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
+# Numbers of voters, as in the paper's tables.
 PAPER_SIZES = (3, 5, 9)
 
 
@@ -379,8 +379,9 @@ ALPHA = 0.01
 RIVALS = ("best_prompt", CONTEXT, "majority")
 """Kinds of baselines that are chosen on training data; encoders with a threshold from there come after them."""
 
+# No p is below 1 / (draws + 1), and of m tests it has to fall below 0.01 / m: 100 m draws at least.
 DRAWS_A_TEST = 200
-"""Resamples that each of m tests needs, or no p can be small enough to pass ALPHA / m."""
+"""The resamples that each of m tests needs."""
 
 
 def rivals(baselines: Sequence[Baseline]) -> list[Baseline]:
@@ -538,66 +539,3 @@ class TestCells:
         pattern, label = np.nonzero(self.counts)
         weight = self.counts[pattern, label]
         return calibration.netcal_expected_calibration_error(label, p[pattern], n_bins=n_bins, sample_weight=weight)
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedBaseline:
-    """One cell of the paper's Table 3.
-
-    Parameters
-    ----------
-    kind : {'encoder', 'ensemble', 'llm'}
-        An encoder with thresholds from the other three datasets, the paper's own ensembles, or a single
-        LLM prompt of earlier work.
-    method : str
-    dataset : str
-    balanced_accuracy : float
-        In [0, 1].
-    margin : float
-        Half the width of the 95 % confidence interval, in the same unit.
-    """
-
-    kind: Literal["encoder", "ensemble", "llm"]
-    method: str
-    dataset: str
-    balanced_accuracy: float
-    margin: float
-
-
-@cache
-def published_baselines() -> tuple[PublishedBaseline, ...]:
-    """Return the cells of Table 3: five encoders, six LLM prompts of others and the paper's ensembles.
-
-    Examples
-    --------
-    >>> from deep.experiments.loo import published_baselines
-    >>> best = published_baselines()[0]
-    >>> best.method, best.dataset, best.balanced_accuracy, best.margin
-    ('AlignScore', 'aggrefact-xsum', 0.702, 0.038)
-    """
-    stored = packaged(__package__, "published_baselines.json")
-    return tuple(
-        PublishedBaseline(
-            row["kind"], row["method"], dataset.name, *(round(figure / 100.0, 6) for figure in row[dataset.name])
-        )
-        for row in stored["rows"]
-        for dataset in published_datasets()
-    )
-
-
-def published_rows(test: str) -> list[Row]:
-    """Return the paper's Table 3 for one dataset as baseline rows; its figures are not ours."""
-    return [
-        {
-            "name": cell.method,
-            "kind": "published",
-            "threshold_from": "train" if cell.kind == "encoder" else None,
-            "threshold": None,
-            "balanced_accuracy": cell.balanced_accuracy,
-            "balanced_accuracy_ci": [cell.balanced_accuracy - cell.margin, cell.balanced_accuracy + cell.margin],
-            "precision": None,
-            "recall": None,
-        }
-        for cell in published_baselines()
-        if cell.dataset == test
-    ]

@@ -21,7 +21,7 @@ from deep.evaluate import HoldOut, Row, hold_out, json_value
 from deep.experiments.loo import _model, _rivals
 from deep.experiments.loo._command import LooOptions
 from deep.experiments.loo._model import LooOutcome, ScoredChain, Step, chain_table, run_tasks
-from deep.experiments.loo._run_tables import LooResult, methods
+from deep.experiments.loo._run_tables import LooResult, methods, published_rows
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model.stack import ON_VOTES
 from deep.records import ABSTAIN, VoteMatrix
@@ -256,6 +256,7 @@ def _table(scored: dict[str, list[ScoredChain]], recommended: Row, settings: Loo
         picks["recommended_by_accuracy"] = _best(chains, "balanced_accuracy", "deep")
     if scored.get("paper"):
         chains = _calibrated(scored["paper"], settings.calibrator or ("platt",))
+        # The paper's grid search maximises accuracy. Its choice by test labels nobody can make beforehand.
         picks["recommended_paper"] = _best(chains, "accuracy", "paper")
     return {
         "rows": rows,
@@ -376,7 +377,7 @@ def run_all(
             together,
             settings=settings,
             scores=scores,
-            published={test: _rivals.published_rows(test) for test in together} if origin == SIMULATED else {},
+            published={test: published_rows(test) for test in together} if origin == SIMULATED else {},
             fits=None if shared is None else shared.without(*together),
             prompt_fits=None if prompts is None else prompts.without(*together),
             n_datasets=len(tests),

@@ -3,8 +3,9 @@
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,13 +13,14 @@ from scipy.special import ndtr, ndtri
 
 from deep._util.checks import Floats, Mask
 from deep._util.figures import BLUE, GRAY, new_figure, save_figures
+from deep._util.files import packaged
 from deep._util.names import file_name
 from deep.calibration import plot_reliability
 from deep.console import SIMULATED, read_votes_and_scores
-from deep.datasets import ScoreTable, read_examples
+from deep.datasets import ScoreTable, published_datasets, read_examples
 from deep.evaluate import COLORS, IntervalRow, Row, Run, draw_intervals, framed, method_rows, row_weights, write_table
 from deep.exceptions import InputError
-from deep.experiments.loo._rivals import best_threshold, published_baselines
+from deep.experiments.loo._rivals import best_threshold
 from deep.experiments.loo._show import BASELINES, CHAINS, LEARNED_PRIOR, ORIGINS, PRINTED, encoder_rows, mean_of
 from deep.records import VoteMatrix
 
@@ -180,7 +182,9 @@ MOVED_BY = ("source", "length", "balance")
 CHANCE = ", chance"
 """Behind the name of what may move a threshold: how far as many items drawn at random move it."""
 
+# The shares of consistent items at which the best threshold is looked for.
 SHARES = (0.25, 0.5, 0.75)
+# The thirds of a dataset by the length of its sources.
 LENGTHS = ("short", "middle", "long")
 
 
@@ -404,6 +408,69 @@ def write_named(name: str, runs: Sequence[Run], folder: Path, *, votes: str | li
         title = (TABLES[name].__doc__ or "").splitlines()[0]
         printed = frame["type"] == "published" if "type" in frame else np.zeros(len(frame), dtype=bool)
         write_table(folder, name, frame.assign(votes=np.where(printed, PRINTED, votes)), title, note=f"Votes: {votes}.")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedBaseline:
+    """One cell of the paper's Table 3.
+
+    Parameters
+    ----------
+    kind : {'encoder', 'ensemble', 'llm'}
+        An encoder with thresholds from the other three datasets, the paper's own ensembles, or a single
+        LLM prompt of earlier work.
+    method : str
+    dataset : str
+    balanced_accuracy : float
+        In [0, 1].
+    margin : float
+        Half the width of the 95 % confidence interval, in the same unit.
+    """
+
+    kind: Literal["encoder", "ensemble", "llm"]
+    method: str
+    dataset: str
+    balanced_accuracy: float
+    margin: float
+
+
+@cache
+def published_baselines() -> tuple[PublishedBaseline, ...]:
+    """Return the cells of Table 3: five encoders, six LLM prompts of others and the paper's ensembles.
+
+    Examples
+    --------
+    >>> from deep.experiments.loo import published_baselines
+    >>> best = published_baselines()[0]
+    >>> best.method, best.dataset, best.balanced_accuracy, best.margin
+    ('AlignScore', 'aggrefact-xsum', 0.702, 0.038)
+    """
+    stored = packaged(__package__, "published_baselines.json")
+    return tuple(
+        PublishedBaseline(
+            row["kind"], row["method"], dataset.name, *(round(figure / 100.0, 6) for figure in row[dataset.name])
+        )
+        for row in stored["rows"]
+        for dataset in published_datasets()
+    )
+
+
+def published_rows(test: str) -> list[Row]:
+    """Return the paper's Table 3 for one dataset as baseline rows; its figures are not ours."""
+    return [
+        {
+            "name": cell.method,
+            "kind": "published",
+            "threshold_from": "train" if cell.kind == "encoder" else None,
+            "threshold": None,
+            "balanced_accuracy": cell.balanced_accuracy,
+            "balanced_accuracy_ci": [cell.balanced_accuracy - cell.margin, cell.balanced_accuracy + cell.margin],
+            "precision": None,
+            "recall": None,
+        }
+        for cell in published_baselines()
+        if cell.dataset == test
+    ]
 
 
 def simulated_scores(votes: VoteMatrix, random_state: int) -> ScoreTable:

@@ -28,10 +28,10 @@ BASELINES = {
 }
 
 WIDTH = 100
-"""Columns of a line."""
+"""The most columns of a line."""
 
 MAX_LISTED = 50
-"""Training datasets that are named in print; results.json has them all."""
+"""The most training datasets that are named in print; results.json has them all."""
 
 AVERAGED = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc")
 
@@ -168,16 +168,16 @@ def _voters(row: Row) -> str:
     return f"{row['n_prompts']} voters ({names}){scorers}"
 
 
-CELLS = (9, 14, 6, 7, 9, 10)
-"""Widths of the columns behind a label."""
+WIDTHS = (9, 14, 6, 7, 9, 10)
+"""The widths of the columns behind a label."""
 
 
 def _cells(label: str, *cells: str) -> str:
     """Return a line of a table that fits the terminal, from 80 columns on; a label too long has a line of its own."""
-    width = min(44, max(22, get_terminal_size().columns - sum(CELLS) - 2))
+    width = min(44, max(22, get_terminal_size().columns - sum(WIDTHS) - 2))
     mark = MARKS.get(cells[-1], " ")
     above = f"{mark} {label}\n" if len(label) > width else ""
-    rest = "".join(f"{cell:>{size}}" for cell, size in zip(cells, CELLS, strict=False))
+    rest = "".join(f"{cell:>{size}}" for cell, size in zip(cells, WIDTHS, strict=False))
     return f"{above}{mark} {'' if above else label:<{width}}{rest}".rstrip()
 
 
@@ -247,12 +247,15 @@ def mean_summary(means: Row, source: str) -> Iterator[str]:
 
 
 SIZES_A_TABLE = 3
-"""Numbers of voters side by side; more are a table of their own."""
+"""The numbers of voters that stand side by side; more are a table of their own."""
 
+# The most columns of the terminal that a row's name takes.
 NAME_WIDTH = 34
 
+# The most rows of a table in print; the files have all.
 MAX_ROWS = 60
 
+# The names of rivals in a table, by their kind.
 RIVALS = {"best_prompt": "best judge", CONTEXT: "best judge, context", "majority": "majority"}
 
 TableCells = Sequence[str]
@@ -317,6 +320,7 @@ def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
         asked = run["settings"]["calibrator"] or (["platt"] if recipe == "paper" else None)
         for row in run["rows"]:
             key, named = (row["ensembler"], row["n_prompts"]), asked is None or (row["calibrator"] or "none") in asked
+            # By loss on training data: a table of the best on test labels would flatter every ensembler.
             if row["recipe"] == recipe and named and (key not in best or _loss(row) < _loss(best[key])):
                 best[key] = row
         for key, row in best.items():

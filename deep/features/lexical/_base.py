@@ -64,6 +64,7 @@ def stem(word: str) -> str:
     word = word.replace("\u2019", "'").removesuffix("'s")
     if not word[:1].isalpha():
         return word.strip("$€£¥% ").replace(",", "")
+    # Endings of three letters are mostly no endings, and the rules are those of English.
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     return _without_e(_without_tense(_without_plural(word)))
@@ -162,8 +163,8 @@ SELDOM_LAST = bag(WORD_LISTS["seldom_last"])
 BEFORE_NUMBERS = bag(WORD_LISTS["before_numbers"])
 """Abbreviations only before a number: "No. 5", and "He said no. Others came"."""
 
-LONGEST_ABBREVIATION = 12
-"""Characters, more than enough."""
+MAX_ABBREVIATION = 12
+"""The most characters of an abbreviation: more than any of the lists has."""
 
 WORD_BEHIND = re.compile(r"[^\W\d_]{1,12}(?:['\u2019][^\W\d_]{1,12})?")
 
@@ -194,7 +195,7 @@ def _is_end(text: str, stop: str, end: int) -> bool:
 
 def _is_abbreviated(text: str, stop: int, behind: int) -> bool:
     """Return whether the full stop at `stop` belongs to an abbreviation within a sentence."""
-    before = text[max(0, stop - LONGEST_ABBREVIATION) : stop].split()
+    before = text[max(0, stop - MAX_ABBREVIATION) : stop].split()
     word = before[-1].lstrip("([\"'\u201c\u2018") if before else ""
     lower = word.lower()
     if lower in BEFORE_NUMBERS:
@@ -205,17 +206,17 @@ def _is_abbreviated(text: str, stop: int, behind: int) -> bool:
     return lower in NEVER_LAST
 
 
-BEST = 3
-"""Sentences of a source that a sentence of the claim is held against."""
+N_BEST = 3
+"""The sentences of a source that a sentence of the claim is held against."""
 
-MOST_PLACES = 500
-"""A word in more places tells little of where to look, and in a very long source would take long."""
+MAX_PLACES = 500
+"""A word in more sentences tells little of where to look, and in a very long source would take long."""
 
 ALIKE = 5
 """Letters at the start from which on two stems may be one word: develop, development."""
 
 FEW_PAIRS = 24
-"""Below it pairs of neighbours are searched for one by one, from there on among all pairs of the source."""
+"""Fewer pairs of neighbours are searched for one by one, more of them among all pairs of the source."""
 
 LONGEST_SOURCE, LONGEST_CLAIM = 1_000_000, 50_000
 """Characters that checks read; whatever stands in them, all twelve together take a few seconds at most."""
@@ -356,7 +357,7 @@ class Pair:
         stems = self.source.stems
         for number, (start, end) in enumerate(pairwise(self.source.starts)):
             for s in wanted.intersection(stems[start:end]):
-                if len(places[s]) < MOST_PLACES:
+                if len(places[s]) < MAX_PLACES:
                     places[s].append(number)
         return places
 
@@ -386,11 +387,13 @@ def _align(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> t
     shared: dict[int, float] = {}
     whole = 0.0
     for s in stems:
+        # Inverse document frequency over sentences: a word that stands in few says more about where the claim is from.
         weight = log(1.0 + n_sentences / (1.0 + len(index[s])))
         whole += weight
         for number in index[s]:
             shared[number] = shared.get(number, 0.0) + weight
-    best = sorted(shared, key=lambda number: (-shared[number], number))[:BEST]
+    # Of equally good sentences the first, so that a vote does not depend on the order of a set.
+    best = sorted(shared, key=lambda number: (-shared[number], number))[:N_BEST]
     return (shared[best[0]] / whole, best) if best else (0.0, [])
 
 
@@ -416,12 +419,14 @@ class _Shelf:
             if known is not None:
                 self._texts.move_to_end(text)
                 return known
+        # Outside the lock, or threads would wait for each other's texts.
         fresh = TokenizedText(text)
         with self._lock:
             if text not in self._texts:
                 self._size += len(text)
             self._texts[text] = fresh
             while self._size > self._most and len(self._texts) > 1:
+                # The text that was not asked for longest goes first: claims of one document follow each other.
                 self._size -= len(self._texts.popitem(last=False)[0])
         return fresh
 
@@ -443,6 +448,7 @@ def analysed_pair(source: str, claim: str, question: str | None = None) -> Pair:
 ANALYSIS = 2
 """Raised when what all checks share changes: how texts are cut into sentences, words and stems, and aligned."""
 
+# The most pieces of evidence that a rationale names.
 EVIDENCE_SHOWN = 10
 
 
@@ -464,6 +470,7 @@ class LexicalCheck(OfflineJudge):
     @property
     def version(self) -> str:
         """See the class."""
+        # Names all that may change a vote, so that a change makes another column (decision 15).
         return sha256(f"lexical {self.name} {self.revision} {ANALYSIS}".encode()).hexdigest()
 
     @property

@@ -26,9 +26,10 @@ UNITS = {word: unit for unit, words in WORD_LISTS["units"].items() for word in w
 """Words for units, and what they are called here."""
 
 DIGITS = re.compile(r"([$€£¥]?)((?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:\.\d+)?)\s?(%|[a-z]{1,2})?")
-LARGEST = 1e12
-LONGEST = 300
-"""Digits; more do not fit a float."""
+# The number from which on no further magnitude word is multiplied in.
+MAX_NUMBER = 1e12
+MAX_DIGITS = 300
+"""The most digits of a number; more do not fit a float."""
 NUMBER_WORDS = frozenset(SMALL) | frozenset(TENS) | frozenset(ORDINALS) | {"dozen", "hundred", "thousand"}
 
 NAMES = {word: name for name, words in WORD_LISTS["dates"].items() for word in words.split()}
@@ -97,12 +98,13 @@ def quantities(text: TokenizedText) -> list[Quantity]:
 def _digits(text: TokenizedText, start: int) -> Quantity | None:
     word = text.lower[start]
     match = DIGITS.fullmatch(word)
-    if match is None or len(word) > LONGEST:
+    if match is None or len(word) > MAX_DIGITS:
         return None
     sign, digits, suffix = match.groups()
     value = float(digits.replace(",", ""))
     if suffix in SUFFIXES:
         factor, end = SUFFIXES[suffix], start + 1
+        # "5m" may be metres or millions: either is a match.
         values: tuple[float, ...] = (value, value * factor)
     else:
         end, factor = _magnitude(text.lower, start + 1)
@@ -113,7 +115,7 @@ def _digits(text: TokenizedText, start: int) -> Quantity | None:
 
 def _magnitude(lower: list[str], end: int) -> tuple[int, float]:
     factor = 1.0
-    while end < len(lower) and lower[end] in MAGNITUDES and factor < LARGEST:
+    while end < len(lower) and lower[end] in MAGNITUDES and factor < MAX_NUMBER:
         factor *= MAGNITUDES[lower[end]]
         end += 1
     return end, factor
@@ -126,6 +128,7 @@ def _step(digits: str, factor: float, text: TokenizedText, start: int) -> float:
         return float(factor * 10.0 ** (len(whole) - len(whole.rstrip("0"))))
     if not decimals and factor == 1.0:
         return 0.0
+    # "1.8 billion" stands for all that round to it; "2 million", of one digit, is read as exact.
     significant = len((whole + decimals).lstrip("0"))
     return float(factor * 10.0 ** -len(decimals)) if significant > 1 else 0.0
 
@@ -138,8 +141,8 @@ def _spelled(text: TokenizedText, start: int) -> Quantity | None:
     lower = text.lower
     if lower[start] in ORDINALS:
         return _quantity(text, (float(ORDINALS[lower[start]]),), 0.0, "th", start, start + 1, words=True)
-    total, current, end, last = 0.0, 0.0, start, LARGEST
-    while end < len(lower) and current < LARGEST:
+    total, current, end, last = 0.0, 0.0, start, MAX_NUMBER
+    while end < len(lower) and current < MAX_NUMBER:
         word = lower[end]
         if word in SMALL or word in TENS:
             value = float(SMALL[word] if word in SMALL else TENS[word])
@@ -173,8 +176,8 @@ def _quantity(
     return Quantity(" ".join(text.lower[start:end]), values, step, unit, start, end, words)
 
 
-SAME = 1e-14
-"""Relative; what floats lose in a multiplication."""
+ROUNDING = 1e-14
+"""The relative error that a multiplication of floats leaves."""
 
 COUNTED = 2.0
 """Up to here, a number in words is as often a pronoun, or the writer's own count, as something that the source says."""
@@ -262,7 +265,8 @@ def _hyphened(text: TokenizedText) -> str:
 
 
 def _is_among(value: float, values: list[float], step: float) -> bool:
-    tolerance = max(step / 2, SAME * max(1.0, value))
+    # Half of the last digit that is given, as rounding has it.
+    tolerance = max(step / 2, ROUNDING * max(1.0, value))
     at = bisect_left(values, value - tolerance)
     return at < len(values) and values[at] <= value + tolerance
 
@@ -416,8 +420,8 @@ def _is_known(name: str, acronyms: frozenset[str], source: TokenizedText) -> boo
 
 
 QUOTED = re.compile("[\"“„«]([^\"“”„«»]{3,1000})[\"”“»]|``([^`']{3,1000})''")
-SHORTEST = 2
-"""Words; one word in quotation marks is as often a title or irony as something said."""
+MIN_WORDS = 2
+"""The fewest words of a quotation: one word in quotation marks is as often a title or irony as something said."""
 
 MOST_QUOTED = 200
 """Quoted spans that are looked for, each in the whole source."""
@@ -439,7 +443,7 @@ class Quotes(LexicalCheck):
         quoted = []
         for match in spans:
             words = [stem(word) for word in WORD.findall((match[1] or match[2]).lower())]
-            if len(words) >= SHORTEST:
+            if len(words) >= MIN_WORDS:
                 source = pair.source.derived("apart", lambda text: _apart(text.line))
                 quoted.append((match[0].strip(), _apart(f" {' '.join(words)} ") in source))
         return _base.found_or_missing("quotations", quoted)

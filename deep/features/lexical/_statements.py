@@ -59,7 +59,7 @@ class Restriction(_Cue):
 
 MODALS = {name: bag(words) for name, words in WORD_LISTS["modals"].items()}
 REACH = 3
-"""Words behind a modal among which the one is that it belongs to."""
+"""A modal belongs to the first content word among so many words behind it."""
 
 
 class Modality(LexicalCheck):
@@ -130,6 +130,7 @@ class Opposites(LexicalCheck):
             claimed = _poles_in(pair.claim, [number])
             said = _poles_in(pair.source, best) if claimed else {}
             for pole, word in claimed.items():
+                # A sentence that says both, as "rose after it fell", denies neither.
                 if -pole in claimed:
                     continue
                 if pole in said:

@@ -150,6 +150,7 @@ def boxes(text: str) -> Iterator[Place]:
 def objects(text: str, kind: Kind, tag: str | None) -> Iterator[Place]:
     """Yield the objects that begin a line and have a key for the answer, also where they are not quite JSON."""
     end, cleared = 0, pattern("noise").sub(lambda noise: " " * len(noise[0]), text)
+    # The last ones: an answer stands at the end, and what stands before may be reasoning.
     for match in list(pattern("object_start").finditer(text))[-MOST_OBJECTS:]:
         start = match.start(1)
         if start < end:
@@ -233,10 +234,10 @@ def _loose_object(text: str, start: int, kind: Kind, tag: str | None) -> Iterato
 Output = Literal["json", "text", "xml"]
 
 CONTEXT = 40
-"""Characters around an answer that stands by itself, by which a copy out of the document is known."""
+"""The characters around an answer that stands by itself, by which a copy out of the document is known."""
 
 SHORT = 12
-"""Characters of a statement that may stand in any text by chance."""
+"""A statement of fewer characters may stand in any text by chance."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from deep.prompt_pool._locate import visible
 
+# The most characters of an answer by itself.
 LONGEST_VALUE = 200
 
 _DECORATION = re.compile(r"[\s*_`#\"'\u2018\u2019\u201c\u201d\xab\xbb\u3008-\u3011()\[\]{}\u2010-\u2015-]+")
@@ -59,6 +60,7 @@ def one_of(name: str) -> str:
     """Return the alternatives of a list of `words.toml` as a pattern, with the lists that it refers to."""
     known = {**{key: value.split("|") for key, value in _AROUND.items()}, **_TONGUES["alternatives"]}
     named = [word for words in _TONGUES["names"].values() for word in words.split("|")]
+    # A pattern takes the first alternative that fits, so the longest names come first.
     known["names"] = sorted(named, key=len, reverse=True)
     known["numbers"] = [word.replace(" ", "[ -]") for word in sorted(_NUMBERS, key=len, reverse=True)]
     return "|".join(_expanded(part.replace("'", "['\u2019]")) for part in known[name])
@@ -153,6 +155,7 @@ def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
         if value in (0, 1) and core != label and (known.get(core) == 1 - value or not (denies and " " in core)):
             known.setdefault(core, 1 - value if denies else value)
             del known[label]
+    # "not supported" is tried before "supported", which it holds.
     longest_first = sorted(known, key=lambda label: (-len(label), label))
     words = [(label, re.compile(_spelled(label), re.IGNORECASE), known[label]) for label in longest_first]
     spaced, unspaced = (
@@ -181,12 +184,13 @@ def _family(word: str) -> str:
     return re.escape(word)
 
 
+# The most characters of what stands behind an answer, as its reason.
 LONGEST_REMARK = 1000
-MOST_CUES = 25
+MAX_CUES = 25
 """A sentence with so many labels states none, and would take its length squared to read."""
 
 WINDOW = 1500
-"""Characters at either end of a reply in which a statement is looked for."""
+"""The characters at either end of a reply in which a statement is looked for."""
 
 STOP_TOKEN = pattern("stop_token")
 _GIVEN = ("unit", "name", "verb", "line", "mark", "alone", "stars", "fits", "of")
@@ -251,6 +255,7 @@ def read_value(
 def _plain(text: str) -> str:
     """Return a text without stop tokens, LaTeX commands and invisible characters, its full-width signs made plain."""
     shown = pattern("glued").sub(" ", visible(pattern("rule").sub(" ", STOP_TOKEN.sub(" ", text))))
+    # Bold in quotation marks in brackets: three wrappings at most are taken off.
     for _ in range(3):
         shown = pattern("wrapped").sub(r"\1", shown)
     plain = pattern("latex").sub("", shown.replace("\u3002", ". ")).strip(" \t\n\r|")
@@ -432,7 +437,7 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
     named = [cue.whole for cue in known.cues(name[0], 0)] if name else []
     if name and (opens or named) and not known.blames(name[0]) and not any(named):
         at = name.end() if known.found.match(plain, _end("denial", plain, name.end())) else at
-    if len(cues := [*islice(known.cues(plain, at), MOST_CUES)]) == MOST_CUES:
+    if len(cues := [*islice(known.cues(plain, at), MAX_CUES)]) == MAX_CUES:
         return None
     for one, other in pairwise(cues):
         if pattern("listed").fullmatch(plain, one.end, other.start) and _denied(plain, one) != _denied(plain, other):

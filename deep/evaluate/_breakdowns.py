@@ -1,14 +1,17 @@
-"""Judges beside the LLMs that wrote what they judge: whether one favours the texts of its own family."""
+"""The answers of judges, by level of their scale, and by the LLM that wrote the text."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
 
 from deep._util.checks import Floats, Mask, Positions
-from deep.evaluate._measured import DataTable, Measured, TableCell, in_percent, shown
+from deep._util.scales import MOST_LEVELS, Scale
+from deep.evaluate._annotators import clustered_share
+from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, shown
 from deep.judges import parse_voter
 from deep.model import estimate_share
 from deep.records import ABSTAIN, VoteMatrix
@@ -16,13 +19,15 @@ from deep.records import ABSTAIN, VoteMatrix
 FAMILIES = ("claude", "command", "deepseek", "gemini", "gemma", "gpt", "grok", "llama", "mistral", "phi", "qwen")
 """Families of LLMs, looked for anywhere in a name; of another LLM it is the first word of its name."""
 
-SAME = {"davinci": "gpt", "mixtral": "mistral", "ministral": "mistral", "codestral": "mistral", "palm": "gemini"}
+# Families of LLMs whose names say another word.
+OTHER_WORDS = {"davinci": "gpt", "mixtral": "mistral", "ministral": "mistral", "codestral": "mistral", "palm": "gemini"}
 REASONERS = re.compile(r"(?:^|[^a-z0-9])o[1-9](?![a-z0-9])")
-"""OpenAI's o1 and its like, which bear no name of a family."""
+"""OpenAI's o1 and its like, whose names say no family."""
 
-LEVEL, REACH = 0.95, 1.96
-FEWEST_LABELS = 5
-"""Labels of either side from which on the difference between them is told."""
+# The level of all intervals here, and half their width in standard deviations.
+LEVEL, Z_95 = 0.95, 1.96
+MIN_LABELS = 5
+"""The bias is told where either side has so many labels."""
 
 
 def family_of_llm(name: str) -> str:
@@ -34,7 +39,7 @@ def family_of_llm(name: str) -> str:
     ['gpt', 'gpt', 'llama', 'falcon']
     """
     model = name.lower().rpartition("/")[2]
-    words = {**{word: word for word in FAMILIES}, **SAME}
+    words = {**{word: word for word in FAMILIES}, **OTHER_WORDS}
     known = next((family for word, family in words.items() if word in model), None)
     if known is None and REASONERS.search(model):
         return "gpt"
@@ -69,7 +74,7 @@ class OwnFamily(Measured):
         Share of its votes that are 1.
     bias : float
         How much more often it says 1 of its own family's texts than of others that are as consistent; NaN where there
-        are fewer than `FEWEST_LABELS` labels of either.
+        are fewer than `MIN_LABELS` labels of either.
     bias_ci : (float, float)
         Its 95 % interval.
     """
@@ -97,7 +102,7 @@ def own_families(votes: VoteMatrix, writers: Sequence[str]) -> Iterator[OwnFamil
         says = [float((votes.votes[side, column] == 1).mean()) for side in sides]
         labels = [int((votes.labels[side] >= 0).sum()) for side in sides]
         bias, ends = float("nan"), (float("nan"), float("nan"))
-        if min(labels) >= FEWEST_LABELS:
+        if min(labels) >= MIN_LABELS:
             bias, ends = _bias(votes, shares, column, sides)
         voter = parse_voter(name)
         yield OwnFamily(
@@ -145,7 +150,7 @@ def _bias(
     apart = own.estimate - others.estimate
     bias = float(said[0].mean() - said[1].mean() - slope * apart)
     # Two intervals make one of their difference (Zou and Donner 2008, doi:10.1002/sim.3095).
-    rest = REACH * np.sqrt(noise * (apart**2 / spread + sum(1 / len(side) for side in sides)))
+    rest = Z_95 * np.sqrt(noise * (apart**2 / spread + sum(1 / len(side) for side in sides)))
     down = np.hypot(slope * np.hypot(own.high - own.estimate, others.estimate - others.low), rest)
     up = np.hypot(slope * np.hypot(own.estimate - own.low, others.high - others.estimate), rest)
     return bias, (float(bias - down), float(bias + up))
@@ -179,6 +184,93 @@ def own_family_words(found: Sequence[OwnFamily]) -> Iterator[str]:
                 f"interval {in_percent(one.bias_ci, '+')}). `--exclude-own` leaves these votes out."
             )
     if found and not measured:
-        yield f"Testing whether judges favour their own LLM family needs {FEWEST_LABELS} labels of each side."
+        yield f"Testing whether judges favour their own LLM family needs {MIN_LABELS} labels of each side."
     elif measured and all(low <= 0 <= high for low, high in (one.bias_ci for one in measured)):
         yield f"None of {len(measured)} judges clearly favours texts by LLMs of the same family."
+
+
+N_BINS = 10
+"""The parts of equal width in which scores, which have no levels, are counted."""
+
+
+def level_rows(votes: VoteMatrix) -> Iterator[Row]:
+    """Yield by judge that gives grades or scores, and by level from the worst, how often it is given and is right.
+
+    `answer` is the level as the judge gives it, `items` how many have it, `labeled` how many of these have a label,
+    `consistent` which share of them is 1, and `low` and `high` its 95 % interval, clustered by document.
+    """
+    for j, scale in enumerate(votes.scales or ()):
+        if scale.binary or votes.answers is None:
+            continue
+        known = np.flatnonzero(~np.isnan(votes.answers[:, j]))
+        names, level = _levels(votes.answers[known, j], scale)
+        for code, name in enumerate(names):
+            rows = known[level == code]
+            labeled = rows[votes.labels[rows] >= 0]
+            documents = None if votes.document_ids is None else votes.document_ids[labeled]
+            hits = votes.labels[labeled] == 1
+            low, high = clustered_share(hits, documents)
+            yield {
+                "judge": votes.voter_names[j],
+                "scale": str(scale),
+                "answer": name,
+                "items": len(rows),
+                "labeled": len(labeled),
+                "consistent": float(hits.mean()) if len(labeled) else float("nan"),
+                "low": low,
+                "high": high,
+            }
+
+
+def _levels(places: Floats, scale: Scale) -> tuple[list[str], Positions]:
+    """Return the names of the levels of a scale, or of its parts where they are too many, and that of each answer."""
+    steps = np.linspace(0.0, 1.0, scale.n_levels) if scale.n_levels else np.empty(0)
+    # 0.1 + 0.2 and 0.3 are one level.
+    levels = np.unique(np.round(np.concatenate([places, steps]), 9))
+    if len(levels) <= MOST_LEVELS:
+        return [scale.answer(place) for place in levels], np.searchsorted(levels, np.round(places, 9))
+    ends = [scale.answer(end) for end in np.linspace(0.0, 1.0, N_BINS + 1)]
+    names = [f"{low} to {high}" for low, high in pairwise(ends)]
+    return names, np.minimum((places * N_BINS).astype(np.intp), N_BINS - 1)
+
+
+def rank_agreement(votes: VoteMatrix) -> Floats | None:
+    """Return Spearman's correlation of the answers of each two judges, shape (n_judges, n_judges).
+
+    NaN where two have no two items in common or one of them says the same of all; None where all judges vote.
+    """
+    from scipy.stats import rankdata
+
+    if votes.answers is None:
+        return None
+    k = votes.shape[1]
+    result = np.eye(k)
+    for i in range(k):
+        for j in range(i):
+            both = votes.answers[~np.isnan(votes.answers[:, [i, j]]).any(axis=1)][:, [i, j]]
+            varies = len(both) > 1 and (np.ptp(both, axis=0) > 0).all()
+            rho = np.corrcoef(rankdata(both, axis=0).T)[0, 1] if varies else np.nan
+            result[i, j] = result[j, i] = rho
+    return result
+
+
+def level_tables(levels: Sequence[Row], judges: Sequence[str], agreement: Floats | None) -> Iterator[DataTable]:
+    """Yield for each scale a table of its judges: items by level, share of 1 there, and how alike the others rank."""
+    for scale in dict.fromkeys(row["scale"] for row in levels):
+        of_scale = [row for row in levels if row["scale"] == scale]
+        answers = sorted({row["answer"] for row in of_scale}, key=[row["answer"] for row in of_scale].index)
+        rows = []
+        for judge in dict.fromkeys(row["judge"] for row in of_scale):
+            own = {row["answer"]: row for row in of_scale if row["judge"] == judge}
+            rows.append({"judge": judge, **{answer: _cell(own.get(answer)) for answer in answers}})
+            if agreement is not None and len(judges) > 1:
+                others = np.delete(agreement[judges.index(judge)], judges.index(judge))
+                rows[-1]["ranks alike"] = shown(float(np.nanmean(others)) if not np.isnan(others).all() else None)
+        what = "items, % of them consistent by their labels; ranks alike: mean rank correlation with the others"
+        yield DataTable(f"Answers on the scale {scale} ({what})", rows)
+
+
+def _cell(row: Row | None) -> str:
+    if row is None or not row["items"]:
+        return ""
+    return f"{row['items']:,}" + (f" ({shown(row['consistent'], '.0%')})" if row["labeled"] else "")
