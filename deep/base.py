@@ -56,6 +56,7 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
         votes = checks.check_votes(X, voters=names)
         labels = checks.check_labels(y, len(votes))
         weights = checks.check_sample_weight(sample_weight, len(votes))
+        # By type, since True is an int as well.
         if type(self.n_prompts) is not int or not 1 <= self.n_prompts <= votes.shape[1]:
             raise InputError(f"`n_prompts` must be a whole number from 1 to {votes.shape[1]}. Got {self.n_prompts!r}.")
         order = self._rank(votes, labels, weights)

@@ -41,6 +41,7 @@ class DeepWarning(UserWarning):
 
 def warn(text: str) -> None:
     """Warn the caller of the function that calls this one."""
+    # Named is the place that called the function which warns.
     warnings.warn(text, DeepWarning, stacklevel=3)
 
 

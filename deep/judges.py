@@ -113,6 +113,7 @@ class Choice:
 
     def allows(self, text: str) -> bool:
         """Return whether a reply keeps to the constraint; hidden reasoning before it does not count."""
+        # A model that reasons aloud does so before its answer, also where the answer is bound to a choice.
         return "".join(text.rpartition("</think>")[2].split()) in self.answers
 
 

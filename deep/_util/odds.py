@@ -147,7 +147,7 @@ def fit_logistic(
     return theta
 
 
-MAX_SLOPE = 1e-8
+SLOPE = 1e-8
 """Newton's method ends where no slope of the mean log loss is steeper."""
 
 
@@ -167,5 +167,5 @@ def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> t
     design = np.column_stack([features, np.ones(len(features))])
     # The intercept is not pulled, as in scikit-learn: it stands for the share of label 1, which is no effect to shrink.
     penalty = np.diag(np.append(np.full(n_features, 1 / C), 0.0))
-    theta = fit_logistic(design, w, w * y, centre=np.zeros(n_features + 1), penalty=penalty, slope=MAX_SLOPE)
+    theta = fit_logistic(design, w, w * y, centre=np.zeros(n_features + 1), penalty=penalty, slope=SLOPE)
     return theta[:-1], float(theta[-1])

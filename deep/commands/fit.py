@@ -50,6 +50,7 @@ add_arguments = console.adder(
 
 def run(args: argparse.Namespace) -> int:
     """Fit, write and report."""
+    # Before anything is read: a fit of an hour must not end in a folder that cannot be written to.
     out, n_jobs = check_out(args.out, [".json"]), console.check_jobs(args.jobs)
     data = console.read_fit_data(args)
     console.note_run(args, data.votes.voter_names)

@@ -51,16 +51,11 @@ def run(args: argparse.Namespace) -> int:
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
     chosen = evaluate.select_decisions(fitted, target, accuracy=args.accuracy, delta=args.delta)
     if out is not None:
-        _write(chosen, out)
+        with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
+            write_rows(file, ["dataset", "item_id", "decision", "p_consistent"], chosen.rows())
     results = console.SCHEMA | chosen.report
     console.print_result(results, _lines(results, args), as_json=args.json)
     return ExitStatus.DONE
-
-
-def _write(chosen: "evaluate.Selection", out: Path) -> None:
-    """Write the decisions; an empty cell is an abstention."""
-    with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, ["dataset", "item_id", "decision", "p_consistent"], chosen.rows())
 
 
 def _lines(found: console.Results, args: argparse.Namespace) -> Iterator[str]:

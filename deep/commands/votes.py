@@ -56,6 +56,7 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _ask(args: argparse.Namespace) -> int:
+    # One ledger either way: read alone with --from-ledger, else written too.
     args.ledger = args.from_ledger or args.ledger
     files = [
         name for name in ("batch_in", "batch_out", "shard_mb", "shard_requests") if getattr(args, name) is not None

@@ -427,11 +427,6 @@ def workers_of(args: argparse.Namespace) -> int | None:
     return int(args.concurrency) if args.concurrency.isdigit() else None
 
 
-def _ledger_beside(out: Path) -> str:
-    name = out.stem if out.suffix == ".parquet" else out.name
-    return str(out.parent / f"{name}.ledger.sqlite")
-
-
 def check_nothing_asked(args: argparse.Namespace, given: str, *topics: type) -> None:
     """Raise where an option of asking LLMs is given to a run that asks none.
 
@@ -491,7 +486,8 @@ def ask_options(args: argparse.Namespace, out: Path) -> "asking.AskOptions":
     out : Path
         The file that the command writes; the ledger lies beside it unless one is given.
     """
-    ledger = args.ledger or _ledger_beside(out)
+    beside = f"{out.stem if out.suffix == '.parquet' else out.name}.ledger.sqlite"
+    ledger = args.ledger or str(out.parent / beside)
     record = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
     record |= {"ledger": llm.describe_ledger(ledger), "base_url": llm.public_url(asking.base_url_from(args.base_url))}
     more = {name: vars(args)[name] for name in ("repair", "max_failure_rate") if vars(args).get(name) is not None}

@@ -69,6 +69,7 @@ def live_progress() -> "Iterator[ProgressCallback | None]":
 
     from deep.asking import live_text
 
+    # On standard error, so that standard output holds results alone.
     with Live(console=Console(stderr=True), refresh_per_second=2, transient=True) as live:
 
         def show(progress: "AskProgress") -> None:
@@ -105,13 +106,11 @@ SCHEMA = {"schema_version": 1}
 
 def print_result(results: Results, lines: Iterable[str], *, as_json: bool) -> None:
     """Print results as JSON, or else the lines that say the same to a person."""
-    shown = to_json(dict(results), sys.stdout.encoding or "utf-8") if as_json else _shown("\n".join(lines))
+    if as_json:
+        shown = to_json(dict(results), sys.stdout.encoding or "utf-8")
+    else:
+        shown = fitted("\n".join(map(printable, "\n".join(lines).rstrip("\n").split("\n"))) + "\n")
     sys.stdout.write(shown)
-
-
-def _shown(text: str) -> str:
-    """Return lines as a terminal may have them, whatever names they hold."""
-    return fitted("\n".join(map(printable, text.rstrip("\n").split("\n"))) + "\n")
 
 
 BOUND = "\N{NO-BREAK SPACE}%"

@@ -92,6 +92,7 @@ def add_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", one:
     if one.group is not None and isinstance(parser, argparse.ArgumentParser):
         titles = {group.title: group for group in parser._action_groups}
         parser = titles[one.group] if one.group in titles else parser.add_argument_group(one.group)
+    # argparse formats help by %.
     action = parser.add_argument(*one.flags, help=one.purpose.replace("%", "%%"), **settings)
     vars(action)["rare"] = one.rare
 

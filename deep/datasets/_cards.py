@@ -79,6 +79,7 @@ def shared_documents(
     {'a': 1, 'b': 1}
     """
     parts = examples if isinstance(examples, Mapping) else {"": examples}
+    # Numbers alone are held; the texts are gone through again only for documents that were found.
     keys, places, documents = array("q"), array("q"), array("q")
     for sighting in _sightings(parts):
         keys.append(_key(sighting))

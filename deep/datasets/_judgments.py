@@ -158,6 +158,7 @@ def _reason_rows(path: Path) -> list[tuple[str, str, str, str]]:
         raise InputError(
             f"`reasons` must have the columns {', '.join(COLUMNS)}. Got none named {missing[0]!r} in {path}."
         )
+    # A run without a missing vote writes a table without rows, which is an error for every other table.
     if not parquet.read_metadata(path).num_rows:
         return []
     columns = source.read(COLUMNS)
@@ -218,6 +219,7 @@ def missing_without_reason(votes: VoteMatrix, failures: Sequence[Failures]) -> d
 
 def worst_failures(failures: Sequence[Failures]) -> dict[str, Failures]:
     """Return by voter the dataset on which it failed most often."""
+    # In the order of their rates, so that of each judge the worst dataset stays.
     return {each.voter: each for each in sorted(failures, key=lambda each: each.rate)}
 
 

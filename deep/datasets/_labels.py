@@ -374,6 +374,7 @@ def _codes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
 
     if values.dtype.kind not in "OUf" or values.ndim != 1:
         return values
+    # `isna` knows None, NaN, NaT and pandas' NA, and each of them stands for no label somewhere.
     cells = np.where(pd.isna(values), -1, values.astype(object)).tolist()
     return np.array([VOTE_OF_TEXT.get(cell, cell) if isinstance(cell, str) else cell for cell in cells])
 

@@ -566,6 +566,7 @@ def _read_parquet(file: _File, columns: Collection[str]) -> Iterator[Located]:
         names = table.names
         present = [name for name in names if name in columns]
         unread = dict.fromkeys(name for name in names if name not in columns)
+        # Only the columns that are wanted, since another may hold gigabytes; its name is kept for errors.
         for batch in table.batches(present, ROWS_AT_ONCE):
             rows = batch.to_pylist() if present else [{}]
             yield from ((None, {**unread, **row}) for row in rows)

@@ -120,6 +120,7 @@ class CsvSource(Source):
             self._raw.decode("utf-8")
         except UnicodeDecodeError:
             self._raise_fault()
+        # Arrow would read on. The reader of rows is slow but names the line, so it is called where something is wrong.
         if b"\0" in self._raw or any(end * MOST_BLANK in self._raw for end in (b"\n", b"\r", b"\r\n")):
             self._raise_fault()
         first = self._raw.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8")

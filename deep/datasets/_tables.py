@@ -281,6 +281,7 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
         check_same_labels(votes.labels, scores.labels, votes.datasets, known)
         labels = np.where(votes.labels == -1, scores.labels, votes.labels)
         return replace(scores, item_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
+    # Votes first, so that their items are 0 to n - 1; what lies above has no votes.
     rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.item_ids])
     matched = rows[1] < n
     check_any_matched(matched, votes, "scores", scores)

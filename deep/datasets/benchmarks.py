@@ -192,6 +192,7 @@ def find_folder(benchmark: Benchmark) -> Path | None:
 def what_to_do(benchmark: Benchmark) -> str:
     """Return, in a sentence or two, how the files of a benchmark get here."""
     folder = homes()[0] / benchmark.folder
+    # A file behind a form or a licence has no address: its own instruction comes before any download.
     by_hand = [file for file in benchmark.missing(folder) if file.url is None]
     if by_hand and not benchmark.any_file:
         return f"{by_hand[0].by_hand}, to {folder / by_hand[0].name}."

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from deep._util.checks import Floats, Mask, Votes, numbered
-from deep._util.odds import DECISION, MAX_SLOPE, P_MIN, expit, fit_logistic
+from deep._util.odds import DECISION, P_MIN, SLOPE, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
 from deep.evaluate._annotators import mean_interval
@@ -330,6 +330,7 @@ def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMat
             besides = [names[code] for code in held]
             yield hold_out(votes, besides[0], besides=besides).train, [votes.rows(codes == code) for code in held]
         return
+    # Whole documents, since items of one text are alike.
     names, codes = numbered(votes.item_ids if votes.document_ids is None else votes.document_ids)
     fold = (np.random.default_rng(random_state).permutation(len(names)) % N_FOLDS)[codes]
     for number in range(N_FOLDS):
@@ -381,10 +382,12 @@ class _PanelRows:
         self.shares: Floats = self.counts / np.maximum(self.counts.sum(axis=0), 1)
         tables = (training.without_fold(fold) for fold in range(training.n_folds))
         self.tables = [(_design(votes), weights, weights * labels) for votes, labels, weights in tables]
+        # The ensembler's own penalty, so that a panel here is the one that a chain would fit.
         self.penalty = np.diag(np.append(np.full(len(self.names), 1 / LogisticRegression().C), 0.0))
 
 
 def _design(votes: Votes) -> Floats:
+    # No vote is 0, between 1 and -1, as the ensembler has it; the last column is the intercept's.
     return np.column_stack([np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), np.ones(len(votes))])
 
 
@@ -414,7 +417,7 @@ class _FittedPanel:
                 centre=np.zeros(len(self._kept)),
                 penalty=self._penalty,
                 start=None if starts is None else starts[fold],
-                slope=MAX_SLOPE,
+                slope=SLOPE,
             )
             for fold, (design, n, n1) in enumerate(rows.tables)
         ]

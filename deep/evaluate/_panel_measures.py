@@ -189,6 +189,7 @@ def panel_card(
         agreement = agreement_measures(ratings, people.names, documents=votes.document_ids, **resampling)
     costs = [card.others.cost_per_1000 for card in cards]
     paid = [cost for cost in costs if cost is not None]
+    # One unknown price makes the sum unknown.
     cost = sum(paid) if len(paid) == len(costs) else None
     effective = NOTHING if correlation is None else effective_number(correlation)
     replaced = (labels >= 0) & (before >= 0) & (labels != before)

@@ -81,6 +81,7 @@ def select_decisions(
         report = counts | {name: evaluate.json_value(value) for name, value in vars(level).items()}
     else:
         report = transferred_confidence(model, accuracy)
+    # Without a level nothing is decided.
     confidence = report["confidence"] if isinstance(report["confidence"], float) else np.inf
     decided = (np.where(p >= threshold, p, 1 - p) >= confidence) & result.voted
     report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(result.share)}

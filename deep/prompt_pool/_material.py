@@ -50,6 +50,7 @@ def clean(text: str, name: str) -> str:
     if not isinstance(text, str):
         raise InputError(f"`{name}` must be a string. Got {text!r}.")
     sendable = _CONTROL.sub(" ", _SURROGATE.sub("\ufffd", text))
+    # A space without width breaks the token, and nobody sees it.
     return _CHAT_TOKEN.sub(lambda match: match[0] + _ZERO_WIDTH_SPACE, sendable)
 
 

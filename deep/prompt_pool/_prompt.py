@@ -414,6 +414,7 @@ _OURS = ("messages", "model", "n", "response_format", "stream", "logprobs", "top
 
 def find_problems(values: Mapping[str, Any]) -> list[str]:
     """Return every rule that the fields of a prompt break, as lines of an error message; empty where it is sound."""
+    # The other rules rely on the types of fields.
     problems = list(_shape(values))
     if problems:
         return problems

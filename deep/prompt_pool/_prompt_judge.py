@@ -228,6 +228,7 @@ def over_windows(
     Judgment
         See :func:`combine_windows`.
     """
+    # A source that fits is asked exactly as without windows, under the same key in the ledger (decision 14).
     if len(spans) == 1:
         return (yield from ask(example))
     programs = [ask(window) for window in _windows(example, spans)]
@@ -246,6 +247,7 @@ def _side_by_side(programs: Sequence[Program[Judgment]]) -> Program[list[Judgmen
                 asked[number] = next(programs[number]) if reply is None else programs[number].send(reply)
             except StopIteration as end:
                 values[number] = end.value
+        # Questions of all windows go out side by side: one wave, not one a window.
         named = [
             replace(question, part=f"window {n + 1}") if isinstance(question, VoteQuestion) else question
             for n, questions in asked.items()

@@ -182,6 +182,7 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
             for name, prior in priors.items()
         ],
     )
+    # Turned round, for a picture's first line is its lowest.
     drawn = list(priors.items())[:MAX_DRAWN][::-1]
     lines = [evaluate.IntervalRow(name[:MAX_NAME], prior.estimate, [prior.low, prior.high]) for name, prior in drawn]
     figure = evaluate.draw_intervals(lines, xlabel="share of consistent items, 90 % interval")

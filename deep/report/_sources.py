@@ -370,6 +370,7 @@ def read_results(folder: Path) -> JsonObject:
         raise InputError(f"`RUN` must be a folder that holds {MARKER}. Got {str(folder)!r}, which has none.")
     try:
         raw = read_bytes(path, "RUN", MAX_BYTES)
+        # NaN and Infinity are no JSON, yet Python reads them; they would go through every table.
         result = json.loads(raw, parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError) as error:
         raise InputError(f"`RUN` must hold {MARKER} as JSON. Got {error} in {str(path)!r}.") from None

@@ -137,6 +137,7 @@ def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence
     """
     chains = [(recipe, candidate) for recipe, pairs in scored.items() for candidate, _ in pairs]
     n, n_items = len(chains), len(target.row_pattern)
+    # Numbers of chains and items, not their names: a run has thousands of chains on thousands of items.
     of_chain, of_item = np.repeat(np.arange(n), n_items), np.tile(np.arange(n_items), n)
     sizes = np.array([len(one.subset.columns) for _, one in chains], dtype=np.int32)
     p = [one.p[target.row_pattern] for _, one in chains]

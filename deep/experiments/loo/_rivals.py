@@ -77,6 +77,7 @@ def vote_baselines(split: HoldOut, weighting: model.Weighting = "dataset-class")
     """Return every single voter, the best one chosen on training data, and the majority of all."""
     test, train = split.test, split.train
     on_train = balanced_accuracies(_as_decisions(train.votes), train.labels, row_weights(train, weighting))
+    # On training data: the best judge by test labels is known to nobody who deploys one.
     best = int(np.argmax(on_train))
     decisions = _as_decisions(test.votes)
     singles = [Baseline(name, "prompt", decisions[:, i]) for i, name in enumerate(test.voter_names)]

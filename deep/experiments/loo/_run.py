@@ -341,6 +341,7 @@ def _score_table(split: HoldOut, scores: model.Scores) -> pd.DataFrame:
     return pd.DataFrame({**items, "label": labels, **columns | {"decision": decision}})
 
 
+# A row for each chain and item: as numbers into a dictionary the names take a fraction of the file.
 NAME = pa.dictionary(pa.int32(), pa.string())
 
 CHAINS = pa.schema(
@@ -367,6 +368,7 @@ def run_all(
     step = progress("datasets", len(tests) + 1)
     groups = _model.held_out_together(votes, tests, settings)
     shared = prompts = None
+    # A fit that is shared lacks one dataset; where several are held out together, it has seen the others of the group.
     if len(groups) == len(tests):
         shared = _model.shared_fits(votes, tests, scores, settings)
         prompts = None if scores is None else _model.shared_fits(votes, tests, None, settings, ON_VOTES)

@@ -264,6 +264,7 @@ def draw_threshold_moves(moves: pd.DataFrame) -> "Figure":
     reasons = [why for why in MOVED_BY if (moves["moved_by"] == why).any()]
     encoders = list(dict.fromkeys(moves["encoder"]))
     figure = new_figure(2.2 + 2.6 * len(reasons), 1.6 + 0.4 * len(encoders))
+    # On one axis, so that how far a reason moves the threshold can be compared.
     panels = figure.subplots(1, len(reasons), sharey=True, sharex=True, squeeze=False)[0]
     for axes, why in zip(panels, reasons, strict=True):
         moved = {name: moves[moves["moved_by"] == name] for name in (why, why + CHANCE)}

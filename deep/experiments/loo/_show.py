@@ -483,7 +483,7 @@ def _tests_of_one(run: Run) -> Iterator[str]:
             in_percent(row["ci"], "+"),
             f"{row['p']:.2g}",
             f"{row['p_bonferroni']:.2g}",
-            _significance(row),
+            "no" if not row["significant"] else "better" if row["difference"] > 0 else "worse",
         ]
         for row in run["comparisons"]
     ]
@@ -491,10 +491,6 @@ def _tests_of_one(run: Run) -> Iterator[str]:
         n = len({(row["difference"], *row["ci"]) for row in run["comparisons"]})
         title = f"Recommended minus each rival: points of balanced accuracy, Bonferroni over {n} rivals{_of([run])}"
         yield from aligned(title, ["", "difference", "95 % interval", "p", "corrected", "p < 0.01"], rows)
-
-
-def _significance(row: Row) -> str:
-    return "no" if not row["significant"] else "better" if row["difference"] > 0 else "worse"
 
 
 def _tests_of_several(runs: Sequence[Run]) -> Iterator[str]:
