@@ -260,15 +260,6 @@ def test_votes_by_place_are_those_by_name(command, home, tmp_path, capsys):
     assert "not allowed with argument" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [adapt, estimate, label_list, select])
-def test_help_has_examples(command, capsys):
-    """Under a description."""
-    with pytest.raises(SystemExit) as caught:
-        command(["--help"])
-    assert caught.value.code == 0
-    assert "\n  deep " in capsys.readouterr().out.partition("examples:")[2]
-
-
 def test_estimate_takes_level_share_and_whose_share(home, capsys):
     """A higher level and the system's share widen the interval; a belief moves it, and is shown beside the votes."""
     words = home / "stack.json", "--votes", home / "new.csv"

@@ -166,13 +166,3 @@ def test_usage_errors(argv, capsys):
         main(argv)
     assert stopped.value.code == 2
     assert "usage: deep prompts" in capsys.readouterr().err
-
-
-def test_help_shows_examples(capsys):
-    """`--help` shows what one would type."""
-    with pytest.raises(SystemExit) as stopped:
-        main(["--help"])
-    assert stopped.value.code == 0
-    out = capsys.readouterr().out
-    for command in ("list", "show", "render", "check"):
-        assert f"deep prompts {command} " in out

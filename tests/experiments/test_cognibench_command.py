@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deep.cli import main as deep
 from deep.experiments.cognibench._cognibench_tables import score_turns
 from deep.experiments.cognibench._methods import constants, read_encoder
 from deep.experiments.cognibench._turns import read_turns
@@ -507,15 +506,6 @@ def test_labels_in_another_layout(tmp_path, capsys, change, message):
     (data / "labels.json").write_text("{}", encoding="utf-8")
     assert main(["--data", str(data), "--out", str(tmp_path / "run")]) == 2
     assert "at least one labeled turn" in capsys.readouterr().err
-
-
-def test_help_has_examples(capsys):
-    """Of the command and of both that go with it, through `deep` too."""
-    for words in (["cognibench"], ["cognibench", "export-sft"], ["cognibench", "agreement"]):
-        with pytest.raises(SystemExit) as stop:
-            deep([*words, "--help"])
-        assert stop.value.code == 0
-        assert "examples:\n  deep cognibench" in capsys.readouterr().out
 
 
 def test_as_a_voter(tmp_path):
