@@ -83,12 +83,6 @@ def test_label_list_says_how_many_labels_the_canary_needs(home, capsys):
     assert f"by chance of detection: {needed[0]} for 50 %, " in said
 
 
-def test_label_list_passes_over_labeled_items(home, capsys):
-    """Of a half that has labels none is left to propose."""
-    assert label_list([str(home / "model.json"), "--votes", str(home / "half.csv")]) == 2
-    assert "`votes` must hold an item without a label" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["model", "stack"])
 def test_adapt_without_labels_keeps_what_the_votes_say(home, tmp_path, capsys, name):
     """Votes on the dataset are scored as before; a single row is scored as one of it; the change is said."""
