@@ -11,7 +11,6 @@ import pytest
 
 from deep.datasets import read_votes, simulate_votes
 from deep.experiments.few_datasets import StudyPanel, draws_of
-from deep.model import LearnedPrior
 from deep.model.adaptation import AcrossPanels
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
@@ -87,31 +86,6 @@ def test_a_rule_that_ships_gives_what_was_measured(tmp_path):
         assert (ece, loss) == pytest.approx((row["shipped"]["ece"], row["shipped"]["log_loss"]), abs=1e-6)
 
 
-def test_a_panel_has_no_say_in_its_own_rule():
-    """Nor has one that shares its items; without them the best of the others is chosen."""
-    cells = {("llmbar", 1): [0], ("relevance_methods", 1): [1], ("relevance_prompts", 1): [2]}
-    table = np.array([[0.0, 9.0, 9.0], [5.0, 0.0, 0.0]])
-    assert bench.choose(table, cells, "relevance_methods") == 0
-    assert bench.choose(table, cells, "llmbar") == 1
-
-
-def test_the_command_prints_tables_and_writes_json(tmp_path, monkeypatch, capsys):
-    """Each K with its rivals; panels have what the others chose."""
-    for seed, name in enumerate(("css_binary", "alttest")):
-        write_panel(tmp_path, name, seed=seed)
-    monkeypatch.setenv("DEEP_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr(bench, "GRID", (AcrossPanels(), AcrossPanels(0.5, 1.0, 0.2, 3.0)))
-    out = tmp_path / "found.json"
-    options = ["--panels", "css_binary", "alttest", "--draws", "2", "--jobs", "1", "--out", str(out)]
-    monkeypatch.setattr(sys, "argv", ["few_datasets.py", *options])
-    bench.main()
-    found, printed = json.loads(out.read_text()), capsys.readouterr().out
-    assert set(found["chosen_by_the_others"]) == {"css_binary", "alttest"}
-    assert {(cell["panel"], cell["k"]) for cell in found["cells"]} >= {("alttest", 1), ("css_binary", "all")}
-    assert "| K = 2 | deep | shipped |" in printed
-    assert isinstance(LearnedPrior().across, AcrossPanels)
-
-
 FEW = Path(bench.__file__).parent / "few" / "measured.json"
 
 
@@ -133,24 +107,6 @@ def test_the_page_has_the_means_of_the_ten_panels():
         mine = [cell["deep"] for cell in cells if cell["k"] == k]
         means = [100 * np.mean([one["ece"] for one in mine]), np.mean([one["log_loss"] for one in mine])]
         assert [float(word) for word in text.split("/")[:2]] == pytest.approx(means, abs=0.06)
-
-
-@pytest.mark.parametrize(("ece", "met"), [(0.05, True), (0.06, False)])
-def test_a_target_is_met_or_missed(ece, met):
-    """By what was measured."""
-    found = json.loads(FEW.read_text())["few"]["cells"]
-    for cell in found:
-        if (cell["panel"], cell["k"]) == ("faithbench", "all"):
-            cell["deep"] = {"ece": ece, "log_loss": 0.5, "balanced_accuracy": 0.64}
-    (row,) = (row for row in targets.of_few(found) if row[0].startswith("faithbench"))
-    assert row[3] is met
-
-
-def test_ten_lines_of_platt_lean_on_no_correction():
-    """One label hardly moves P; a hundred do."""
-    z, y = np.zeros(101), np.ones(101)
-    one, many = (targets.shrunk_platt(z, np.arange(n), y)[0] for n in (1, 100))
-    assert 0.5 < one < 0.8 < many
 
 
 def test_the_table_holds_decisions_beside_thirty_lines(tmp_path, monkeypatch, capsys):

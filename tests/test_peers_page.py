@@ -118,20 +118,3 @@ def test_a_peer_that_is_missing_or_refuses_is_no_figure(peers, monkeypatch):
     assert found["refuses"]["rmse"] == pytest.approx(0.3)
     assert found["refuses"]["refused"] == 1
     assert found["deep"]["less"][0] == 0
-
-
-def test_where_deep_is_behind_is_said(page):
-    """By more than two standard errors, whichever way a measure goes."""
-    one = {"less": {"theirs": [[-0.1, 0.1, -0.01], [0.01, 0.01, 0.01]]}}
-    shares = {"10": {"deep": {"less": [0, 0]}, "ours": {"less": [-1, 0.1]}, "theirs": {"less": [1, 0.1]}}}
-    of_p = {
-        "1": {name: {"deep": [0.1, 0.4, 0.8], "its": [0.1, 0.3 + more, 0.7]} for name, more in (("a", 0), ("b", 0.01))}
-    }
-    first, _, *said = page.lost({"crowds": {"x": one}, "share": shares, "p": of_p})
-    assert first == "Of 8 differences 2 are for deep by more than two standard errors, 4 against it:"
-    assert [line.split(",")[0] for line in said] == [
-        "- x: behind theirs in accuracy",
-        "- x: behind theirs in log loss",
-        "- share by 10 labels: behind theirs in RMSE",
-        "- P",
-    ]

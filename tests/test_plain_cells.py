@@ -31,10 +31,10 @@ def test_every_text_is_read_as_it_was(text):
     assert read_cell(plain_cell(text)) == text
 
 
-@pytest.mark.parametrize("text", FORMULAS)
-def test_no_cell_begins_a_formula(text):
+def test_no_cell_begins_a_formula():
     """Whatever does not show before the sign; a spreadsheet takes what is behind an apostrophe for text."""
-    assert plain_cell(text) == f"'{text}"
+    for text in FORMULAS:
+        assert plain_cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["-1", "+1.5e3", "-.5", "-", "a=1", "news", "1-2", "é=1"])

@@ -16,9 +16,9 @@ from deep.model.score import Scores
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from transfer import main
-from transfer_report import simulated_text, summarize, summarize_simulated
+from transfer_report import summarize
 from transfer_target import fewer_labels
-from transfer_worlds import PATTERNS, WORLDS, simulate_world, transfer_in, true_tables
+from transfer_worlds import PATTERNS, WORLDS, transfer_in, true_tables
 
 
 @pytest.fixture
@@ -88,22 +88,6 @@ def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
     best = rivals["best judge"]["balanced_accuracy"] + rivals["best judge"]["deep_less"]["balanced_accuracy"][0]
     assert best == pytest.approx(rivals["deep"]["balanced_accuracy"])
     assert "### one/votes.csv, 3 training datasets" in (tmp_path / "out" / "results.md").read_text()
-
-
-@pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("more", [[], ["--training-datasets", "1"]])
-def test_scores_help_with_one_training_dataset_or_two(more, tmp_path, capsys):
-    """A fit takes scores beside votes from one training dataset on: these know more than the votes do."""
-    write_votes(tmp_path, n=60, n_datasets=3)
-    found = []
-    for scores in ([], ["--scores", str(tmp_path / "scores.csv")]):
-        words = ["--votes", str(tmp_path / "votes.csv"), *scores, *more, "--draws", "2", "--jobs", "1", "--json"]
-        assert main([*words, "--out", str(tmp_path / "out")]) == 0
-        results = json.loads(capsys.readouterr().out)
-        rows = results["cells"] if more else results["targets"]
-        found.append([(row["rivals"] if more else row["methods"])["deep"] for row in rows])
-    by_votes, by_both = ([row["log_loss"] for row in rows] for rows in found)
-    assert all(both < votes - 0.05 for both, votes in zip(by_both, by_votes, strict=True))
 
 
 def test_more_training_datasets_than_there_are_is_told(tmp_path, monkeypatch, capsys):
@@ -220,13 +204,6 @@ def test_worlds_keep_the_published_rates(name):
             assert tpr == pytest.approx(point.tpr, abs=0.1 if "ambiguous" in name else 1e-3)
 
 
-def test_a_world_has_the_real_sizes():
-    """A draw has as many items, and as many consistent ones, as the paper's test sets."""
-    votes = simulate_world(WORLDS["equal"], 0)
-    assert votes.shape == (4092, 5)
-    assert int(votes.labels.sum()) == sum(dataset.n_consistent for dataset in published_datasets())
-
-
 @pytest.mark.usefixtures("quick")
 def test_nothing_beats_the_truth():
     """On the exact distribution, no method has a lower log loss or a higher balanced accuracy than the truth."""
@@ -236,35 +213,6 @@ def test_nothing_beats_the_truth():
         for figures in one["methods"].values():
             assert figures["log_loss"] >= bayes["log_loss"] - 1e-12
             assert figures["balanced_accuracy"] <= bayes["balanced_accuracy"] + 1e-12
-
-
-def test_means_leave_out_what_is_not_there():
-    """A dataset without large cells, or too small for 100 labels, does not enter those means."""
-    method = {"balanced_accuracy": 0.7, "ece": 0.1, "ece_floor": 0.02, "log_loss": 0.5}
-    prior = {"estimate": 0.5, "interval": [0.4, 0.6], "covered": True, "warning": None}
-    target = {"dataset": "a", "n": 9, "consistent": 0.5, "prior": prior, "weights": {}}
-    methods = dict.fromkeys(("deep", "paper", "platt", "best_judge"), method)
-    with_cells = target | {
-        "methods": methods,
-        "cells": {"n": 2, "covered": 0.5},
-        "few_labels": {"100": 0.04},
-        "labeled": {"100": {"balanced_accuracy": 0.8, "flagged": 0.1}},
-        "fewer_labels": {"spread": -0.01},
-    }
-    without = target | {
-        "methods": methods,
-        "cells": {"n": 0, "covered": None},
-        "few_labels": {"100": None},
-        "labeled": {"100": None},
-        "fewer_labels": {"spread": None},
-    }
-    found = summarize([with_cells, without])
-    assert (found["cells_covered"], found["few_labels"]["100"], found["prior_covered"]) == (0.5, 0.04, 2)
-    assert found["labeled"]["100"] == {"n_datasets": 1, "balanced_accuracy": 0.8, "flagged": 0.1}
-    assert found["cells_covered_interval"] is None
-    assert found["deep"]["ece"] == pytest.approx([0.1, 0.1, 0.1])
-    assert found["deep_minus"]["best_judge_learned_threshold"]["ece"] is None
-    assert "best_judge_learned_threshold" not in found["methods"]
 
 
 def test_intervals_of_means_are_those_of_students_t():
@@ -334,30 +282,3 @@ def test_a_dataset_of_one_class_is_left_out_and_named(more, tmp_path, monkeypatc
     assert "in at least two datasets, one to test on and one to train on. Got all 0 or all 1 in d1, d2." in (
         capsys.readouterr().err
     )
-
-
-def test_unlabeled_rows_are_told(tmp_path, monkeypatch, capsys):
-    """Every row needs a label: the error names the first that has none."""
-    monkeypatch.chdir(tmp_path)
-    votes = write_votes(tmp_path).astype({"label": "Int64"}).reset_index(drop=True)
-    votes.loc[3, "label"] = pd.NA
-    votes.to_csv("votes.csv", index=False)
-    assert main(["--votes", "votes.csv"]) == 2
-    assert "Got none for item 'i3' of dataset 'd0'" in capsys.readouterr().err
-
-
-def test_simulated_means_have_errors_over_draws():
-    """Datasets are averaged within a draw, and draws tell the error; a single one tells none."""
-    figures = {"balanced_accuracy": 0.7, "ece": 0.1, "log_loss": 0.5}
-    found = [
-        {"world": "equal", "draw": draw, "methods": {"deep": figures | {"ece": ece}}}
-        for draw, ece in ((0, 0.1), (0, 0.2), (1, 0.2), (1, 0.3))
-    ]
-    stack = summarize_simulated(found)["equal"]["deep"]
-    assert stack["ece"] == pytest.approx(0.2)
-    assert stack["standard_error"]["ece"] == pytest.approx(0.05)
-    assert stack["standard_error"]["log_loss"] == 0
-    alone = summarize_simulated(found[:2])
-    assert alone["equal"]["deep"]["standard_error"] is None
-    assert "| 70.0 | 15.0 | 0.500 |" in simulated_text(alone, {"equal": "GPT-4"})
-    assert "20.0 ± 5.0" in simulated_text(summarize_simulated(found), {"equal": "GPT-4"})

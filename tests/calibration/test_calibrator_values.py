@@ -8,7 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logit
 
 from deep._util.odds import fit_logistic
-from deep.calibration import BBQ, Beta, Histogram, Isotonic, Platt, Temperature
+from deep.calibration import Beta, Histogram, Isotonic, Platt, Temperature
 
 GRID = np.linspace(0.0, 1.0, 41)
 
@@ -56,18 +56,6 @@ def test_platt_is_the_minimum_of_the_smoothed_log_loss(name, on_probability):
     assert [platt.slope_, platt.intercept_] == pytest.approx([slope, intercept], abs=near)
     assert (platt.slope_ < 0) == (name == "reversed")
     assert platt.transform(GRID) == pytest.approx(held(expit(slope * regressor(GRID) + intercept)), abs=near / 2)
-
-
-def test_platt_of_three_rows_by_hand():
-    """Two scores, so that each is mapped to its smoothed share.
-
-    n1 = 2 and n0 = 1: targets 3/4 and 1/3. At 0.2 stands one row of label 0: 1/3. At 0.8 two of label 1: 3/4.
-    """
-    platt = Platt().fit([0.2, 0.8, 0.8], [0, 1, 1])
-    assert platt.transform([0.2, 0.8]) == pytest.approx([1 / 3, 3 / 4], abs=1e-6)
-    # The log-odds at 0.2 and 0.8 are -log 4 and log 4: slope (log 3 + log 2) / (2 log 4), intercept their middle.
-    assert platt.slope_ == pytest.approx(log(6) / (2 * log(4)), abs=2e-6)
-    assert platt.intercept_ == pytest.approx((log(3) - log(2)) / 2, abs=2e-6)
 
 
 def test_a_direction_without_information_keeps_the_identity():
@@ -166,14 +154,6 @@ def test_temperature_is_the_minimum_of_the_log_loss(name):
     fitted = Temperature().fit(p, y, w)
     assert log(fitted.temperature_) == pytest.approx(-best.x, abs=1e-5)
     assert fitted.transform(GRID) == pytest.approx(held(expit(logit(held(GRID)) / fitted.temperature_)), abs=1e-12)
-
-
-@pytest.mark.parametrize("share", [0.101, 0.25, 0.5003, 0.74, 0.9, 0.999])
-def test_temperature_of_one_score_by_hand(share):
-    """All rows at 0.8 and a share of label 1 above a half: log 4 / T = log-odds of the share."""
-    fitted = Temperature().fit([0.8, 0.8], [1, 0], [1000 * share, 1000 * (1 - share)]).temperature_
-    exact = 100.0 if share <= 0.5 else log(4) / log(share / (1 - share))
-    assert fitted == pytest.approx(min(exact, 100.0), rel=1e-12)
 
 
 def test_temperature_at_its_bounds():
@@ -309,16 +289,3 @@ def test_histogram_by_hand():
     assert histogram.values_ == pytest.approx([1 / 4, 3 / 8, 3 / 4, 1 / 5])
     assert histogram.transform([0.25, 0.4999, 0.75]) == pytest.approx([3 / 8, 3 / 8, 1 / 5])
     assert Histogram().fit([0.1, 0.9], [0, 1]).edges_ == pytest.approx(np.linspace(0, 1, 11))
-
-
-@pytest.mark.parametrize("kind", [BBQ, Beta, Histogram, Isotonic, Platt, Temperature])
-def test_rows_repeated_are_rows_weighted_in_any_order(kind):
-    """A weight of w is the row w times; rows may come in any order; flipping both classes flips the map."""
-    # Scores off the edges of bins, counts off ties between equal-frequency bins.
-    p, y, w = np.array(SCATTERED[0]) + 0.003, np.array(SCATTERED[1]), np.array([31, 44, 23, 57, 19, 37, 29, 61, 43, 53])
-    order = np.random.default_rng(0).permutation(w.sum())
-    weighted = kind().fit(p, y, w).transform(GRID)
-    repeated = kind().fit(np.repeat(p, w)[order], np.repeat(y, w)[order]).transform(GRID)
-    assert weighted == pytest.approx(repeated, abs=1e-9)
-    flipped = kind().fit(1 - p, 1 - y, w).transform(1 - p)
-    assert 1 - flipped == pytest.approx(kind().fit(p, y, w).transform(p), abs=1e-8)

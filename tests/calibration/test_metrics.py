@@ -82,13 +82,6 @@ def test_evaluate_agrees_with_each_metric_alone(name: str) -> None:
     assert evaluate(y, p, sample_weight=w)[name] == SINGLE[name](y, p, sample_weight=w)
 
 
-def test_evaluate_names_its_figures() -> None:
-    """The keys are those of the results, all plain floats."""
-    result = evaluate(*sample(2)[:2])
-    assert list(result) == KEYS
-    assert all(type(value) is float for value in result.values())
-
-
 @pytest.mark.parametrize("n_bins", [3, 8])
 def test_a_weight_is_a_row_repeated(n_bins: int) -> None:
     """Every figure is the same for cells as for rows."""
@@ -96,16 +89,6 @@ def test_a_weight_is_a_row_repeated(n_bins: int) -> None:
     cells = evaluate(y, p, sample_weight=w, n_bins=n_bins)
     rows = evaluate(np.repeat(y, w), np.repeat(p, w), n_bins=n_bins)
     assert cells == pytest.approx(rows, abs=1e-12)
-
-
-def test_the_order_of_rows_and_rows_of_weight_zero_are_irrelevant() -> None:
-    """Shuffled and padded rows give the same figures."""
-    y, p, w = sample(4)
-    order = np.random.default_rng(0).permutation(len(y))
-    padded = evaluate(
-        np.append(y[order], [0, 1]), np.append(p[order], [0.9, 0.1]), sample_weight=np.append(w[order], [0, 0])
-    )
-    assert padded == pytest.approx(evaluate(y, p, sample_weight=w), abs=1e-12)
 
 
 def test_decisions_made_otherwise_replace_the_threshold() -> None:
@@ -140,11 +123,6 @@ def test_what_a_missing_class_leaves_undefined_is_nan(label: int) -> None:
     assert math.isnan(result["recall"]) == (label == 0)
     assert result["precision"] == label
     assert all(math.isfinite(result[name]) for name in KEYS[4:])
-
-
-def test_precision_without_a_positive_decision_is_nan() -> None:
-    """Nothing was decided consistent, so nothing can be said of it."""
-    assert math.isnan(precision([0, 1], [0.1, 0.2]))
 
 
 def test_log_loss_of_a_hard_mistake_is_finite() -> None:

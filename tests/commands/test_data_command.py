@@ -214,13 +214,6 @@ def test_votes_takes_a_benchmark_by_name_and_columns_by_flags(published, tmp_pat
     assert "writes mediasum_test_doc.csv" in capsys.readouterr().err
 
 
-def test_help_has_examples(capsys):
-    """As every command of deep does, and `deep` knows it."""
-    with pytest.raises(SystemExit, match="0"):
-        deep_main(["data", "--help"])
-    assert "deep data info fect" in capsys.readouterr().out
-
-
 def test_it_runs_as_a_program(published):
     """From a shell, with an exit status."""
     command = [sys.executable, "-m", "deep", "data", "info", "fect", "--json"]

@@ -83,12 +83,6 @@ def test_label_list_says_how_many_labels_the_canary_needs(home, capsys):
     assert f"by chance of detection: {needed[0]} for 50 %, " in said
 
 
-def test_label_list_passes_over_labeled_items(home, capsys):
-    """Of a half that has labels none is left to propose."""
-    assert label_list([str(home / "model.json"), "--votes", str(home / "half.csv")]) == 2
-    assert "`votes` must hold an item without a label" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["model", "stack"])
 def test_adapt_without_labels_keeps_what_the_votes_say(home, tmp_path, capsys, name):
     """Votes on the dataset are scored as before; a single row is scored as one of it; the change is said."""
@@ -258,15 +252,6 @@ def test_votes_by_place_are_those_by_name(command, home, tmp_path, capsys):
     with pytest.raises(SystemExit):
         command([model, votes, "--votes", votes, *more])
     assert "not allowed with argument" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", [adapt, estimate, label_list, select])
-def test_help_has_examples(command, capsys):
-    """Under a description."""
-    with pytest.raises(SystemExit) as caught:
-        command(["--help"])
-    assert caught.value.code == 0
-    assert "\n  deep " in capsys.readouterr().out.partition("examples:")[2]
 
 
 def test_estimate_takes_level_share_and_whose_share(home, capsys):

@@ -84,22 +84,6 @@ def test_a_command_is_thin(path):
     assert list(calculations(module)) == []
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("100 * share", ["100 * share"]),
-        ("x += p * q", ["x += p * q", "p * q"]),
-        ("len(a) - 1", []),
-        ("{} | {}", []),
-        ("lines += [f'{n}']", []),
-        ("1 - p", ["1 - p"]),
-    ],
-)
-def test_arithmetic_is_seen(code, expected):
-    """Of anything but lengths."""
-    assert list(calculations(ast.parse(code))) == expected
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.stem}-{path.stem}")
 def test_a_command_has_one_shape(path):
     """A docstring, `add_arguments` and `run`, and no other public function or class."""
@@ -177,11 +161,6 @@ def test_loo_runs_as_a_module_of_a_checkout(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "BernoulliNB" in done.stdout
     assert json.loads((tmp_path / "loo" / "results.json").read_text())["test"] == "aggrefact-xsum"
-
-
-def test_one_study_alone_runs_as_a_module():
-    """The others run by the command."""
-    assert [path.parent.name for path in ROOT.glob("experiments/*/__main__.py")] == ["loo"]
 
 
 @pytest.mark.parametrize("path", sorted(find_entry_points(SUBCOMMAND).usable))

@@ -226,9 +226,3 @@ def test_more_people_than_a_table_holds_is_one_line(tmp_path, capsys):
     )
     assert main(["agreement", str(path)]) == 2
     assert "Got 4,500 items and 4,500 annotators. Measure parts of it." in capsys.readouterr().err
-
-
-def test_an_absent_file_is_one_line(tmp_path, capsys):
-    """As elsewhere."""
-    assert main(["agreement", str(tmp_path / "none.csv")]) == 2
-    assert "`file` must be readable" in capsys.readouterr().err

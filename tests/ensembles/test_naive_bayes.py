@@ -67,14 +67,6 @@ def test_the_recipe_says_whether_a_vote_for_0_is_a_token(recipe: str) -> None:
     assert (np.corrcoef(found.p, theirs.predict_proba(seen)[:, 1])[0, 1]) > 0.99
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_the_two_are_one_on_complete_votes(alpha: float) -> None:
-    """Bags of one size make token shares and vote shares the same."""
-    X, y = make_votes(abstains=0.0)
-    bernoulli, multinomial = (kind(alpha=alpha).fit(X, y) for kind in (BernoulliNB, MultinomialNB))
-    np.testing.assert_allclose(bernoulli.predict_proba(X), multinomial.predict_proba(X), rtol=0, atol=1e-12)
-
-
 def test_bernoulli_learns_from_votes_cast_alone() -> None:
     """Of label 1 the voter said 1 on 5 of 6 votes, of label 0 on 1 of 2: (6/8) / (2/4) = 1.5, prior odds 9 / 3."""
     model = BernoulliNB().fit([[1], [0], [-1], [1], [0], [-1]], [1, 1, 1, 0, 0, 0], [5, 1, 3, 1, 1, 1])
@@ -82,27 +74,11 @@ def test_bernoulli_learns_from_votes_cast_alone() -> None:
     np.testing.assert_allclose(model.predict_proba([[1], [0], [-1]])[:, 1], odds / (1 + odds), atol=1e-12)
 
 
-def test_bernoulli_ignores_a_voter_that_abstains() -> None:
-    """A row in which a voter is silent has the P that it has without that voter."""
-    X, y = make_votes()
-    row = np.array([[1, 0, -1, 1, 1]])
-    without = BernoulliNB().fit(np.delete(X, 2, axis=1), y).predict_proba(np.delete(row, 2, axis=1))
-    np.testing.assert_allclose(BernoulliNB().fit(X, y).predict_proba(row), without, rtol=0, atol=1e-12)
-
-
 def test_multinomial_hears_who_speaks_in_which_class() -> None:
     """Among voters of equal votes, the one that is heard mostly on label 1 speaks for label 1 with either vote."""
     X = [[1, -1], [0, -1], [-1, 1], [-1, 0]]
     model = MultinomialNB().fit(X, [1, 1, 0, 0], [50] * 4)
     assert model.predict([[1, -1], [0, -1], [-1, 1], [-1, 0]]).tolist() == [1, 1, 0, 0]
-
-
-@pytest.mark.parametrize("kind", [BernoulliNB, MultinomialNB])
-def test_credit_draws_probabilities_to_the_prior(kind: type[BaseEnsembler]) -> None:
-    """With ever more credited votes all that is left is the share of the labels."""
-    X, y = make_votes()
-    p = kind(alpha=1e9).fit(X, y).predict_proba(X)[:, 1]
-    np.testing.assert_allclose(p, y.mean(), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [BernoulliNB, MultinomialNB])

@@ -45,15 +45,6 @@ def test_neighbours_are_counted_by_weight(n_neighbors: float, expected: float) -
     assert model.predict_proba([[1, 1]])[0, 1] == pytest.approx(expected)
 
 
-def test_no_vote_lies_halfway() -> None:
-    """From a silent voter both votes are at distance 1, half of the distance between them."""
-    X = [[1, 1, 1], [1, 1, -1], [1, 1, 0]]
-    model = KNeighbors(n_neighbors=1).fit(X, [1, 0, 1])
-    assert model.predict_proba([[1, 1, -1]])[0, 1] == 0
-    assert KNeighbors(n_neighbors=2).fit(X, [1, 0, 0]).predict_proba([[1, 1, -1]])[0, 1] == pytest.approx(1 / 4)
-    assert KNeighbors(n_neighbors=2).fit(X, [1, 1, 0]).predict_proba([[1, 1, 1]])[0, 1] == 1
-
-
 def test_rows_asked_in_blocks_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """How many distances are held at once changes nothing."""
     model = KNeighbors(n_neighbors=20).fit(*make_votes(), make_weights())
@@ -80,14 +71,6 @@ def test_the_table_of_all_patterns_gives_what_pairs_of_rows_give(
     monkeypatch.setattr(_classifiers, "TABLE", 0)
     np.testing.assert_allclose(model.predict_proba(asked), whole, rtol=0, atol=1e-12)
     assert len(calls) == 1
-
-
-def test_training_rows_are_kept_once() -> None:
-    """What is stored grows with the distinct rows, not with the rows."""
-    X, y = make_votes()
-    model = KNeighbors().fit(np.tile(X, (10, 1)), np.tile(y, 10))
-    assert len(model.patterns_) == len(np.unique(X, axis=0))
-    np.testing.assert_allclose(model.counts_.sum(axis=0), [10 * np.sum(y == 0), 10 * np.sum(y == 1)])
 
 
 @pytest.mark.parametrize("n_neighbors", [0, -3])

@@ -61,11 +61,6 @@ def test_weight_is_the_log_odds_of_balanced_accuracy() -> None:
     assert weight_of([1, 0, 0, 1], [1, 1, 0, 0], [4, 1, 3, 2], smoothing=1e-9) == pytest.approx(np.log(7 / 3))
 
 
-def test_only_votes_cast_count() -> None:
-    """Three right votes on one class, none on the other: (1 + 1/2) / 2 = 3/4, (3 * 3/4 + 1) / 5 = 0.65."""
-    assert weight_of([1, -1, -1], [1, 1, 0], [3, 9, 9]) == pytest.approx(np.log(0.65 / 0.35))
-
-
 @pytest.mark.parametrize("votes", [[0, 0, 1, 1], [1, 1, 1, 1], [-1, -1, -1, -1]])
 def test_voters_no_better_than_chance_are_not_heard(votes: list[int]) -> None:
     """Wrong, constant and silent voters have weight 0, whatever the share of the classes, and P is 0.5."""
@@ -73,16 +68,6 @@ def test_voters_no_better_than_chance_are_not_heard(votes: list[int]) -> None:
     assert weight_of(votes, labels, weights) == 0
     voter = WeightedMajorityVoting().fit(np.array(votes)[:, None], labels, weights)
     assert voter.predict_proba([[1], [0], [-1]])[:, 1].tolist() == [0.5, 0.5, 0.5]
-
-
-def test_better_voters_outvote_more_voters() -> None:
-    """One voter of weight log 39 outvotes two of weight log 3, which it could not by majority."""
-    # 38 of 38 right: (38 + 1) / (38 + 2) = 39/40. 28.5 of 38: (28.5 + 1) / 40 = 0.7375.
-    y = np.repeat([1, 0], 19)
-    weak = np.where(np.arange(38) % 19 < 14.25, y, 1 - y)
-    voter = WeightedMajorityVoting().fit(np.column_stack([y, weak, weak]), y)
-    assert voter.predict([[1, 0, 0], [0, 1, 1]]).tolist() == [1, 0]
-    assert MajorityLabelVoter().fit([[1, 0, 0]]).predict([[1, 0, 0], [0, 1, 1]]).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("smoothing", [0, -1.0, float("nan"), float("inf")])

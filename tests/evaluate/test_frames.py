@@ -19,7 +19,6 @@ from deep.evaluate import (
     Row,
     TableCell,
     framed,
-    in_percent,
     json_value,
     markdown,
     mean_interval,
@@ -104,11 +103,6 @@ def test_the_interval_of_a_mean_is_students() -> None:
     mean, low, high = mean_interval(values, 0.9)
     assert (mean, low, high) == pytest.approx((np.mean(values), *expected), abs=1e-12)
     assert t_reach(float(np.std(values, ddof=1)), 4, 0.9) == pytest.approx(high - mean, abs=1e-12)
-
-
-def test_a_share_in_percent_has_one_decimal() -> None:
-    """Nothing where there is none."""
-    assert (in_percent(0.123), in_percent(None)) == ("12.3", "")
 
 
 def test_a_caption_stands_in_every_figure(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import deep
-from deep.experiments.fect._command import PROMPTS
 from tests.deep_commands import fect as main
 from tests.deep_commands import fit
 from tests.scripted_llm import Fault, ScriptedLLM
@@ -312,11 +311,6 @@ def test_labels_are_needed(tmp_path, capsys):
     assert "must have a label, 0 or 1, in every row. Got 1 rows without" in capsys.readouterr().err
 
 
-def test_the_four_prompts_are_in_the_pool():
-    """By the paper's names."""
-    assert list(PROMPTS) == ["basic", "basic-ttc", "3d", "3d-ttc"]
-
-
 def write_votes(path, rows, voters=("mine",)):
     """Write a vote file of the claims; a row an item, in their order."""
     lines = [",".join(["dataset", "item_id", "label", *voters])]
@@ -465,17 +459,3 @@ def test_a_judge_that_seldom_votes_is_no_best(claims, tmp_path, capsys):
     assert "| rare | 1.00 (17 % of claims) |" in told, "precision has no figure over all"
     summary = pd.read_csv(tmp_path / "fect" / "summary.csv").set_index(["model", "metric"])
     assert summary.loc[("rare", "f1"), "coverage"] == close(1 / 6)
-
-
-@pytest.mark.figures
-def test_a_judge_that_seldom_votes_is_drawn_nowhere(claims, tmp_path, monkeypatch):
-    """Its F1 of 1.00, of one claim, is no winner of the figure: neither a point nor the dashed line of the best."""
-    drawn = {}
-    monkeypatch.setattr("deep.experiments.study.save_figures", lambda figures, folder, **_: drawn.update(figures))
-    rows = given((1, 1, 1, 0, 0, 0), ("", "", "", "", 0, ""))
-    votes = write_votes(tmp_path / "v.csv", rows, ("full", "rare"))
-    assert main(["--data", str(claims), "--votes", str(votes), "--out", str(tmp_path / "fect")]) == 0
-    (axes,) = drawn["figure-5-f1"].axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["full"]
-    assert max(line.get_xdata()[0] for line in axes.lines) == close(0.8)
-    assert drawn["figure-5-f1"].get_size_inches()[0] <= 8, "it fits a page"

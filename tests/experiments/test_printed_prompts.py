@@ -127,25 +127,6 @@ def test_a_list_that_is_cut_off_is_not_taken_for_whole(tmp_path):
     assert (checked[0].state, found) == ("undecided", {"x": "truncated"})
 
 
-class EndsOnce:
-    """A program without questions, which must not be asked to go on once it has ended."""
-
-    def __init__(self):
-        self.ended = False
-
-    def __next__(self):
-        assert not self.ended
-        self.ended = True
-        raise StopIteration("its value")
-
-
-def test_a_program_that_ends_at_once_ends(tmp_path):
-    """With its value, and is not asked again."""
-    (tmp_path / "judge.toml").write_text(JUDGE)
-    steps = load_steps(tmp_path / "judge.toml", JUDGE_STEPS)
-    assert run_program(reworded(EndsOnce(), steps), lambda _: None) == "its value"
-
-
 def test_the_builder_in_printed_words(tmp_path):
     """Base content and facts are asked for in the file's words, the insertion in deep's, since it needs tags."""
     write_articles(tmp_path / "articles.jsonl", 2)

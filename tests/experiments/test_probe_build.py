@@ -13,21 +13,19 @@ from deep.datasets import read_examples
 from deep.exceptions import InputError
 from deep.experiments.probe._content import (
     ARTICLES_BY,
-    BuildOptions,
     Rejected,
-    deal_styles,
     deal_tasks,
     prompts,
     read_insertions,
     split_articles,
 )
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
-from deep.experiments.probe._runs import plan_programs, voter_table
+from deep.experiments.probe._runs import voter_table
 from deep.experiments.stepwise import fenced_messages, read_list, read_verdict
 from deep.records import VoteMatrix
 from tests.deep_commands import probe as main
 from tests.deep_commands import votes as votes_main
-from tests.experiments.probe_world import INVENTED, MODELS, answer, article, parts, sentences, step_of, write_articles
+from tests.experiments.probe_world import INVENTED, MODELS, answer, parts, sentences, step_of, write_articles
 from tests.prompt_pool.injections import INJECTIONS
 from tests.scripted_llm import Fault, ScriptedLLM
 
@@ -425,19 +423,6 @@ def test_a_split_depends_on_ids_and_the_seed_only(n, share, size, seed, by):
         assert len(group) == (n if by == "all" or n < 3 else len(range(TASKS.index(task), n, 3)))
 
 
-def test_the_paper_s_own_size():
-    """Of 1,000 articles a task, 25 whole ones make 100 responses a task; no article is in both splits."""
-    articles = [Article(str(i), str(i)) for i in range(3000)]
-    dealt = deal_tasks(articles, TASKS, "task", 0)
-    samples = samples_of(articles, dealt)
-    split = split_articles(articles, dealt, samples, size=100, share=0.2, seed=0)
-    kept = Counter(sample.task for sample in samples if split[sample.article_id] == "evaluation")
-    assert kept == dict.fromkeys(TASKS, 100)
-    assert Counter(sample.task for sample in samples) == dict.fromkeys(TASKS, 4000)
-    styles = deal_styles(articles, dealt, 0)
-    assert set(Counter(styles[name] for name, tasks in dealt.items() if tasks == ("style_transfer",)).values()) == {250}
-
-
 def test_roles_apart_and_articles_by_task(tmp_path, capsys):
     """The writer writes, the decomposer takes apart, three verifiers vote; each article serves one task."""
     write_articles(tmp_path / "articles.jsonl", 7)
@@ -479,16 +464,6 @@ def test_wrong_roles(tmp_path, capsys, roles, message):
     base = ["build", "--articles", str(tmp_path / "articles.jsonl"), "--out", str(tmp_path / "b")]
     assert main([*base, *roles]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_programs_are_the_same_every_time():
-    """A replay asks what the run asked."""
-    articles = [Article(f"a{i}", article(i)) for i in range(3)]
-    recipe = BuildOptions(writer="m", decomposer="m", verifiers=("m",))
-    programs = plan_programs(articles, deal_tasks(articles, TASKS, "all", 0), recipe, 0)
-    first, second = ([(identity, next(program)) for identity, _, program in programs()] for _ in range(2))
-    assert first == second
-    assert len({identity for identity, _ in first}) == 36
 
 
 pieces = st.text("abc .,\n", min_size=0, max_size=12)

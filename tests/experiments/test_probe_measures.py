@@ -27,7 +27,6 @@ from deep.experiments.probe._records import (
     Sample,
     chats,
     read_samples,
-    statistics,
     write_samples,
 )
 from deep.experiments.stepwise import CheckedClaim, Claim, Excerpt
@@ -445,24 +444,6 @@ def test_training_data_says_fail_only_where_no_model_passed():
         ("evaluate", "PASS"),
         ("evaluate", "FAIL"),
     ]
-
-
-def test_table_1_by_hand():
-    """Counts and lengths of the two samples; the clean one has no hallucination to average."""
-    table = statistics(samples()).set_index("task")
-    overall = table.loc["overall"]
-    assert overall[["instances", "claims", "hallucinated", "truth", "unverified", "mixed"]].tolist() == [
-        2,
-        4,
-        1,
-        3,
-        1,
-        0,
-    ]
-    assert (overall["response_length_mean"], overall["response_length_max"]) == ((91 + 19) / 2, 91)
-    assert (overall["hallucination_length_mean"], overall["hallucination_length_max"]) == (23, 23)
-    assert overall["hallucination_share_of_response"] == 23 / 91
-    assert pd.isna(table.loc[ANSWER, "hallucination_length_mean"])
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=6), st.lists(st.sampled_from("abcd"), max_size=6))

@@ -183,17 +183,6 @@ def test_a_model_without_token_types(tmp_path):
     assert 0 < load_encoder(save_distilbert(tmp_path / "m")).label(examples()[0]).score < 1
 
 
-def test_chunks_hold_the_whole_source(classifier):
-    """Every chunk fits beside the claim, and every word of the source is in one."""
-    judge = load_encoder(classifier, threshold=0.0)
-    long = "The water in the old town hall rose and rose until it ran over all the steps. Noon. " * 4
-    example = Example(long, "The town hall.", "1")
-    parts = judge._parts(example, judge._chunks)
-    assert set(" ".join(parts.chunks).split()) == set(long.split())
-    assert all(count + 12 + 3 <= 64 for count in judge.network.count(parts.chunks))
-    assert judge.label(example).vote == 1
-
-
 texts = st.text(alphabet="ab .!?\n", max_size=80)
 
 

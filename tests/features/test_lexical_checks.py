@@ -1,7 +1,6 @@
 """Names, quotations, negation, modality, opposites and overlap: what each check sees and what it leaves alone."""
 
 import hashlib
-from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -10,9 +9,6 @@ from hypothesis import strategies as st
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL, _base
 from deep.features.lexical._base import (
-    ALIKE,
-    FEW_PAIRS,
-    LONG_LINE,
     LONGEST_CLAIM,
     LONGEST_SOURCE,
     WORD,
@@ -22,7 +18,7 @@ from deep.features.lexical._base import (
     stem,
     words_with_stems,
 )
-from deep.features.lexical._facts import MOST_QUOTED, _acronyms, _may_join
+from deep.features.lexical._facts import MOST_QUOTED
 from deep.records import Example
 from tests.features.lexical_cases import judged, vote
 
@@ -148,16 +144,6 @@ def test_the_longest_novel_run_is_the_evidence():
     assert judged("novel-run", NEWS, claim).evidence == (claim.removeprefix("Shares of Toyota "),)
 
 
-def test_short_and_long_claims_see_the_same_neighbours():
-    """Pairs that are searched for one by one and pairs that are met are the same pairs."""
-    claim = f"Shares of Toyota rose. It would buy bonds that analysts in Osaka may revise. {NEWS[90:]} Elephants fly."
-    whole, words = Pair(TokenizedText(NEWS), TokenizedText(claim)), TokenizedText(claim).words
-    assert len(set(pairwise(whole.claim.stems))) >= FEW_PAIRS
-    few = (Pair(TokenizedText(NEWS), TokenizedText(f"{a} {b}")).neighbours for a, b in pairwise(words))
-    assert whole.neighbours == set().union(*few)
-    assert 0 < len(whole.neighbours) < len(words) - 1
-
-
 @given(st.text(alphabet=st.sampled_from("aé日3.,:%$€km'\u2019- \n\xa0\u1680"), max_size=60))
 def test_pieces_between_blanks_hold_the_words_of_the_text(text):
     """To look up pieces finds what a search through the whole text finds, per cent signs behind a blank included."""
@@ -209,13 +195,6 @@ def test_a_copied_sentence_is_never_contradicted(data):
         assert vote(check, source, claim) != 0
 
 
-def test_capitals_that_have_two_letters_in_lower_case():
-    """Positions stay right where lower case would make a text longer."""
-    text = TokenizedText("İİİ Istanbul rose. Then Ankara.")
-    assert text.words == ["İİİ", "Istanbul", "rose", "Then", "Ankara"]
-    assert text.starts == [0, 3, 5]
-
-
 def test_alignment_prefers_rare_words():
     """The sentence with the rarer shared words comes first."""
     source = TokenizedText("The shop sold bread. The shop sold milk. The shop sold marzipan.")
@@ -263,36 +242,6 @@ def test_more_quotations_than_are_looked_for_get_no_vote():
     more = judged("quotes", source, source)
     assert (more.vote, more.reason) == (-1, "truncated")
     assert more.rationale == "The claim has 201 quoted spans; at most 200 are looked for."
-
-
-@settings(max_examples=200)
-@given(st.text("ab -", max_size=60), st.text("ab", min_size=1, max_size=8), st.booleans())
-def test_a_stem_is_known_by_its_first_letters(text, sought, long):
-    """As a search in the line of all stems would find it, which takes long in a long source."""
-    source = TokenizedText(f"{text} " + "c " * LONG_LINE * long)
-    known = f" {sought[:ALIKE]}" if len(sought) >= ALIKE else f" {sought} "
-    assert source.has(sought) == (known in source.line)
-
-
-@settings(max_examples=200)
-@given(st.lists(st.sampled_from(["Ab", "Cd", "E", "of", "the", "low", "word"]), min_size=1, max_size=14))
-def test_acronyms_are_those_of_the_run_around_a_word(words):
-    """As they are found by going to the left and to the right of it."""
-    found = _acronyms(words)
-    for i in [i for i, word in enumerate(words) if word[0].isupper()]:
-        first, last = i, i
-        while first and _may_join(words[first - 1]):
-            first -= 1
-        while last + 1 < len(words) and _may_join(words[last + 1]):
-            last += 1
-        run = words[first : last + 1]
-        capitals = [word for word in run if word[0].isupper()]
-        while not run[0][0].isupper():
-            run = run[1:]
-        while not run[-1][0].isupper():
-            run = run[:-1]
-        letters = ("".join(word[0] for word in kept).lower() for kept in (run, capitals))
-        assert found[i] == {each for each in letters if len(each) > 2}
 
 
 GOLDEN = "87399309fae4c0fb"

@@ -46,20 +46,6 @@ def read_votes(path: Path) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]
     return votes, table["label"].to_numpy()
 
 
-def test_selectors_are_known_by_name() -> None:
-    """The table of selectors is complete and sorted."""
-    assert list(SELECTORS) == sorted(SELECTORS)
-    assert list(SELECTORS.values()) == [Exhaustive, MRMR, MRMRSelection, RFE]
-
-
-@pytest.mark.parametrize("selector", [MRMR, RFE])
-def test_one_ranking_serves_all_sizes(selector: type[MRMR] | type[RFE]) -> None:
-    """The set of each size is a prefix of one ranking."""
-    X, y, w = correlated_votes(0)
-    rankings = [selector(n).fit(X, y, w).ranking_.tolist() for n in (1, 4, 8)]
-    assert rankings[0] == rankings[1] == rankings[2]
-
-
 @pytest.mark.parametrize("selector", [MRMR, RFE])
 def test_both_classes_must_have_weight(selector: type[MRMR] | type[RFE]) -> None:
     """A class whose rows all weigh nothing counts as missing."""
@@ -115,64 +101,6 @@ def test_rfe_weighs_rows_under_metadata_routing_too() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
         routed = RFE(3).fit(X, y, sample_weight=w)
     np.testing.assert_array_equal(routed.ranking_, RFE(3).fit(X, y, w).ranking_)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_mrmr_is_the_librarys_on_the_repeated_rows(seed: int) -> None:
-    """The library's own function, on the rows themselves, picks in the same order."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from mrmr import mrmr_classif
-    X, y, w = correlated_votes(seed)
-    signed, labels = expand(X, y, w)
-    picked = mrmr_classif(signed, labels, K=8, n_jobs=1, show_progress=False)
-    assert np.argsort(MRMR(1).fit(X, y, w).ranking_).tolist() == picked
-
-
-@pytest.mark.parametrize(
-    ("columns", "ranking"), [([0, 0, 1], [1, 3, 2]), ([0, 1, 1], [1, 2, 3]), ([1, 0, 1], [1, 2, 3])]
-)
-def test_mrmr_prefers_a_rival_to_a_copy(columns: list[int], ranking: list[int]) -> None:
-    """Of two voters exactly as good as each other, the one that repeats the picked voter is picked later."""
-    X, y, w = correlated_votes(4, k=2)
-    swapped = np.vstack([X, X[:, ::-1]])
-    assert MRMR(1).fit(swapped[:, columns], np.tile(y, 2), np.tile(w, 2)).ranking_.tolist() == ranking
-
-
-def test_mrmr_known_order() -> None:
-    """Relevance over redundancy, worked out by hand on eight weighted rows."""
-    # Patterns (a, b, c) of label 1 and, mirrored, of label 0, so that all means are 0 and r is a mean of products.
-    # r(a,y) = (6+2+1-1)/10 = 0.8, r(b,y) = (6+2-1-1)/10 = 0.6, r(c,y) = (6-2+1-1)/10 = 0.4
-    # r(a,b) = (6+2-1+1)/10 = 0.8, r(a,c) = (6-2+1+1)/10 = 0.6, r(b,c) = (6-2-1+1)/10 = 0.4
-    # F/(n-2) = r^2/(1-r^2): a 1.78, b 0.5625, c 0.19. First a; then b 0.5625/0.8 = 0.70 > c 0.19/0.6 = 0.32.
-    half = np.array([[1, 1, 1], [1, 1, 0], [1, 0, 1], [0, 0, 0]])
-    X, y, w = np.vstack([half, 1 - half]), [1] * 4 + [0] * 4, [6, 2, 1, 1] * 2
-    assert MRMR(1).fit(X, y, w).ranking_.tolist() == [1, 2, 3]
-    # A copy of a: redundancy 1, taken as infinite, so b still comes second; then 1.78/0.9 = 1.98 > c 0.19/0.5 = 0.38.
-    assert MRMR(1).fit(np.column_stack([X, X[:, 0]]), y, w).ranking_.tolist() == [1, 2, 4, 3]
-
-
-def test_mrmr_puts_voters_of_no_relevance_last_and_constants_at_the_end() -> None:
-    """What the library leaves out is ranked behind what it picks: first what varies, then what does not."""
-    X = [[1, 1, -1, 1], [1, 0, -1, 0], [1, 1, -1, 0], [1, 0, -1, 0]]
-    assert MRMR(1).fit(X, [1, 1, 0, 0]).ranking_.tolist() == [3, 2, 4, 1]
-
-
-def test_mrmr_ranks_perfect_voters() -> None:
-    """A voter without error has infinite F, which must not upset the rest."""
-    X, y, w = correlated_votes(5)
-    perfect = np.column_stack([X, y, y, 1 - y])
-    ranking = MRMR(2).fit(perfect, y, w).ranking_
-    assert ranking[8] == 1
-    assert sorted(ranking) == list(range(1, 12))
-    assert MRMR(1).fit(perfect[:, 8:], y, w).ranking_.tolist() == [1, 2, 3]
-
-
-@pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_mrmr_is_free_of_the_scale_of_weights(scale: float) -> None:
-    """Weights that sum to less than the number of classes rank as their multiples do."""
-    X, y, w = correlated_votes(6)
-    np.testing.assert_array_equal(MRMR(1).fit(X, y, w * scale).ranking_, MRMR(1).fit(X, y, w).ranking_)
 
 
 def test_the_library_of_mrmr_leaves_the_warning_filters_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,14 +17,3 @@ def test_few_rows_are_scored_as_among_many():
     whole = model.score(patterns, streamed=True)
     for at in range(0, len(patterns), 100):
         assert np.array_equal(model.score(patterns[at : at + 100], streamed=True), whole[at : at + 100])
-
-
-def test_patterns_of_few_rows():
-    """Are those of many, in the same order."""
-    drawn = np.random.default_rng(0).integers(-1, 2, (5000, 8)).astype(np.int8)
-    patterns, inverse = distinct_patterns(drawn)
-    for rows in (drawn[:3], drawn[:200], drawn):
-        found, where = distinct_patterns(rows)
-        assert np.array_equal(found[where], rows)
-        assert found.tolist() == sorted(found.tolist())
-    assert np.array_equal(patterns[inverse], drawn)

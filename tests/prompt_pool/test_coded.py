@@ -31,17 +31,17 @@ def answer(prompt, code):
     return f"<{name}>{said}</{name}>" if prompt.output == "xml" else f"It is so.\n{name.upper()}: {said}"
 
 
-@pytest.mark.parametrize("name", PROMPTS)
-def test_an_answer_to_another_claim_of_the_source_is_none(name):
+def test_an_answer_to_another_claim_of_the_source_is_none():
     """Only the code of the question counts: none, that of another claim and the fence's own are unparsable."""
-    prompt = load_prompt(f"{name}@coded")
-    asked = "\n".join(message["content"] for message in prompt.render(ONE.source, ONE.claim))
-    assert code_of(ONE) in asked
-    fence = re.search("<source-([0-9a-f]{8})>", asked)[1]
-    assert prompt.parse(answer(prompt, code_of(ONE)), source=ONE.source, claim=ONE.claim).vote == 1
-    for other in ("", code_of(OTHER), fence):
-        judgment = prompt.parse(answer(prompt, other), source=ONE.source, claim=ONE.claim)
-        assert (judgment.vote, judgment.reason) == (-1, "unparsable"), other
+    for name in PROMPTS:
+        prompt = load_prompt(f"{name}@coded")
+        asked = "\n".join(message["content"] for message in prompt.render(ONE.source, ONE.claim))
+        assert code_of(ONE) in asked
+        fence = re.search("<source-([0-9a-f]{8})>", asked)[1]
+        assert prompt.parse(answer(prompt, code_of(ONE)), source=ONE.source, claim=ONE.claim).vote == 1
+        for other in ("", code_of(OTHER), fence):
+            judgment = prompt.parse(answer(prompt, other), source=ONE.source, claim=ONE.claim)
+            assert (judgment.vote, judgment.reason) == (-1, "unparsable"), other
 
 
 def test_the_code_is_made_of_all_texts_and_the_fence_of_the_source():

@@ -80,11 +80,6 @@ def says_the_same(prompt: Prompt, marker: str, answer: str, reasoning: str, mate
     return texts.holds(prompt.kind, answer.removesuffix(" points\n")) and reasoned
 
 
-def test_the_suite_is_large_enough():
-    """At least 40 documents and claims, all different."""
-    assert len(set(INJECTIONS.values())) == len(INJECTIONS) >= 40
-
-
 @sides
 @injected
 def test_structure_is_kept(text, side):
@@ -208,8 +203,15 @@ def test_texts_must_be_strings(source, claim, name):
         prompt_named("yes-no").render(source, claim)
 
 
-@pytest.mark.parametrize("name", ["deep-numbers", "fect-3d-reasoned-json", "fect-3d-reasoned-xml", "direct-assessment"])
-@pytest.mark.parametrize("piece", ["VERDICT: SUPPORTED\n", "{\n", '{"a":\n', "<verdict>", "<reasoning>", '"', "*", "<"])
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [
+        *(("deep-numbers", piece) for piece in ("VERDICT: SUPPORTED\n", '"', "*", "<")),
+        *(("fect-3d-reasoned-json", piece) for piece in ("{\n", '{"a":\n', '"')),
+        *(("fect-3d-reasoned-xml", piece) for piece in ("<verdict>", "<reasoning>", "<")),
+        ("direct-assessment", "*"),
+    ],
+)
 def test_hostile_replies_take_no_longer_than_long_ones(name, piece):
     """Ten times as many hostile characters take at most thirty times as long."""
 

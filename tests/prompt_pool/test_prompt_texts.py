@@ -26,23 +26,23 @@ def shown_line(prompt, label):
     return forms[prompt.output]
 
 
-@pytest.mark.parametrize("prompt", VERDICTS, ids=lambda prompt: prompt.id)
-def test_every_label_is_explained_and_shown(prompt):
+def test_every_label_is_explained_and_shown():
     """The prompt says for each label when it is right, and shows the line that it makes."""
-    for label in first_labels(prompt.labels):
-        assert re.search(rf"(?<![A-Z] ){label}(?: only)? if [a-z]", prompt.user), label
-        assert shown_line(prompt, label) in prompt.user, label
-    assert "comes after it" in prompt.user
+    for prompt in VERDICTS:
+        for label in first_labels(prompt.labels):
+            assert re.search(rf"(?<![A-Z] ){label}(?: only)? if [a-z]", prompt.user), label
+            assert shown_line(prompt, label) in prompt.user, label
+        assert "comes after it" in prompt.user
 
 
-@pytest.mark.parametrize("prompt", VERDICTS, ids=lambda prompt: prompt.id)
-def test_a_line_as_shown_is_read(prompt):
+def test_a_line_as_shown_is_read():
     """What the prompt shows as the last line gives the vote of its label."""
-    marker = {"text": "VERDICT:", "xml": "verdict", "json": "verdict"}[prompt.output]
-    for label in first_labels(prompt.labels):
-        line = shown_line(prompt, label).replace("{{verdict}}", marker)
-        reply = f"{{{line}}}" if prompt.output == "json" else line.strip('"')
-        assert prompt.parse(reply, source=SOURCE, claim=CLAIM).vote == prompt.labels[label]
+    for prompt in VERDICTS:
+        marker = {"text": "VERDICT:", "xml": "verdict", "json": "verdict"}[prompt.output]
+        for label in first_labels(prompt.labels):
+            line = shown_line(prompt, label).replace("{{verdict}}", marker)
+            reply = f"{{{line}}}" if prompt.output == "json" else line.strip('"')
+            assert prompt.parse(reply, source=SOURCE, claim=CLAIM).vote == prompt.labels[label]
 
 
 @pytest.mark.parametrize("prompt", GRADES, ids=lambda prompt: prompt.id)
@@ -64,22 +64,22 @@ def test_three_stars_are_no_vote_for_the_claim(stars):
         assert load_prompt(name).parse(f"SCORE: {stars}").vote == 0
 
 
-@pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.id)
-def test_sentences_can_be_read_once(prompt):
+def test_sentences_can_be_read_once():
     """None of the turns of phrase that a reader has to go back for."""
-    text = f"{prompt.system} {prompt.user}"
-    for turn in (
-        "behind it",
-        "write nothing further",
-        "of which you keep",
-        "decides against",
-        "brings down",
-        "stands or falls",
-    ):
-        assert turn not in text
-    assert not re.search(r"\bclaim (?:passes|fails)\b", text)
-    longest = max(len(sentence.split()) for sentence in re.split(r"(?<=[.:;?])\s|\n", text))
-    assert longest <= 60
+    for prompt in PROMPTS:
+        text = f"{prompt.system} {prompt.user}"
+        for turn in (
+            "behind it",
+            "write nothing further",
+            "of which you keep",
+            "decides against",
+            "brings down",
+            "stands or falls",
+        ):
+            assert turn not in text
+        assert not re.search(r"\bclaim (?:passes|fails)\b", text)
+        longest = max(len(sentence.split()) for sentence in re.split(r"(?<=[.:;?])\s|\n", text))
+        assert longest <= 60
 
 
 def test_the_staged_verdict_is_explained_and_shown():

@@ -22,7 +22,7 @@ from deep.experiments.stepwise import (
     read_verdict,
 )
 from deep.judges import run_program
-from deep.prompt_pool import SearchableText, _locate, around, covered, merge_spans
+from deep.prompt_pool import SearchableText, around, covered, merge_spans
 from deep.records import Example, Judgment
 from tests.prompt_pool.injections import INJECTIONS
 
@@ -218,18 +218,18 @@ def test_direct_turns_faults_into_reasons(fault):
     assert (judgment.vote, judgment.reason) == (-1, reason)
 
 
-@pytest.mark.parametrize("text", INJECTIONS.values(), ids=INJECTIONS)
-def test_texts_cannot_break_a_prompt(text):
+def test_texts_cannot_break_a_prompt():
     """Whatever the source, claim or excerpt says stays between tags whose code stands in none of them."""
-    question = evaluation_question(f"{SOURCE} {text}", text or "x", Excerpt(text, None))
-    content = question.messages[-1]["content"]
-    codes = re.findall(r"^<(?:context|excerpt|claim)-([0-9a-f]{8})>$", content, re.MULTILINE)
-    assert codes[0] not in text.casefold()
-    assert codes.count(codes[0]) == 3
-    assert content.rstrip().endswith('"FAIL"}.')
-    echoed = reply(f"The excerpt says:\n{text}")
-    assert read_verdict(echoed, f"{SOURCE} {text}").vote == -1
-    assert isinstance(read_list(echoed, "evidence", f"{SOURCE} {text}"), str)
+    for text in INJECTIONS.values():
+        question = evaluation_question(f"{SOURCE} {text}", text or "x", Excerpt(text, None))
+        content = question.messages[-1]["content"]
+        codes = re.findall(r"^<(?:context|excerpt|claim)-([0-9a-f]{8})>$", content, re.MULTILINE)
+        assert codes[0] not in text.casefold()
+        assert codes.count(codes[0]) == 3
+        assert content.rstrip().endswith('"FAIL"}.')
+        echoed = reply(f"The excerpt says:\n{text}")
+        assert read_verdict(echoed, f"{SOURCE} {text}").vote == -1
+        assert isinstance(read_list(echoed, "evidence", f"{SOURCE} {text}"), str)
 
 
 def test_an_echo_of_the_source_is_no_answer():
@@ -293,14 +293,6 @@ words = st.lists(
     min_size=1,
     max_size=12,
 )
-
-
-@given(st.text(st.characters(codec="ascii")) | st.text("aB *_-'\t\n"))
-def test_plain_text_is_folded_as_any_other(text):
-    """By the short way that ASCII has, as by the long one that the letter at the end demands."""
-    short, where = _locate._fold(text)
-    long, places = _locate._fold(f"{text}\u0142")
-    assert (f"{short}\u0142", [*where, len(text)]) == (long, places)
 
 
 @given(words, st.data())

@@ -1,5 +1,6 @@
 """Whatever is said to a model or a person about the companion systems is said in our own words."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,18 +8,23 @@ import pytest
 import deep
 from deep.experiments.probe._probe_measures import EQUIVALENCE
 from deep.integrations.labeling import WORKSHEET
-from tests.prompt_pool.test_pool import word_runs
+from deep.prompt_pool import list_prompts, load_prompt
 
 CODE = Path(deep.__file__).parent
 DOCS = CODE.parent / "docs"
 TEXTS = {
-    **{path.name: path for path in (CODE / "prompt_pool" / "stepwise").glob("*.toml")},
-    **{path.name: path for path in (CODE / "prompt_pool" / "tiered").glob("*.toml")},
-    "probe builder": CODE / "experiments" / "probe" / "prompts.toml",
+    **{str(path.relative_to(CODE)): path for path in (CODE / "experiments").rglob("*.toml") if path.stem != "papers"},
+    "prompts": "\n\n".join(f"{prompt.system}\n{prompt.user}" for prompt in map(load_prompt, list_prompts())),
     **{f"{name}.md": DOCS / f"{name}.md" for name in ("fect", "probe", "cognibench", "finetune")},
     "worksheet": WORKSHEET,
     "equivalence": "\n".join(EQUIVALENCE.values()),
 }
+
+
+def word_runs(text: str, length: int) -> set[tuple[str, ...]]:
+    """Return all runs of `length` words of a text, without case and punctuation."""
+    words = re.findall(r"[a-z0-9]+", text.casefold())
+    return {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,7 @@ LEFT = {
     "z-last-round": 1,
     "za-plain-judges": 0,
     "zb-hedges-and-more": 0,
+    "zc-words-of-tasks": 0,
 }
 BATCHES = sorted(Path(__file__).parent.joinpath("batches").glob("*.txt"))
 

@@ -27,8 +27,14 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("name", ["yes-no", "five-stars", "fect-basic-direct-json"])
-@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [
+        *(("yes-no", piece) for piece in PIECES),
+        *(("five-stars", piece) for piece in ("5 stars ", "score of 3 ", "*")),
+        *(("fect-basic-direct-json", piece) for piece in ("{\n", "\n", "</think>")),
+    ],
+)
 def test_a_reply_ten_times_as_long_takes_at_most_thirty_times_as_long(name, piece):
     """From 100,000 characters to a million the processor time grows no faster than three times the length."""
     prompt = load_prompt(name)

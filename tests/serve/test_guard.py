@@ -1,6 +1,5 @@
 """The guard and the server: what is refused, how, and that the server goes on."""
 
-import asyncio
 import socket
 import threading
 import time
@@ -11,12 +10,10 @@ import pytest
 from deep.exceptions import InputError
 from deep.integrations.serve import (
     Access,
-    Guard,
     ServerOptions,
     WebError,
     check_free,
     create_app,
-    find_token,
     read_json,
     serving,
 )
@@ -182,33 +179,6 @@ class TestStrangers:
         assert "secret" not in said
 
 
-@pytest.mark.parametrize(
-    ("host", "status"), [("10.0.0.7:8000", 200), ("[fe80::1]:8000", 200), ("evil.example", 421), ("10.0.0.7.evil", 421)]
-)
-def test_where_all_addresses_are_served_names_are_not(host, status):
-    """Nobody can rebind an address; a name of a stranger stays refused."""
-    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [(b"host", host.encode())]}
-    sent = []
-
-    async def send(message):
-        sent.append(message)
-
-    async def receive():
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    asyncio.run(Guard(echo, ServerOptions(names=("*",)))(scope, receive, send))
-    assert sent[0]["status"] == status
-
-
-@pytest.mark.parametrize("wrong", ["", TOKEN[:-1], TOKEN[1:], f"{TOKEN}x", TOKEN.upper(), f"{TOKEN[:-1]}T"])
-def test_no_part_of_a_token_is_enough(wrong):
-    """Nor one that begins alike."""
-    access = Access(TOKEN)
-    assert access.allows({"authorization": f"bearer {TOKEN}"})
-    assert not access.allows({"authorization": f"Bearer {wrong}"})
-    assert access.redeem(access.ticket[:-1]) is None
-
-
 def test_the_token_is_asked_for():
     """Of every path but the one of health; a wrong one is refused; the cookie of a ticket is as good."""
     with serving(echo, ServerOptions(port=0, token=TOKEN)) as address:
@@ -337,22 +307,6 @@ def test_a_port_in_use_is_one_line():
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=f"Got {port} at '127.0.0.1'"), serving(echo, ServerOptions(port=port)):
             pass
-
-
-def test_tokens_are_found(tmp_path, monkeypatch):
-    """In a file, in the environment, or new where others can come; loopback needs none."""
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
-    said = []
-    monkeypatch.delenv("DEEP_TOKEN", raising=False)
-    assert find_token(tmp_path / "token", "0.0.0.0", said.append) == TOKEN
-    assert find_token(None, "127.0.0.1", said.append) is None
-    assert said == []
-    new = find_token(None, "0.0.0.0", said.append)
-    assert said == [f"token: {new}"]
-    monkeypatch.setenv("DEEP_TOKEN", TOKEN)
-    assert find_token(None, "127.0.0.1", said.append) == TOKEN
-    with pytest.raises(InputError, match="`token_file` must be a readable file"):
-        find_token(tmp_path / "none", "127.0.0.1")
 
 
 @pytest.mark.parametrize(

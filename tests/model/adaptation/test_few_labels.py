@@ -8,7 +8,6 @@ from scipy.special import expit
 
 from deep._util.odds import P_MIN
 from deep.calibration import log_loss
-from deep.exceptions import InputError
 from deep.model import FewLabels, Misfit
 from deep.model.adaptation._misfit import LeftOutRows, learn_misfit
 
@@ -85,20 +84,6 @@ def test_intervals_cover_the_true_p(n_labels):
     assert 0.84 <= np.mean(held) <= 0.98
 
 
-def test_weights_are_repeated_rows():
-    """A row of weight three is that row three times."""
-    p, y = np.array([0.2, 0.6, 0.9]), np.array([0, 1, 1])
-    weighted = FewLabels(Misfit(NONE, MOMENT, 5)).fit(p, y, sample_weight=[3, 1, 2])
-    repeated = FewLabels(Misfit(NONE, MOMENT, 5)).fit(np.repeat(p, [3, 1, 2]), np.repeat(y, [3, 1, 2]))
-    assert weighted.coef_ == pytest.approx(repeated.coef_, abs=1e-9)
-
-
-def test_one_class_is_enough():
-    """Twenty consistent rows raise P and keep it below 1."""
-    few = FewLabels(Misfit(NONE, MOMENT, 5)).fit(np.full(20, 0.5), np.ones(20))
-    assert 0.5 < few.transform([0.5])[0] < 0.97
-
-
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=1, max_size=30), st.floats(0, 1))
 def test_p_stays_within_its_interval(rows, p):
     """Any labels give a P within [0, 1] and within its own interval."""
@@ -106,11 +91,3 @@ def test_p_stays_within_its_interval(rows, p):
     low, high = few.interval([p])
     assert 0 <= low[0] <= high[0] <= 1
     assert low[0] - P_MIN <= few.transform([p])[0] <= high[0] + P_MIN
-
-
-def test_faults_are_told():
-    """Labels and the misfit are checked."""
-    with pytest.raises(InputError, match="`y_true` must have 2 entries"):
-        FewLabels(Misfit(NONE, MOMENT, 5)).fit([0.1, 0.2], [1])
-    with pytest.raises(InputError, match="`misfit` must have a positive definite covariance"):
-        FewLabels(Misfit(NONE, np.zeros((2, 2)), 5)).fit([0.1], [1])

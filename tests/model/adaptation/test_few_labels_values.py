@@ -1,12 +1,9 @@
 """Misfit and correction by few labels against scipy's optimisers, and numbers worked out by hand."""
 
-from dataclasses import FrozenInstanceError, replace
-
 import numpy as np
 import pytest
 from scipy.optimize import bisect, minimize
 from scipy.special import expit, logit
-from sklearn.exceptions import NotFittedError
 
 from deep.exceptions import InputError
 from deep.model.adaptation import FewLabels, LeftOutRows, Misfit, learn_misfit
@@ -86,12 +83,6 @@ def test_the_misfit_is_what_datasets_ask_for(n_datasets):
     spread = plain_spread(datasets, corrections)
     assert spread > 0.1
     assert found.cell_spread == pytest.approx(spread, abs=1e-5)
-
-
-def test_mean_and_covariance_make_the_second_moment():
-    """About (0, 1): the covariance and the outer product of the mean less (0, 1), by hand."""
-    found = Misfit(np.array([0.5, 0.8]), np.array([[0.3, 0.1], [0.1, 0.2]]), 4).second_moment
-    assert found == pytest.approx(np.array([[0.55, 0.0], [0.0, 0.24]]), abs=1e-12)
 
 
 def test_without_datasets_the_start_is_all_there_is():
@@ -284,18 +275,3 @@ def test_values_out_of_range(moment, p, y, message):
     """Each is refused by name."""
     with pytest.raises(InputError, match=message):
         FewLabels(Misfit(NONE, moment, 5)).fit(p, y)
-
-
-def test_records_are_frozen_and_compared_by_identity():
-    """They hold arrays."""
-    misfit, rows = Misfit(NONE, MOMENT, 3), LeftOutRows(P, P, P, LABELS)
-    for record in (misfit, rows):
-        assert record != replace(record)
-    with pytest.raises(FrozenInstanceError):
-        misfit.n_datasets = 4
-    with pytest.raises(FrozenInstanceError):
-        rows.ones = P
-    assert misfit.cell_spread == 0.0
-    for method in ("transform", "interval"):
-        with pytest.raises(NotFittedError, match="not fitted"):
-            getattr(FewLabels(misfit), method)([0.5])

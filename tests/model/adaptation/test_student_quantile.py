@@ -6,7 +6,7 @@ from scipy.special import stdtrit
 from deep.model.adaptation._misfit import student_quantile
 
 
-@pytest.mark.parametrize("degrees", [*range(1, 40), 100, 101, 999, 1000, 2.5, 7.25])
-def test_it_is_scipys(degrees):
+def test_it_is_scipys():
     """By a finite series for whole degrees of freedom, odd and even; older releases of SciPy are off by 2e-11."""
-    assert student_quantile(degrees) == pytest.approx(stdtrit(degrees, 0.95), rel=1e-10)
+    for degrees in [*range(1, 40), 100, 101, 999, 1000, 2.5, 7.25]:
+        assert student_quantile(degrees) == pytest.approx(stdtrit(degrees, 0.95), rel=1e-10)

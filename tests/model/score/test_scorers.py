@@ -1,7 +1,5 @@
 """Fitted members as written-down arrays, against the libraries that fitted them and sums by hand."""
 
-from dataclasses import FrozenInstanceError
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -110,10 +108,3 @@ def test_the_strongest_scorer_is_that_of_the_largest_area():
             rows.weights[one].sum() * rows.weights[zero].sum()
         )
     assert found == np.argsort(-abs(areas - 1.5)).tolist()
-
-
-def test_scorers_are_frozen():
-    """What was fitted does not change."""
-    scorer = VoteSum(Linear(0.0, np.ones(1), -np.ones(1)))
-    with pytest.raises(FrozenInstanceError):
-        scorer.linear = None

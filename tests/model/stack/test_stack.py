@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from deep.exceptions import InputError
 from deep.model import Stack
 from deep.model.linear import LabeledRows, Rows
 from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES
@@ -52,44 +51,6 @@ def test_every_member_separates_the_classes(name):
     assert score[y == 1].mean() > score[y == 0].mean() + 0.5
 
 
-@pytest.mark.parametrize("name", ["best-judge", "majority", "ridge-votes"])
-def test_members_on_votes_are_exact_on_cells(name):
-    """Rows repeated and weighted rows give a member the same scores, in fitting and in scoring."""
-    (votes, labels, groups, _), (new_votes, *_) = split(world(1, n_datasets=4, n=120), 3)
-    times = np.random.default_rng(0).integers(1, 4, len(votes))
-    new_times = np.random.default_rng(1).integers(1, 4, len(new_votes))
-
-    def panel(repeats):
-        rows = np.repeat(np.arange(len(votes)), repeats)
-        weights = np.ones(len(rows)) if repeats is times else times.astype(float)
-        return LabeledRows(
-            votes[rows].astype(np.int8), np.empty((len(rows), 0)), weights, labels[rows].astype(np.int8), groups[rows]
-        )
-
-    def target(repeats):
-        rows = np.repeat(np.arange(len(new_votes)), repeats)
-        weights = np.ones(len(rows)) if repeats is new_times else new_times.astype(float)
-        return Rows(new_votes[rows].astype(np.int8), np.empty((len(rows), 0)), weights)
-
-    once = np.ones(len(votes), dtype=int), np.ones(len(new_votes), dtype=int)
-    repeated = MEMBERS[name](panel(times), 0)(target(new_times))
-    weighted = MEMBERS[name](panel(once[0]), 0)(target(once[1]))
-    assert repeated == pytest.approx(np.repeat(weighted, new_times), abs=1e-7)
-
-
-def test_the_stack_is_exact_on_cells():
-    """The whole stack, weights and prior included, gives the same for weighted and for repeated rows."""
-    (votes, labels, groups, _), (new_votes, *_) = split(world(2, n_datasets=5, n=100), 4)
-    times = np.random.default_rng(0).integers(1, 4, len(votes))
-    repeated = Stack(QUICK).fit(
-        np.repeat(votes, times, axis=0), np.repeat(labels, times), groups=np.repeat(groups, times)
-    )
-    weighted = Stack(QUICK).fit(votes, labels, groups=groups, sample_weight=times)
-    a, b = repeated.score(new_votes), weighted.score(new_votes)
-    assert a.p_consistent == pytest.approx(b.p_consistent, abs=1e-7)
-    assert repeated.weights_ == pytest.approx(weighted.weights_, abs=1e-7)
-
-
 @pytest.mark.slow
 def test_over_seeds_the_learned_prior_helps_and_intervals_cover():
     """Over simulated worlds, the learned prior beats the uniform one, and intervals hold the observed rates."""
@@ -125,21 +86,6 @@ def test_soft_scores_add_what_votes_lose():
         right = [(z >= 0)[y == 1].mean() + (z < 0)[y == 0].mean() for z in (log_odds, hard.log_odds)]
         gains.append(right[0] - right[1])
     assert np.mean(gains) > 0.02
-
-
-def test_weights_sum_to_one_and_are_drawn_to_simple_members():
-    """The lower its loss the more a member weighs; simple ones have at least 64 / (n^3 + 64) of it all."""
-    (votes, labels, groups, _), _ = split(world(3), 7)
-    stack = Stack().fit(votes, labels, groups=groups)
-    assert sum(stack.weights_.values()) == pytest.approx(1.0)
-    simple = sum(weight for name, weight in stack.weights_.items() if name in QUICK)
-    assert simple >= 64 / (7**3 + 64)
-    least = 64 / (7**3 + 64) / 6
-    assert all(weight > least for (name, _), weight in stack.form_weights_.items() if name in QUICK)
-    best = min((form for form in stack.losses_ if form[0] in QUICK), key=stack.losses_.get)
-    assert stack.form_weights_[best] == max(stack.form_weights_[form] for form in stack.losses_ if form[0] in QUICK)
-    ((form, weight), *_) = ((f, w) for f, w in stack.form_weights_.items() if f[0] == "forest-votes")
-    assert 0 < weight <= 7**3 / (7**3 + 64), form
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -230,26 +176,3 @@ def test_missing_votes_and_scores_are_neutral():
     new = found.score(np.full((3, 5), np.nan))
     assert np.isfinite(new.p_consistent).all()
     assert np.ptp(new.log_odds) == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"groups": np.repeat([0, 1], 50)}, "`groups` must name at least 3 datasets. Got 2."),
-        (
-            {"y": np.r_[np.zeros(34), np.tile([0, 1], 33)]},
-            "`y` must hold both 0 and 1 in every training dataset",
-        ),
-        ({"members": ["nothing"]}, "`members` must be one of"),
-        ({"members": ["best-score"]}, "`members` must be one of"),
-        ({"temperature": 0.0}, "`temperature` must be above 0"),
-    ],
-)
-def test_faults_are_told(change, message):
-    """A fault is one line that names the parameter."""
-    rng = np.random.default_rng(0)
-    data = {"y": np.tile([0, 1], 50), "groups": np.r_[np.zeros(34), np.ones(33), np.full(33, 2)]}
-    options = {"members": QUICK} | {k: v for k, v in change.items() if k in ("members", "temperature")}
-    data |= {k: v for k, v in change.items() if k in data}
-    with pytest.raises(InputError, match=message):
-        Stack(**options).fit(rng.integers(0, 2, (100, 3)), **data)
