@@ -18,16 +18,16 @@ from deep import console
 from deep._util import entry_points
 from deep.exceptions import DeepError, DeepWarning, ExitStatus, InputError, StoppedError, printable
 
-__all__ = ["COMMANDS", "GROUPS", "RENAMED", "command_parser", "main"]
+__all__ = ["ALIASES", "COMMANDS", "GROUPS", "RENAMED", "command_parser", "main"]
 
 GROUPS = {
     "ask and read": {
+        "ask": ("deep.commands.ask", "ask LLMs; a vote or a reason for every example, prompt and model"),
         "data": (
             "deep.commands.data",
             "benchmarks and examples: list, describe, fetch, check, leakage; moments: count votes",
         ),
         "prompts": ("deep.commands.prompts", "list, show, render and check the prompts that judge"),
-        "votes": ("deep.commands.votes", "ask LLMs; a vote or a reason for every example, prompt and model"),
     },
     "fit and score": {
         "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet) or as a scorer of one Python file"),
@@ -59,6 +59,9 @@ purpose. Guests and other packages bring theirs by entry points."""
 
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 """The same rows without their groups."""
+
+ALIASES = {"votes": "ask"}
+"""Second names of commands: scripts that were written with them run as they did."""
 
 RENAMED = {
     "annotate": "label agreement",
@@ -166,6 +169,7 @@ def _main(words: list[str], command: str | None) -> int:
             sys.stdout.write(console.fitted(help_text()))
             return ExitStatus.DONE
         command = words.pop(0)
+    command = ALIASES.get(command, command)
     if command == "--version":
         from deep import __version__
 
@@ -281,7 +285,7 @@ def _command(name: str) -> console.Command:
 
 
 def _other_commands() -> entry_points.FoundEntryPoints:
-    return entry_points.find_entry_points(entry_points.COMMAND, {*COMMANDS, *RENAMED})
+    return entry_points.find_entry_points(entry_points.COMMAND, {*COMMANDS, *ALIASES, *RENAMED})
 
 
 def _refused_judges() -> list[str]:

@@ -32,7 +32,7 @@ report = partial(main, command="report")
 score = partial(main, command="score")
 select = partial(main, command="select")
 serve = partial(main, command="serve")
-votes = partial(main, command="votes")
+votes = partial(main, command="ask")
 
 label_list = _subcommand("label", "list")
 explain = _subcommand("score", "explain")

@@ -226,12 +226,12 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 934,
+    "(root)": 937,
     "_util": 2_199,
     "asking": 2_613,
     "calibration": 824,
     "commands": 751,
-    "console": 1_266,
+    "console": 1_269,
     "datasets": 2_550,
     "ensembles": 840,
     "evaluate": 2_706,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_100, 14_902, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_106, 14_979, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -284,7 +284,7 @@ Claims = Mapping[tuple[str, str], str]
 def card_lines(
     card: "evaluate.PanelCard", claims: Claims, notes: Sequence[str] = (), *, full: bool = False
 ) -> Iterator[str]:
-    """Yield the card of a panel: the people, each judge, the panel.
+    """Yield the card of a panel: which judges to keep, the people, each judge, the panel.
 
     Parameters
     ----------
@@ -296,6 +296,7 @@ def card_lines(
     full : bool, default=False
         Every figure of every judge, in place of one line each that fits the terminal.
     """
+    yield from _verdict(card)
     yield from _people(card)
     if not full:
         yield from _matrix(card, get_terminal_size().columns)
@@ -369,13 +370,11 @@ def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
     yield from map(printable, evaluate.own_family_words(card.own_family))
     yield from map(printable, evaluate.cost_words(card))
     if all(math.isnan(each.others.second_sample) for each in card.judges):
-        yield "No labeled item has two samples of a judge (`deep votes --samples 2`): which one to repeat is unknown."
+        yield "No labeled item has two samples of a judge (`deep ask --samples 2`): which one to repeat is unknown."
     elif card.sample_twice is None:
         yield "No judge's second sample adds effective votes."
     if card.worth is None:
         yield f"The benefit of the panel cannot be measured. {card.worth_missing}"
-    else:
-        yield from _worth(card, card.worth)
 
 
 def _alike(card: "evaluate.PanelCard") -> str:
@@ -405,8 +404,14 @@ def _steps(found: "evaluate.PanelReport") -> Iterator[str]:
         yield f"  {len(step.judges):>6}  {step.log_loss:>8.4f}  {increase}  {accuracy:>8}  {dropped}"
 
 
-def _worth(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> Iterator[str]:
+def _verdict(card: "evaluate.PanelCard") -> Iterator[str]:
+    """Yield which judges to keep, and what they are worth beside all and beside the best one."""
+    found = card.worth
+    if found is None or evaluate.NO_JUDGE_DISTINGUISHES in evaluate.constant_judges(card):
+        return  # which to keep would be said of nothing
     short = short_names(each.judge for each in card.judges)
+    yield f"Keep {printable(', '.join(short[name] for name in found.keep))}."
+    yield from _outer(card, found, found.outer)
     best = printable(short[found.best_judge])
     coverage = next(each.itself.coverage for each in card.judges if each.judge == found.best_judge)
     taken = f"; on the {percent(coverage)} of items that it votes on" if coverage < 1 else ""
@@ -414,13 +419,12 @@ def _worth(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> Iterato
         f"Panel minus best judge ({best}{taken}): {evaluate.in_percent(found.gain, '+')} points of balanced "
         f"accuracy (90 % interval {evaluate.in_percent(found.gain_ci, '+')}){_for_dollars(card, found)}."
     )
-    yield from _outer(card, found, found.outer)
-    yield f"Keep {printable(', '.join(short[name] for name in found.keep))}."
     if found.one_judge:
         yield (
             f"For decisions alone, one judge ({best}) is enough. The best single judge's log loss differs from the "
             f"panel's by {found.steps[-1].loss_increase:+.4f}."
         )
+    yield ""
 
 
 def _outer(card: "evaluate.PanelCard", found: "evaluate.PanelReport", outer: "evaluate.OuterWorth") -> Iterator[str]:

@@ -29,7 +29,7 @@ def test_bash_completes_commands_parts_and_options(capsys, tmp_path):
     assert completed("deep", "fit", "--dec") == ["--decide"]
     assert completed("deep", "data", "ch") == ["check"]
     assert completed("deep", "data", "check", "--js") == ["--json"]
-    assert completed("deep", "votes", "claims.csv", "--poo") == ["--pool"]
+    assert completed("deep", "ask", "claims.csv", "--poo") == ["--pool"]
     assert completed("deep", "fit", "votes") == []  # then bash completes files
 
 
@@ -40,7 +40,7 @@ def test_the_other_shells_know_the_same_words(capsys):
     lines = script(capsys, "fish").splitlines()
     (check,) = [line for line in lines if "_from data; and __fish_seen_subcommand_from check'" in line]
     assert "--strict" in check
-    assert lines[0].startswith("complete -c deep -n '__fish_use_subcommand' -a 'adapt check ")
+    assert lines[0].startswith("complete -c deep -n '__fish_use_subcommand' -a 'adapt ask check ")
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")

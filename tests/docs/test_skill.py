@@ -52,7 +52,7 @@ def test_its_head_says_when_to_use_it():
 def test_it_has_five_commands_that_there_are():
     """One of each, but for the votes of two files."""
     names = [line.split()[1] for line in lines()]
-    assert sorted(set(names)) == ["check", "fit", "report", "score", "votes"]
+    assert sorted(set(names)) == ["ask", "check", "fit", "report", "score"]
     assert len(names) == 6
     assert set(re.findall(r"`deep (\w+) ", SKILL)) <= set(COMMAND_NAMES)
 

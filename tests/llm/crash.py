@@ -1,4 +1,4 @@
-"""Killing `deep votes` at random moments, and counting what that costs."""
+"""Killing `deep ask` at random moments, and counting what that costs."""
 
 import csv
 import json
@@ -24,14 +24,14 @@ _STARTER = """
 import json, os, sys
 import openai, pyarrow.parquet, sqlalchemy
 from deep.cli import main
-from deep.commands import votes
+from deep.commands import ask
 import deep.asking._run, deep.asking._summary
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.argv[1:] += json.loads(line)
-        os._exit(main(command="votes"))
+        os._exit(main(command="ask"))
     print(pid, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
