@@ -234,7 +234,7 @@ CEILINGS = {
     "console": 1_266,
     "datasets": 2_550,
     "ensembles": 840,
-    "evaluate": 2_704,
+    "evaluate": 2_703,
     "experiments/loo": 1_771,
     "features": 1_158,
     "llm": 3_169,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_098, 14_902, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_097, 14_902, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 
