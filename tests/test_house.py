@@ -234,7 +234,7 @@ CEILINGS = {
     "console": 1_269,
     "datasets": 2_550,
     "ensembles": 840,
-    "evaluate": 2_706,
+    "evaluate": 2_703,
     "experiments/loo": 1_771,
     "features": 1_158,
     "llm": 3_169,

@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 AnyVotes = Votes | Floats
 """Votes, or of judges some of whom give grades or scores places on their scales, or evidence; NaN for none."""
 Weights = npt.ArrayLike | None
-"""How often each row counts; None: once."""
+"""The number of times that each row counts; None: once."""
 RandomState = int | np.random.Generator | None
 """Seeds numpy's generators."""
 Texts = npt.NDArray[np.object_]

@@ -232,7 +232,7 @@ def label_cells(column: Column) -> Labels:
 
 
 MOST_SCORE = 1e15
-"""Above any scorer's unit; squares and sums of larger ones leave the numbers of a float, and of a figure."""
+"""The bound of scores, above any scorer's unit; squares and sums of larger ones leave the numbers of a float."""
 
 
 def score_cells(column: Column) -> Floats:
@@ -381,7 +381,7 @@ def _holds_text(kind: "pa.DataType") -> bool:
 
 
 MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-"""Of splitmix64's finalizer, which spreads every bit over all of a 64-bit number."""
+"""The shifts and factors of splitmix64's finalizer, which spreads every bit over all of a 64-bit number."""
 
 LONG_TEXT = 1 << 12
 """A text of more bytes is hashed by its digest."""

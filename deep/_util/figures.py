@@ -122,16 +122,16 @@ def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str 
 
 
 PHONE = 3.6
-"""Width in inches of a figure that fits on a phone of 390 pixels."""
+"""The width in inches of a figure that fits on a phone of 390 pixels."""
 
 MARGIN = 0.25
-"""Inches by which labels reach beyond the places of a grid's axes."""
+"""The inches by which labels reach beyond the places of a grid's axes."""
 
 PHONE_LETTERS = 36
-"""Letters on a line of such a figure."""
+"""The letters on a line of a figure for phones."""
 
 MOST_CELLS = 12
-"""Cells with a number in them that stand side by side in it."""
+"""The most cells with a number in them that stand side by side in a figure for phones."""
 
 
 def narrowed(figure: "Figure") -> bool:

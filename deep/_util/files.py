@@ -31,16 +31,16 @@ MARKER = "results.json"
 """A folder that holds it was written by deep and may be replaced."""
 
 LARGEST_TEXT = 1 << 26
-"""Bytes of a prompt, a text or a price list."""
+"""The most bytes of a prompt, a text or a price list."""
 
 LARGEST_MODEL = 1 << 28
-"""Bytes of a model file."""
+"""The most bytes of a model file."""
 
 MOST_INFLATED = 1 << 28
-"""Bytes that a gzip file may hold: of all formats it alone hides how large it is."""
+"""The most bytes that a gzip file may hold: of all formats it alone hides how large it is."""
 
 _PART = re.compile(rf"\.deep-{re.escape(platform.node())}-\d+-\w+\.part")
-"""What a process of this machine writes to before it is complete."""
+"""The folder that a process of this machine writes to before its files are complete."""
 
 LIFE = "life"
 """The file in such a folder that its writer keeps locked."""

@@ -43,7 +43,7 @@ DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 MOST_CELLS = 1 << 29
-"""Votes of a long table as a wide one, those that are missing counted in: a byte each."""
+"""The most votes of a long table as a wide one, those that are missing counted in: a byte each."""
 
 KEYS = ROLES[:2]
 
@@ -57,7 +57,7 @@ ROLE_READERS: Mapping[str, Callable[[Column], Any]] = {
     "document_id": text_cells,
     "family": name_cells,
 }
-"""What reads the columns that are no voters, but for the ids of items."""
+"""The readers of the columns that are no voters, but for the ids of items."""
 
 
 CellReader = Callable[[Column], Votes] | Callable[[Column], Floats]

@@ -161,7 +161,7 @@ RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 """Names that Windows keeps for devices, with any ending."""
 
 ODD = re.compile(r"[^\x00-\x7F]|^\s|\s$|\s\s")
-"""What a name holds that another one can look like: blanks to be overlooked, and all that is not ASCII."""
+"""The parts of a name that another one can look like: blanks to be overlooked, and all that is not ASCII."""
 
 INVISIBLE = "\u034f\u115f\u1160\u3164\uffa0"
 """Letters and marks, by their category, that show nothing."""
@@ -170,7 +170,7 @@ LONGEST_NAME = 1000
 """The most characters of a name: a longer one fits no figure."""
 
 DIGEST = re.compile(r"(?:.*-)?[0-9a-f]{8}")
-"""Names that look as if `file_name` had made them."""
+"""A name that looks as if `file_name` had made it."""
 
 
 def check_name(name: str, param: str, *, where: str = "") -> str:

@@ -13,7 +13,7 @@ P_MIN = 1e-6
 """Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss and log-odds are finite."""
 
 DECISION = 0.5
-"""P(consistent) from which on an item is called consistent."""
+"""An item is called consistent from this P(consistent) on."""
 
 
 def logit(p: npt.ArrayLike, *, clip: float = P_MIN) -> npt.NDArray[np.float64]:
@@ -69,7 +69,7 @@ def at_prior(p: npt.ArrayLike, prior: float) -> npt.NDArray[np.float64]:
 
 
 RIDGE = 1e-6
-"""Pull towards `centre`: invisible beside one row, yet enough for separable data to have an optimum."""
+"""The pull towards `centre`: invisible beside one row, yet enough for separable data to have an optimum."""
 
 MAX_STEPS = 100
 MAX_HALVINGS = 30

@@ -13,7 +13,7 @@ from deep._util.checks import AnyVotes, Floats, Votes, is_votes, shown
 from deep.exceptions import InputError
 
 MOST_LEVELS = 16
-"""A scale of more whole steps is told as a range."""
+"""The most levels of a scale; one of more whole steps is told as a range."""
 
 CUT = 0.5
 """An answer counts as a vote of 1 from this place on: the middle of its scale."""

@@ -19,10 +19,10 @@ from urllib.parse import quote
 from deep.exceptions import note
 
 SECONDS_OUTSIDE = 1.5
-"""How long answers may be in the -wal alone."""
+"""The seconds for which answers may be in the -wal alone."""
 
 BUSY_MS = 30_000
-"""How long a statement waits for another process."""
+"""The milliseconds for which a statement waits for another process."""
 
 _HEADER, _FRAME, _PAGE = 32, 24, 100
 """Bytes: the header of a -wal, that of each of its frames, and the part of page 1 that is the file's own header."""

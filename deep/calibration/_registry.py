@@ -52,10 +52,10 @@ def _load(name: str) -> Any:
 
 
 CALIBRATORS: "LoadedByName[type[BaseCalibrator]]" = LoadedByName(CALIBRATOR_CLASSES, _load)
-"""deep's own by name: those that are tried where none is named."""
+"""deep's own calibrators by name: those that are tried where none is named."""
 
 NETCAL_CALIBRATORS: "LoadedByName[Callable[[], BaseCalibrator]]" = LoadedByName(NETCAL_CLASSES, _load)
-"""netcal's by name: a call without arguments makes one, as a call of a class does."""
+"""netcal's calibrators by name: a call without arguments makes one, as a call of a class does."""
 
 ALL_CALIBRATORS: "LoadedByName[Callable[[], BaseCalibrator]]" = LoadedByName(OWN_NAMES, _load)
-"""Both."""
+"""deep's own calibrators and netcal's, by name."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 Z_95 = NormalDist().inv_cdf(0.975)
-"""Quantile of the normal distribution for a 95 % interval."""
+"""The quantile of the normal distribution for a 95 % interval."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ MOST_JOBS = 8
 
 
 MOST_RESAMPLES = 1_000_000
-"""Of an interval: its ends then move by a thousandth of its width, and more take hours or all memory."""
+"""The most resamples of an interval: its ends then move by a thousandth of its width, and more fill memory."""
 
 
 def resamples(word: str) -> int:
@@ -501,7 +501,7 @@ SHARED = {
 
 
 Adder = Callable[[Any], None]
-"""What adds options to a parser."""
+"""A function that adds options to a parser."""
 
 
 def add_options(
@@ -540,7 +540,7 @@ def adder(*what: type | str | Option | Adder, **changes: Mapping[str, Any]) -> A
 
 
 MODEL = argument("model", "MODEL", "a model file that `deep fit` wrote")
-"""The first word of many commands."""
+"""The first word of many commands: a model file."""
 
 
 def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

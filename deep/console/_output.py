@@ -114,7 +114,7 @@ def print_result(results: Results, lines: Iterable[str], *, as_json: bool) -> No
 
 
 BOUND = "\N{NO-BREAK SPACE}%"
-"""Keeps a number and its unit on one line."""
+"""A per cent sign that no line end may part from its number."""
 
 
 def fitted(text: str) -> str:
@@ -224,7 +224,7 @@ def _is_file(path: Path) -> bool:
 
 
 CELL = re.compile(r"(?<!\\)\|")
-"""What ends a cell of a Markdown table."""
+"""The end of a cell in a Markdown table."""
 
 
 def study_lines(verdict: "evaluate.DatasetVerdict", text: str) -> Iterator[str]:

@@ -275,10 +275,10 @@ def run_subcommand(args: argparse.Namespace) -> int:
 
 
 NOT_ASKED = ("config", "help", "help_all", "json", "subcommand")
-"""What says how a run is shown, not what it does."""
+"""Options that say how a run is shown, not what it does: no record holds them."""
 
 HIDDEN = ":***@"
-"""What stands in a ledger's address for its password."""
+"""The sign for a password in a ledger's address."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:

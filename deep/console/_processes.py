@@ -13,7 +13,7 @@ from typing import TypeVar
 from deep.exceptions import InputError
 
 PRELOADED = "deep.console._preload"
-"""What the process that workers are forked from has imported."""
+"""The module that the process from which workers are forked has imported."""
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")

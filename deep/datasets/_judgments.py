@@ -173,7 +173,7 @@ def _reason_rows(path: Path) -> list[tuple[str, str, str, str]]:
 
 
 FILE = "file"
-"""In place of a column: each table is of another system."""
+"""The word in place of a column that says: each table is of another system."""
 
 WRITER = "generator"
 """The column that names the LLM which wrote an item."""

@@ -322,7 +322,7 @@ _RECORDS = (
     {"path": str, "sha256": str, "columns": dict, "dataset": str},
     {"benchmark": str, "sha256": dict, "main_only": bool},
 )
-"""What `origin_record` returns; metadata of any other shape are not deep's."""
+"""The shapes of what `origin_record` returns; metadata of any other shape are not deep's."""
 
 
 def _record(path: str | Path) -> JsonObject | None:

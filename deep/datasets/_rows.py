@@ -29,19 +29,19 @@ MOST_EXPANDED, MOST_TIMES, MOST_BYTES = 1 << 29, 64, 1 << 34
 """Bytes that any file may take in memory, how many times its own size a larger one may, and bytes of the largest."""
 
 MOST_AT_ONCE = 1 << 26
-"""Bytes that the texts of a column may have in rows that are read together."""
+"""The most bytes of a column's texts in rows that are read together."""
 
 LARGEST_FOOTER, MOST_LISTED = 1 << 24, 1 << 17
 """Bytes of the part that lists the columns, and entries of any list there."""
 
 BYTES_OF_A_HASH, BYTES_OF_A_NESTED_CELL = 8, 64
-"""What is kept of each row to find one that comes twice, and what a cell of a list takes in Python."""
+"""The bytes that are kept of each row to find one that comes twice, and those of a cell of a list in Python."""
 
 LIMITS = {"thrift_string_size_limit": LARGEST_FOOTER, "thrift_container_size_limit": MOST_LISTED}
-"""What Arrow may take of the footer."""
+"""The most that Arrow may take of a footer."""
 
 SHORT = 1 << 9
-"""Bytes of a column whose texts are not looked at: any may be that long."""
+"""A column of fewer bytes is not looked into: any of its texts may be that long."""
 
 PREFIXED = "DELTA_BYTE_ARRAY"
 """The encoding of texts that begin like the one before: any may be as long as the column."""
@@ -321,16 +321,16 @@ def csv_records(
 
 
 LONGEST = 1 << 26
-"""Characters that a line or a cell may have; nothing longer is ever held in memory."""
+"""The most characters of a line or a cell; nothing longer is ever held in memory."""
 
 MOST_BLANK = 1 << 20
-"""Blank lines in a row: a file of them alone takes minutes to go through, and holds nothing."""
+"""The most blank lines in a row: a file of them alone takes minutes to go through, and holds nothing."""
 
 # The rows of a Parquet file that are in memory as Python's objects at once.
 ROWS_AT_ONCE = 1000
 
 PROBED = 100
-"""Rows in which a column is looked for that one of them lacks."""
+"""The rows in which a column is looked for that one of them lacks."""
 
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """Lone surrogates: `surrogateescape` decodes bytes that are not UTF-8 to them."""
@@ -587,4 +587,4 @@ _READERS: dict[str, Callable[[_File, Collection[str]], Iterator[Located]]] = {
 ENDINGS = tuple(sorted(_READERS))
 
 TEXT_ENDINGS = (".csv", ".json", ".jsonl", ".ndjson")
-"""Of files that a text can stand for."""
+"""The endings of files whose content may be given as a text."""

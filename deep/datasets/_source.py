@@ -51,20 +51,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK_SIZE = 1 << 26
-"""Bytes that the CSV parser takes at once; a single row may not be longer."""
+"""The bytes that the CSV parser takes at once; a single row may not be longer."""
 
 MOST_BYTES = 1 << 31
-"""A CSV file's, uncompressed: what memory is meant to hold."""
+"""The most bytes of a CSV file, uncompressed: what memory is meant to hold."""
 
 MOST_GZIPPED = 3 << 23
-"""Bytes that a CSV file compressed by gzip may hold: rows of a few characters take 30 times that in memory."""
+"""The most bytes that a CSV file compressed by gzip may hold: rows of a few characters take 30 times that in memory."""
 
 
 CELLS_AT_ONCE = 1 << 22
-"""Cells, and characters of them, that are in memory as Python's texts at once."""
+"""The most cells, and characters of them, that are in memory as Python's texts at once."""
 
 BYTES_OF_A_CELL = 8
-"""What a cell, empty or not, takes in memory: that of a score."""
+"""The bytes of a cell in memory, empty or not: those of a score."""
 
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns that pandas adds to a Parquet file for an index without a name."""

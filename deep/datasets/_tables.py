@@ -44,7 +44,7 @@ VOTE_COLUMNS = ROLES
 """The columns of a table of votes that are no voters."""
 
 SOFT = ".soft.parquet"
-"""What the name of soft votes ends in, which lie beside the votes of the same run."""
+"""The ending of a file of soft votes, which lies beside the votes of the same run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ N_IDS = 3
 """The ids of each file that an error names where two files share no item."""
 
 TAIL = re.compile(r"\.0+$")
-"""What a column of floats puts behind whole numbers."""
+"""The end that a column of floats puts behind whole numbers."""
 
 
 def _loose_form(item: str) -> str:

@@ -164,7 +164,7 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
 
 
 TIMEOUT = 60
-"""Seconds without a byte after which a download is given up."""
+"""The seconds without a byte after which a download is given up."""
 
 
 def homes() -> list[Path]:

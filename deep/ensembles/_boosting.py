@@ -24,7 +24,7 @@ SAME_WEIGHT = 1e-9
 """Weights that differ by less, as a share of their sum, are the same."""
 
 MIN_VALUES = {"n_estimators": 1, "max_depth": 1, "num_leaves": 2, "min_child_weight": 0, "reg_lambda": 0}
-"""The least value of each parameter that has one."""
+"""The least value of each parameter that has one, which the libraries would refuse in words of their own."""
 
 
 @dataclass(eq=False, repr=False)

@@ -297,10 +297,10 @@ def _best_split(above: npt.NDArray[np.bool_], is_one: npt.NDArray[np.bool_], sha
 
 
 SAME_GAIN = 1e-12
-"""Gains this close, as a share of the best, are equal."""
+"""Gains that differ by less, as a share of the best, are equal."""
 
 MIN_BEND = 1e-150
-"""A leaf of less curvature than this adds nothing."""
+"""A leaf whose loss has less curvature than this adds nothing."""
 
 MAX_PAIRS = 2**21
 """The most pairs of a tree and a row that are walked through together, which bounds memory."""

@@ -2,8 +2,6 @@ from ._annotators import agreement_measures as agreement_measures
 from ._annotators import balanced_accuracy_of_counts as balanced_accuracy_of_counts
 from ._annotators import clustered_interval as clustered_interval
 from ._annotators import clustered_share as clustered_share
-from ._annotators import mean_interval as mean_interval
-from ._annotators import t_reach as t_reach
 from ._breakdowns import OwnFamily as OwnFamily
 from ._breakdowns import level_rows as level_rows
 from ._breakdowns import level_tables as level_tables
@@ -69,9 +67,11 @@ from ._measured import framed as framed
 from ._measured import in_percent as in_percent
 from ._measured import json_value as json_value
 from ._measured import markdown as markdown
+from ._measured import mean_interval as mean_interval
 from ._measured import method_rows as method_rows
 from ._measured import records as records
 from ._measured import shown as shown
+from ._measured import t_reach as t_reach
 from ._measured import write_table as write_table
 from ._panel_measures import constant_judges as constant_judges
 from ._panel_measures import cost_words as cost_words

@@ -10,9 +10,8 @@ from deep._util.checks import Floats, Mask, Votes, numbered
 from deep._util.odds import DECISION, P_MIN, SLOPE, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
-from deep.evaluate._annotators import mean_interval
 from deep.evaluate._holdout import hold_out
-from deep.evaluate._measured import Measured, Row, json_value
+from deep.evaluate._measured import Measured, Row, json_value, mean_interval
 from deep.exceptions import InputError
 from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, training_set
 from deep.records import ABSTAIN, VoteMatrix

@@ -181,7 +181,7 @@ def _without_shared_documents(
 
 
 DECISION_METRICS = ("balanced_accuracy", "balanced_accuracy_ci", "precision", "recall")
-"""Those that decisions have without a P."""
+"""The metrics that decisions have without a P."""
 
 METRICS = (
     *DECISION_METRICS,

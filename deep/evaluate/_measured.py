@@ -32,7 +32,7 @@ P = ParamSpec("P")
 
 
 MARKUP = re.compile(r"[\\|]|<(?=[A-Za-z/!?])")
-"""Characters of a cell that Markdown would take for its own."""
+"""Characters of a cell that Markdown would read as its own signs."""
 
 
 ShownValue = float | Iterable[float | None] | None
@@ -66,6 +66,36 @@ def shown(value: ShownValue, form: str | Callable[[float], str] = "z.2f") -> str
 def in_percent(value: ShownValue, sign: str = "") -> str:
     """Return a share, or an interval of shares, in percent with one decimal; `sign` is '+' to show that too."""
     return shown(value, f"{sign}.1%")
+
+
+def t_reach(sd: float, n: int, level: float) -> float:
+    """Return half the width of the t-interval of a mean of `n` values with sample standard deviation `sd`.
+
+    Examples
+    --------
+    >>> from deep.evaluate import t_reach
+    >>> round(t_reach(1.0, 10, 0.95) * 10**0.5, 3)
+    2.262
+    """
+    from scipy import special  # loaded only here, since the help of `deep serve` does without
+
+    # Student's t: few datasets know their own spread badly, and a normal interval would be too narrow.
+    return float(special.stdtrit(n - 1, (1 + level) / 2) * sd / np.sqrt(n))
+
+
+def mean_interval(values: npt.ArrayLike, level: float) -> tuple[float, float, float]:
+    """Return the mean of at least two values with the bounds of its t-interval.
+
+    Examples
+    --------
+    >>> from deep.evaluate import mean_interval
+    >>> [round(value, 3) for value in mean_interval([1.0, 2.0, 3.0], 0.9)]
+    [2.0, 0.314, 3.686]
+    """
+    known = np.asarray(values, dtype=np.float64)
+    mean = float(np.mean(known))
+    reach = t_reach(float(np.std(known, ddof=1)), len(known), level)
+    return mean, mean - reach, mean + reach
 
 
 class TableCell(NamedTuple):
@@ -143,7 +173,7 @@ MOST_SHOWN = 15
 """The most rows of a table that a page shows without unfolding it."""
 
 FLUSH_RIGHT = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
-"""A cell that is a number, an interval or empty."""
+"""A cell that is set flush right: a number, an interval or empty."""
 
 ROW_NAMES = frozenset({"dataset", "item", "judge", "method", "system"})
 """Names of a first column that say what a row is."""

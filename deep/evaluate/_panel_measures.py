@@ -19,7 +19,6 @@ from deep.evaluate._annotators import agreement_measures
 from deep.evaluate._contribution import PanelProgress, PanelReport, panel_worth
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.evaluate._measured import Row, shown
-from deep.evaluate._selective import constant_words
 from deep.exceptions import InputError
 from deep.features import (
     cohen_kappa,
@@ -418,7 +417,7 @@ def constant_judges(card: _cards.PanelCard) -> list[str]:
     for each in card.judges:
         n = round(each.itself.coverage * each.itself.n)
         counts[short[each.judge]] = (round(each.itself.polarity * n) if n else 0, n, each.itself.n)
-    return constant_words(counts)
+    return evaluate.constant_words(counts)
 
 
 def cost_words(card: _cards.PanelCard) -> Iterator[str]:

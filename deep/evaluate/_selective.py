@@ -205,8 +205,8 @@ def _training_words(n_datasets: int) -> str:
 
 
 WITHOUT_LABELS = (0.79, 0.48, 0.78, 0.52)
-"""Of fits without labels on 19 panels of real judges: share inconsistent in the tenth with the lowest P and in all,
-share consistent in the highest tenth and in all (`python benchmarks/unlabeled.py --ends`)."""
+"""What fits without labels reach on 19 panels of real judges: the share inconsistent in the tenth with the lowest P and
+in all, the share consistent in the highest tenth and in all (`python benchmarks/unlabeled.py --ends`)."""
 
 
 def order_words(model: Model) -> str | None:

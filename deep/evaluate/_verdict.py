@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from deep._util.checks import Texts
 from deep._util.names import short_names
-from deep.evaluate._measured import Row, in_percent
+from deep.evaluate._measured import Row, in_percent, mean_interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ NO_JUDGE_DISTINGUISHES = (
 STATES = ("consistent", "inconsistent", "undecided")
 
 SENTENCES = ("judged", "suspect", "trust", "then", "command", "picture")
-"""Of a verdict, those that a study keeps."""
+"""The sentences of a verdict that a study keeps."""
 
 
 @dataclass(frozen=True)
@@ -217,8 +217,6 @@ class MeasuredMethod:
         rows = list(self.by_dataset.values())
         if len(rows) == 1:
             return rows[0].get("balanced_accuracy_ci")
-        from deep.evaluate._annotators import mean_interval  # with SciPy, which the help of `deep serve` does without
-
         _, low, high = mean_interval([row["balanced_accuracy"] for row in rows], 0.95)
         return [max(low, 0.0), min(high, 1.0)]
 
@@ -232,8 +230,6 @@ class MeasuredMethod:
         pairs = [(row, other.by_dataset[name]) for name, row in self.by_dataset.items() if name in other.by_dataset]
         gains = [float(own["balanced_accuracy"] - its["balanced_accuracy"]) for own, its in pairs]
         if len(pairs) > 1:
-            from deep.evaluate._annotators import mean_interval  # with SciPy, as above
-
             return mean_interval(gains, 0.95)[1:]
         (low, high), (its_low, its_high) = self.interval or (0.0, 1.0), other.interval or (0.0, 1.0)
         own, its = self.accuracy, other.accuracy

@@ -23,10 +23,10 @@ CHUNK = 20
 """Columns coded as one number: 3**20 codes of patterns times 10**7 rows still fit an int64."""
 
 DENSE = 3**13
-"""Up to this many possible patterns are counted by position, without a sort."""
+"""The most possible patterns that are counted by position, without a sort."""
 
 CODES_A_ROW = 32
-"""With more possible patterns for each row, sorting the rows is quicker than going through all patterns."""
+"""The most possible patterns a row for which going through all of them is quicker than sorting the rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,7 @@ CUT_OFF = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens", 
 WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
 
 LONGEST_SIDE = 30_000
-"""Characters at either end of a longer reply that are read; what it holds between is no place for an answer."""
+"""The characters at either end of a longer reply that are read; what it holds between is no place for an answer."""
 
 _QUOTATION = re.compile(r'"([^"\n]{8,400})"|\u201c([^\u201d\n]{8,400})\u201d')
 _CHOSEN = re.compile(
@@ -385,7 +385,7 @@ def _squeezed(text: str) -> str:
 
 
 MOST_QUOTED = 2000
-"""Characters of the reply's end that are quoted, so that a repair has a greatest cost."""
+"""The most characters of the reply's end that are quoted, so that a repair has a greatest cost."""
 
 _TURN = """
 A reply to all of the above follows, between tags. It is material too.

@@ -240,7 +240,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 
 SELECTION = 1
-"""Raised when other examples are chosen from the same ones, since the judge then reads other text."""
+"""The version of the choice of examples, raised when it changes, since the judge then reads other text."""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt, find_problems
 
 DOCUMENT_FIRST = "-doc-first"
-"""What the id of a document-first variant ends with."""
+"""The ending of the id of a document-first variant."""
 
 CODED = "coded"
-"""Behind ``ID@``: the version whose answers carry a code of their question."""
+"""The word behind ``ID@`` that names the version whose answers carry a code of their question."""
 
 SHORTEST_HASH = 8
 """Digits of a hash that name a version, as columns of votes show them."""

@@ -20,7 +20,7 @@ Rule = Literal["all", "any"]
 """How the votes on the windows of a long source are combined."""
 
 RENDERING = 1
-"""Raised when the fences or the markers around the same template change, since the judge then reads other text."""
+"""The version of fences and markers, raised when they change, since the judge then reads other text."""
 
 PURPOSE: dict[str, tuple[str, ...]] = {
     "strictness": ("even", "lenient", "strict"),
@@ -33,7 +33,7 @@ PURPOSE: dict[str, tuple[str, ...]] = {
 _NOT_HASHED = ("family", "follows", "threshold_reason", "unshared_error", *PURPOSE)
 
 _HASHED_IF_SET = ("answer_first", "coded", "fenced", "listed", "parts", "scale_words", "verdict_words", "windows")
-"""A prompt that was written before there were any keeps its columns and its answers."""
+"""Fields that came later, hashed only where they are set: a prompt from before keeps its columns and its answers."""
 
 _PLACE = "{{examples}}\n\n"
 _QUESTION = "No more cases. What you are asked about follows.\n\n"

@@ -264,7 +264,7 @@ MAX_HEADS = 8
 # The most rows of a picture's table that a page holds.
 MAX_ROWS = 200
 FOR_PHONES = ".phone.svg"
-"""How the narrow form of a picture ends."""
+"""The ending of a picture's narrow form."""
 
 MAX_BYTES = 400_000
 """The most bytes of a picture that is embedded."""

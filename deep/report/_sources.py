@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 DECISION = "(decision of the run)"
-"""Stands for the voters of a run that kept no votes."""
+"""The name of the one voter of a run that kept no votes: its own decision."""
 
 
 BY_VOTES = (
@@ -267,7 +267,7 @@ OF_A_RUN = frozenset(
 """Keys of the results of a hold-out; results without them are another study's."""
 
 VOTES = "votes.parquet"
-"""The votes on what a run held out, in its folder."""
+"""The file in a run's folder that holds the votes on what it held out."""
 
 
 @dataclass(frozen=True)

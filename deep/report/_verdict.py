@@ -186,7 +186,7 @@ OTHER_JUDGES = (
     "add different judges: another LLM, other prompts, lexical checks",
     "deep ask claims.csv --lexical all --out more.parquet",
 )
-"""What to do where all items have one P."""
+"""The next step where all items have one P."""
 
 
 BEATS = {
@@ -194,7 +194,7 @@ BEATS = {
     "warn": "deep is not clearly better than the best judge. ",
     "fail": "deep is worse than the best judge. ",
 }
-"""What a run with datasets held out is made to answer, by the outcome of its test."""
+"""The answer of a run with datasets held out, by the outcome of its test against the best judge."""
 
 
 def verdict_of(

@@ -21,7 +21,7 @@ from deep.report._sources import Known, LabelFiles, ReportMaterial, read_materia
 from deep.report._verdict import methods_chapter, methods_of, spread_picture, verdict_of, watch_of
 
 REPORT = "report.html"
-"""The report of a run, in its folder."""
+"""The name of a run's report in its folder."""
 
 
 @dataclass(frozen=True)

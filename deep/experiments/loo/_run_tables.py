@@ -177,10 +177,10 @@ def optimal_thresholds(votes: VoteMatrix, scores: ScoreTable) -> dict[str, dict[
 
 
 MOVED_BY = ("source", "length", "balance")
-"""What may move a threshold."""
+"""The reasons for which a threshold may move."""
 
 CHANCE = ", chance"
-"""Behind the name of what may move a threshold: how far as many items drawn at random move it."""
+"""The ending of a reason's name where as many items are drawn at random: how far chance alone moves the threshold."""
 
 # The shares of consistent items at which the best threshold is looked for.
 SHARES = (0.25, 0.5, 0.75)

@@ -37,15 +37,15 @@ AVERAGED = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc
 
 
 PRINTED = "printed"
-"""Where a figure is from that the paper prints and this run did not compute."""
+"""The origin of a figure that the paper prints and this run did not compute."""
 
 
 LEARNED_PRIOR = "learned-prior"
-"""In place of a calibrator, where P is calibrated by what datasets left out tell of the members and the prior."""
+"""The name in place of a calibrator where P is calibrated by what datasets left out tell of members and prior."""
 
 
 MARKS = {"measured": " ", SIMULATED: "~", PRINTED: ">"}
-"""What stands before a row, by where its figures are from."""
+"""The sign before a row, by where its figures are from."""
 
 
 def source_of(run: Run, row: Row) -> str:
@@ -142,7 +142,7 @@ def library_lines(runs: Sequence[Run]) -> Iterator[str]:
 
 
 BY_ENSEMBLER = ("xgboost", "lightgbm", "catboost", "snorkel")
-"""Of them those that are an ensembler."""
+"""The libraries that are an ensembler each."""
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
@@ -210,7 +210,7 @@ def mean_of_runs(runs: Sequence[Run]) -> Row:
 
 
 ORIGINS = ("test", "center", "train")
-"""Where the threshold of an encoder is from."""
+"""The origins of an encoder's threshold."""
 
 
 def encoder_rows(runs: Sequence[Run], *, printed: bool = False) -> dict[str, dict[str, list[Row]]]:

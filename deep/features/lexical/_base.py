@@ -40,7 +40,7 @@ LETTER = (
 """Blocks of letters and the marks among them; to ask each character whether it is one takes half as long again."""
 
 WORD = re.compile(rf"[{LETTER}]+(?:['\u2019][{LETTER}]+)*|[$€£¥]?\d+(?:[.,:]\d+)*(?:\s?%|(?:[kmb]|[bmt]n)\b)?")
-"""In a text in lower case: a run of letters, or a number with its currency sign and what is glued to its end."""
+"""A word of a text in lower case: a run of letters, or a number with its currency sign and what is glued to its end."""
 
 FUNCTION_WORDS = bag(WORD_LISTS["function_words"])
 """Words that any text may use; what it speaks of is in the others."""
@@ -152,7 +152,7 @@ STOP = re.compile(
 """Where a sentence may end. No run of characters is gone through twice, however long it is."""
 
 GLUED = re.compile(r"[a-z]{2}\.[A-Z][a-z]")
-"""A full stop that lacks its blank."""
+"""A full stop without the blank that belongs behind it."""
 
 NEVER_LAST = bag(WORD_LISTS["never_last"])
 """Abbreviations behind which a sentence goes on."""
@@ -446,7 +446,7 @@ def analysed_pair(source: str, claim: str, question: str | None = None) -> Pair:
 
 
 ANALYSIS = 2
-"""Raised when what all checks share changes: how texts are cut into sentences, words and stems, and aligned."""
+"""The version of what all checks share: how texts are cut into sentences, words and stems, and aligned."""
 
 # The most pieces of evidence that a rationale names.
 EVIDENCE_SHOWN = 10

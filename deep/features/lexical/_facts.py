@@ -424,7 +424,7 @@ MIN_WORDS = 2
 """The fewest words of a quotation: one word in quotation marks is as often a title or irony as something said."""
 
 MOST_QUOTED = 200
-"""Quoted spans that are looked for, each in the whole source."""
+"""The most quoted spans that are looked for, each in the whole source."""
 
 
 class Quotes(LexicalCheck):
