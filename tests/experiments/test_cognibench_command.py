@@ -457,7 +457,7 @@ def test_labels_in_another_layout(tmp_path, capsys, change, message):
 
 
 def test_as_a_voter(tmp_path):
-    """`deep votes --judge tiered:LEVEL`: a response is consistent if every sentence meets the level."""
+    """`deep ask --judge tiered:LEVEL`: a response is consistent if every sentence meets the level."""
     data = write_case(tmp_path / "data")
     examples = tmp_path / "turns.jsonl"
     lines = [
