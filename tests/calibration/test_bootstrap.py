@@ -43,6 +43,19 @@ def test_a_weight_is_a_row_repeated() -> None:
     assert paired_bootstrap(y, a, b, sample_weight=w) == paired_bootstrap(*rows)
 
 
+def test_a_billion_rows_cost_what_four_cells_cost() -> None:
+    """Resampling draws cells: the interval of 10^9 rows is a thousandth of a percent wide."""
+    low, high = bootstrap_balanced_accuracy([1, 1, 0, 0], [1, 0, 0, 1], sample_weight=[4e8, 1e8, 3e8, 2e8])
+    assert low < 0.7 < high
+    assert high - low < 1e-4
+
+
+def test_decisions_may_be_boolean() -> None:
+    """A comparison of P with a threshold can be passed as it is."""
+    y, p = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.4, 0.7, 0.6, 0.9])
+    assert bootstrap_balanced_accuracy(y, p >= 0.5) == bootstrap_balanced_accuracy(y, (p >= 0.5).astype(int))
+
+
 def test_the_interval_covers_the_truth_in_about_95_percent() -> None:
     """400 samples of 300 rows: coverage within three standard errors of 95 %, or a little below as known."""
     rng = np.random.default_rng(1)
@@ -86,6 +99,12 @@ def test_the_difference_is_that_of_balanced_accuracy() -> None:
     assert mirrored.p == pytest.approx(found.p, rel=0.3)
 
 
+def test_equal_decisions_have_p_one() -> None:
+    """No difference in any resample, and none observed."""
+    found = paired_bootstrap([0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 0, 0])
+    assert found == (0.0, (0.0, 0.0), 1.0)
+
+
 def test_p_is_never_below_one_in_resamples_plus_one() -> None:
     """A perfect against a hopeless judge: none of the 999 resamples lies as far off, so p = 1 / 1000."""
     y = np.repeat([0, 1], 200)
@@ -110,6 +129,13 @@ def test_a_seed_decides_the_draws() -> None:
     y, a, b = draw(np.random.default_rng(4), 100, (0.7, 0.7), (0.6, 0.6))
     assert paired_bootstrap(y, a, b, random_state=5) == paired_bootstrap(y, a, b, random_state=5)
     assert paired_bootstrap(y, a, b, random_state=5).p != paired_bootstrap(y, a, b, random_state=6).p
+
+
+def test_a_higher_confidence_widens_the_interval() -> None:
+    """99 % encloses 95 %, which encloses 50 %."""
+    y, a, _ = draw(np.random.default_rng(6), 100, (0.7, 0.7), (0.6, 0.6))
+    widths = [np.ptp(bootstrap_balanced_accuracy(y, a, confidence=level)) for level in (0.5, 0.95, 0.99)]
+    assert widths == sorted(widths)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

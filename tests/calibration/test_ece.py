@@ -94,6 +94,11 @@ def test_a_seed_decides_the_quantile_and_nothing_else() -> None:
     assert math.isnan(ece_noise_floor(p, n_draws=0).q95)
 
 
+def test_certain_probabilities_have_no_floor() -> None:
+    """Where P is 0 or 1 a perfect predictor makes no error."""
+    assert ece_noise_floor([0.0, 1.0], sample_weight=[30, 50]) == pytest.approx((0.0, 0.0), abs=1e-12)
+
+
 def test_the_floor_needs_counts() -> None:
     """A row cannot be drawn 0.37 times."""
     with pytest.raises(InputError, match=r"`sample_weight` must hold whole numbers.*Got a sum of 0.37 in one cell"):

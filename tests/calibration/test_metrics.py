@@ -125,6 +125,11 @@ def test_what_a_missing_class_leaves_undefined_is_nan(label: int) -> None:
     assert all(math.isfinite(result[name]) for name in KEYS[4:])
 
 
+def test_precision_without_a_positive_decision_is_nan() -> None:
+    """Nothing was decided consistent, so nothing can be said of it."""
+    assert math.isnan(precision([0, 1], [0.1, 0.2]))
+
+
 def test_log_loss_of_a_hard_mistake_is_finite() -> None:
     """P = 0 of a consistent row counts as 1e-6: -log(1e-6) = 13.8155."""
     assert log_loss([1], [0.0]) == pytest.approx(13.8155, abs=1e-4)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from matplotlib.figure import Figure
 
-from deep.calibration import ReliabilityDisplay, plot_reliability
+from deep.calibration import ReliabilityDisplay, expected_calibration_error, plot_reliability, save_figure
 from deep.exceptions import InputError
 
 
@@ -38,6 +38,21 @@ def test_the_table_of_two_bins() -> None:
     np.testing.assert_allclose(frame.iloc[0], [0, 0.5, 50, 0.2, 0.4, 0.2761, 0.5382], atol=1e-4)
     # 10 of 10: from 10 / (10 + 1.96^2) = 0.7225 up to 1.
     np.testing.assert_allclose(frame.iloc[1], [0.5, 1, 10, 0.9, 1, 0.7225, 1], atol=1e-4)
+
+
+def test_an_empty_bin_has_a_count_of_zero_and_nothing_else() -> None:
+    """No rows, no mean, no share, no interval."""
+    frame = ReliabilityDisplay.from_predictions([0, 1], [0.1, 0.2], n_bins=2).frame()
+    assert frame["count"].tolist() == [2, 0]
+    assert frame.loc[1, ["mean_prob", "share_consistent", "ci_low", "ci_high"]].isna().all()
+
+
+def test_the_calibration_error_can_be_read_off_the_table() -> None:
+    """The mean gap between the two columns, weighted by the counts, is the expected calibration error."""
+    y, p, _ = sample()
+    frame = ReliabilityDisplay.from_predictions(y, p).frame()
+    gaps = (frame["share_consistent"] - frame["mean_prob"]).abs()
+    assert np.average(gaps, weights=frame["count"]) == pytest.approx(expected_calibration_error(y, p))
 
 
 def test_a_weight_is_a_row_repeated() -> None:
@@ -103,6 +118,13 @@ def test_figures_are_saved_as_png_and_svg_with_the_same_bytes(tmp_path: Path) ->
         assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "one.svg").read_text()
+
+
+def test_save_figure_names_the_files(tmp_path: Path) -> None:
+    """A dot in the name is not taken for a suffix."""
+    png, svg = save_figure(Figure(figsize=(1, 1)), tmp_path / "v1.2")
+    assert (png.name, svg.name) == ("v1.2.png", "v1.2.svg")
+    assert png.stat().st_size > 0
 
 
 def test_unusable_input_names_the_column() -> None:

@@ -122,6 +122,15 @@ def test_without_a_voter_that_varies_p_is_the_prior(cls):
 
 
 @ALL
+def test_probabilities_are_double_precision(cls):
+    """P is float64 and strictly inside (0, 1), so that its log loss is finite."""
+    X, _, w = votes()
+    p = cls(n_estimators=300).fit(X, X[:, 0] == 1, w).predict_proba(X)
+    assert p.dtype == np.float64
+    assert 0 < p.min() < p.max() < 1
+
+
+@ALL
 @pytest.mark.parametrize(
     ("params", "message"),
     [

@@ -44,6 +44,12 @@ def test_logistic_regression_is_at_its_optimum() -> None:
     assert residual.sum() == pytest.approx(0, abs=1e-9)
 
 
+def test_logistic_regression_with_nothing_to_learn_is_silent() -> None:
+    """Balanced labels and votes that say nothing give 0.5, although the solver starts at its optimum."""
+    model = LogisticRegression().fit([[1], [1], [-1], [-1]], [0, 1, 0, 1], [2 / 3, 2 / 3, 0.1, 0.1])
+    np.testing.assert_allclose(model.predict_proba(patterns(1))[:, 1], 0.5, atol=1e-6)
+
+
 @pytest.mark.parametrize("solver", ["svd", "lsqr"])
 def test_lda_equals_scikit_learns_on_repeated_rows(solver: str) -> None:
     """P of every pattern is that of either solver."""

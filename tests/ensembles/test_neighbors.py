@@ -73,6 +73,14 @@ def test_the_table_of_all_patterns_gives_what_pairs_of_rows_give(
     assert len(calls) == 1
 
 
+def test_training_rows_are_kept_once() -> None:
+    """What is stored grows with the distinct rows, not with the rows."""
+    X, y = make_votes()
+    model = KNeighbors().fit(np.tile(X, (10, 1)), np.tile(y, 10))
+    assert len(model.patterns_) == len(np.unique(X, axis=0))
+    np.testing.assert_allclose(model.counts_.sum(axis=0), [10 * np.sum(y == 0), 10 * np.sum(y == 1)])
+
+
 @pytest.mark.parametrize("n_neighbors", [0, -3])
 def test_n_neighbors_must_be_positive(n_neighbors: float) -> None:
     """A number of neighbours that is not above 0 is refused by name."""

@@ -63,6 +63,12 @@ def test_flawless_votes_get_platts_targets() -> None:
     np.testing.assert_allclose(model.predict_proba([[1, 1], [0, 0]])[:, 1], [10 / 11, 1 / 6], atol=1e-6)
 
 
+def test_votes_that_say_nothing_leave_the_prior() -> None:
+    """Where no decision is possible, P is the share of Platt's targets and nothing warns."""
+    p = SVC().fit([[1, 0], [1, 0], [0, 1], [0, 1]], [0, 1, 0, 1], [2 / 3] * 4).predict_proba(patterns(2))[:, 1]
+    np.testing.assert_allclose(p, 0.5, atol=1e-6)
+
+
 @pytest.mark.parametrize("C", [0, -1.0])
 def test_c_must_be_positive(C: float) -> None:
     """A penalty that is not above 0 is refused by name."""

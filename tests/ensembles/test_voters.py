@@ -61,6 +61,11 @@ def test_weight_is_the_log_odds_of_balanced_accuracy() -> None:
     assert weight_of([1, 0, 0, 1], [1, 1, 0, 0], [4, 1, 3, 2], smoothing=1e-9) == pytest.approx(np.log(7 / 3))
 
 
+def test_only_votes_cast_count() -> None:
+    """Three right votes on one class, none on the other: (1 + 1/2) / 2 = 3/4, (3 * 3/4 + 1) / 5 = 0.65."""
+    assert weight_of([1, -1, -1], [1, 1, 0], [3, 9, 9]) == pytest.approx(np.log(0.65 / 0.35))
+
+
 @pytest.mark.parametrize("votes", [[0, 0, 1, 1], [1, 1, 1, 1], [-1, -1, -1, -1]])
 def test_voters_no_better_than_chance_are_not_heard(votes: list[int]) -> None:
     """Wrong, constant and silent voters have weight 0, whatever the share of the classes, and P is 0.5."""

@@ -459,3 +459,17 @@ def test_a_judge_that_seldom_votes_is_no_best(claims, tmp_path, capsys):
     assert "| rare | 1.00 (17 % of claims) |" in told, "precision has no figure over all"
     summary = pd.read_csv(tmp_path / "fect" / "summary.csv").set_index(["model", "metric"])
     assert summary.loc[("rare", "f1"), "coverage"] == close(1 / 6)
+
+
+@pytest.mark.figures
+def test_a_judge_that_seldom_votes_is_drawn_nowhere(claims, tmp_path, monkeypatch):
+    """Its F1 of 1.00, of one claim, is no winner of the figure: neither a point nor the dashed line of the best."""
+    drawn = {}
+    monkeypatch.setattr("deep.experiments.study.save_figures", lambda figures, folder, **_: drawn.update(figures))
+    rows = given((1, 1, 1, 0, 0, 0), ("", "", "", "", 0, ""))
+    votes = write_votes(tmp_path / "v.csv", rows, ("full", "rare"))
+    assert main(["--data", str(claims), "--votes", str(votes), "--out", str(tmp_path / "fect")]) == 0
+    (axes,) = drawn["figure-5-f1"].axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["full"]
+    assert max(line.get_xdata()[0] for line in axes.lines) == close(0.8)
+    assert drawn["figure-5-f1"].get_size_inches()[0] <= 8, "it fits a page"

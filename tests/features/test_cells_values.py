@@ -6,6 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from deep._util.checks import weigh
 from deep.exceptions import InputError
@@ -72,6 +75,15 @@ def test_every_code_is_a_pattern_of_its_own(n_voters):
     patterns, inverse = distinct_patterns(votes)
     assert patterns.tolist() == ends
     assert inverse.tolist() == [3, 0, 2, 1, 0, 3]
+
+
+@given(hnp.arrays(np.int8, st.tuples(st.integers(1, 40), st.integers(1, 45)), elements=st.integers(-1, 1)))
+def test_patterns_rebuild_the_rows(votes):
+    """The distinct patterns, indexed by row, are the rows again, without repeats, whatever the order of the rows."""
+    patterns, inverse = distinct_patterns(votes)
+    assert (patterns[inverse] == votes).all()
+    assert len(np.unique(patterns, axis=0)) == len(patterns)
+    assert (distinct_patterns(votes[np.random.default_rng(0).permutation(len(votes))])[0] == patterns).all()
 
 
 def test_all_patterns_of_three_voters_in_order():

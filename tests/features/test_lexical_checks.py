@@ -1,6 +1,7 @@
 """Names, quotations, negation, modality, opposites and overlap: what each check sees and what it leaves alone."""
 
 import hashlib
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from deep.exceptions import InputError
 from deep.features.lexical import LEXICAL, _base
 from deep.features.lexical._base import (
+    FEW_PAIRS,
     LONGEST_CLAIM,
     LONGEST_SOURCE,
     WORD,
@@ -144,6 +146,16 @@ def test_the_longest_novel_run_is_the_evidence():
     assert judged("novel-run", NEWS, claim).evidence == (claim.removeprefix("Shares of Toyota "),)
 
 
+def test_short_and_long_claims_see_the_same_neighbours():
+    """Pairs that are searched for one by one and pairs that are met are the same pairs."""
+    claim = f"Shares of Toyota rose. It would buy bonds that analysts in Osaka may revise. {NEWS[90:]} Elephants fly."
+    whole, words = Pair(TokenizedText(NEWS), TokenizedText(claim)), TokenizedText(claim).words
+    assert len(set(pairwise(whole.claim.stems))) >= FEW_PAIRS
+    few = (Pair(TokenizedText(NEWS), TokenizedText(f"{a} {b}")).neighbours for a, b in pairwise(words))
+    assert whole.neighbours == set().union(*few)
+    assert 0 < len(whole.neighbours) < len(words) - 1
+
+
 @given(st.text(alphabet=st.sampled_from("aé日3.,:%$€km'\u2019- \n\xa0\u1680"), max_size=60))
 def test_pieces_between_blanks_hold_the_words_of_the_text(text):
     """To look up pieces finds what a search through the whole text finds, per cent signs behind a blank included."""
@@ -193,6 +205,13 @@ def test_a_copied_sentence_is_never_contradicted(data):
     claim = data.draw(st.sampled_from(sentences))
     for check in LEXICAL:
         assert vote(check, source, claim) != 0
+
+
+def test_capitals_that_have_two_letters_in_lower_case():
+    """Positions stay right where lower case would make a text longer."""
+    text = TokenizedText("İİİ Istanbul rose. Then Ankara.")
+    assert text.words == ["İİİ", "Istanbul", "rose", "Then", "Ankara"]
+    assert text.starts == [0, 3, 5]
 
 
 def test_alignment_prefers_rare_words():

@@ -73,6 +73,12 @@ def test_a_token_in_an_address_is_none(port, path):
     assert answer(port, path=path)[0] == 401
 
 
+@pytest.mark.parametrize("twice", [[RIGHT, RIGHT], [RIGHT, "Authorization: Bearer wrong"], ["Authorization: x", RIGHT]])
+def test_a_token_is_given_once(port, twice):
+    """Whichever of two is right."""
+    assert answer(port, *twice)[0] == 400
+
+
 @pytest.mark.parametrize("header", [RIGHT, RIGHT.replace("Bearer", "bearer"), RIGHT.replace("Bearer ", "Bearer   ")])
 def test_the_right_token_is_taken(port, header):
     """However its scheme is spelt."""

@@ -274,6 +274,18 @@ def test_the_budget_is_the_one_of_http(llm_file, tmp_path):
     assert [judge["vote"] for judge in error["result"]["judges"] if "deep-" in judge["judge"]] == [None, None]
 
 
+def test_a_failed_llm_is_a_reason_and_no_vote(llm_file, tmp_path):
+    """As over HTTP."""
+    model = deep.load(llm_file)
+    with (
+        FaultServer(faults={"server_error": 1.0}) as server,
+        serving(create_app(model, asking(server, tmp_path, max_attempts=1))) as address,
+    ):
+        _, (found,) = called(address, ("check_claim", PAIR))
+    judges = [judge for judge in found.structured_content["judges"] if "deep-" in judge["judge"]]
+    assert [(judge["vote"], judge["reason"]) for judge in judges] == [(None, "failed")] * 2
+
+
 def test_a_ledger_in_use_ends_a_second_server_at_its_start(llm_file, tmp_path):
     """Before an agent is told anything."""
     model = deep.load(llm_file)
