@@ -75,8 +75,8 @@ def asked(script: Callable[..., object], *words: object) -> str:
 def write_inputs(folder: Path) -> None:
     """Write votes, models and tables of invented judges."""
     folder.mkdir(exist_ok=True)
-    deep("votes", CLAIMS, "--lexical", "all", "--out", folder / "votes.parquet")
-    deep("votes", UNLABELED, "--lexical", "all", "--out", folder / "new.parquet")
+    deep("ask", CLAIMS, "--lexical", "all", "--out", folder / "votes.parquet")
+    deep("ask", UNLABELED, "--lexical", "all", "--out", folder / "new.parquet")
     deep("fit", folder / "votes.parquet", "--out", folder / "model.json")
     panel((90, 90, 90), voters=4, abstain=0.1, names=["mine", "news", "talks"]).to_csv(folder / "four.csv", index=False)
     sixty = panel((300, 300), voters=60, accuracy=0.65, abstain=0.2, seed=1, names=["news", "talks"])

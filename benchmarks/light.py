@@ -45,7 +45,7 @@ assert len(p) == len(votes.labels) and 0 < p.min() < p.max() < 1
 def fitted(folder: str) -> tuple[str, str, str]:
     """Return the files of votes as CSV, of a chain, and of a stack."""
     votes, chain, stack = f"{folder}/votes.parquet", f"{folder}/chain.json", f"{folder}/stack.json"
-    cost(["-m", "deep", "votes", str(CLAIMS), "--lexical", "all", "--out", votes])
+    cost(["-m", "deep", "ask", str(CLAIMS), "--lexical", "all", "--out", votes])
     fit = ["-m", "deep", "fit", votes, "--exclude", "weather", "--out"]
     cost([*fit, chain, "--sizes", "3", "--ensembler", "LogisticRegression"])
     cost([*fit, stack, "--ensembler", "Stack"])

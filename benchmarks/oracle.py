@@ -66,7 +66,7 @@ IGNORED_TEXT = {
     r"[^\s'\"=]*/(?=(?:examples|inputs)/)": "where a checkout or a store lies",
     r"(?<=127\.0\.0\.1:)\d+": "the port of a test server",
     r"\b\d+(\.\d+)? (ms|s|seconds)(?=$|[\s,.;:)|])": "how long something took",
-    r"((?<=\$\d\.\d{4})|(?<=unknown)) +\d+\.\d\d +\d+\.\d\d *$": "how long answers took, in `deep votes report`",
+    r"((?<=\$\d\.\d{4})|(?<=unknown)) +\d+\.\d\d +\d+\.\d\d *$": "how long answers took, in `deep ask report`",
 }
 """Patterns in text that are passed over, and why."""
 

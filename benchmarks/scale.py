@@ -3,7 +3,7 @@
     python benchmarks/scale.py [--rows 1000000] [--calls 100000] [--out results.json]
 
 One process, one thread. Rows are Arrow batches of 65,536 with 9 votes, or with 23 soft scores besides; calls go out as
-batch files and come back shuffled, by `deep votes --batch-out` and `--batch-in` on a SQLite ledger, each in a process
+batch files and come back shuffled, by `deep ask --batch-out` and `--batch-in` on a SQLite ledger, each in a process
 of its own whose peak memory is read at its end; a second run with a tenth of the calls says what grows.
 Below the constants stands what they come to for 10^6 and 10^8 rows, and 10^6 and 10^9 calls.
 """
@@ -103,7 +103,7 @@ def write_claims(path: Path, n: int) -> None:
 
 
 def command(words: list[str]) -> tuple[dict[str, Any], float, float]:
-    """Run `deep votes` in a process of its own; return its JSON, processor seconds and peak memory in MiB."""
+    """Run `deep ask` in a process of its own; return its JSON, processor seconds and peak memory in MiB."""
     code = (
         "import sys; from pathlib import Path; from deep.cli import main; status = main(sys.argv[1:]);"
         "kib = Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0];"
@@ -111,7 +111,7 @@ def command(words: list[str]) -> tuple[dict[str, Any], float, float]:
     )
     used = measure([sys.executable, "-c", code, "votes", *words], keep=True)
     if used.status or used.stdout is None or used.stderr is None:
-        sys.exit(f"deep votes: status {used.status}\n{used.stderr}")
+        sys.exit(f"deep ask: status {used.status}\n{used.stderr}")
     return json.loads(used.stdout), used.processor_s, float(used.stderr.split("peak ")[-1]) / 1024
 
 

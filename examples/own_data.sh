@@ -6,7 +6,7 @@ OUT=${OUT:-runs/example-own-data}
 mkdir -p "$OUT"
 
 deep data check examples/claims.csv
-deep votes examples/claims.csv --lexical all --out "$OUT/votes.parquet"
+deep ask examples/claims.csv --lexical all --out "$OUT/votes.parquet"
 deep panel --votes "$OUT/votes.parquet"
 deep loo --test weather --votes "$OUT/votes.parquet" --jobs 1 --sizes 3 --ensembler LabelModel,LogisticRegression \
     --calibrator platt --out "$OUT/loo"

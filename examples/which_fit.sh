@@ -5,7 +5,7 @@ set -euo pipefail
 OUT=${OUT:-runs}
 export OUT
 mkdir -p "$OUT"
-deep votes examples/claims.csv --lexical all --out "$OUT/votes.parquet"
+deep ask examples/claims.csv --lexical all --out "$OUT/votes.parquet"
 python - <<'PY'
 import os
 

@@ -39,10 +39,10 @@ def test_unknown_command_lists_the_known(capsys):
 def test_an_option_like_a_wrong_one_is_proposed(capsys):
     """In the one line of the error; nothing is proposed where none is alike."""
     with pytest.raises(SystemExit):
-        main(["votes", "a.csv", "--lexcal", "all"])
+        main(["ask", "a.csv", "--lexcal", "all"])
     assert capsys.readouterr().err.endswith("unrecognized arguments: --lexcal all. Did you mean `--lexical`?\n")
     with pytest.raises(SystemExit):
-        main(["votes", "a.csv", "--zzz"])
+        main(["ask", "a.csv", "--zzz"])
     assert "Did you mean" not in capsys.readouterr().err
 
 

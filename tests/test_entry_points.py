@@ -183,7 +183,7 @@ def helped(words, capsys):
 
 
 def test_help_names_the_judges_and_the_command(installed, capsys):
-    """`deep votes --help` has the judges; the command has a help as each other has."""
+    """`deep ask --help` has the judges; the command has a help as each other has."""
     assert "words" in helped(["votes"], capsys)
     assert "usage: deep shout [-h] [--help-all] text" in helped(["shout"], capsys)
     assert main(["nothing"]) == 2
@@ -193,7 +193,7 @@ def test_help_names_the_judges_and_the_command(installed, capsys):
 def test_a_judge_of_another_package_votes_and_its_model_scores_serves_and_reports(installed, tmp_path, capsys):
     """From texts to P by commands alone, a lexical check beside it; its table of votes goes where each other goes."""
     votes, model, scores = tmp_path / "votes.parquet", tmp_path / "model.json", tmp_path / "scores.csv"
-    assert main(["votes", str(CLAIMS), "--judge", "words", "--lexical", "numbers", "--out", str(votes)]) == 0
+    assert main(["ask", str(CLAIMS), "--judge", "words", "--lexical", "numbers", "--out", str(votes)]) == 0
     assert [name.partition("@")[0] for name in pd.read_parquet(votes).columns[-2:]] == ["words", "lexical-numbers"]
     assert main(["fit", str(votes), "--out", str(model)]) == 0
     assert main(["score", str(model), "--input", str(CLAIMS), "--out", str(scores)]) == 0
@@ -221,7 +221,7 @@ def test_a_judge_of_another_package_asks_an_llm(installed, tmp_path, monkeypatch
     monkeypatch.setenv("OPENAI_API_KEY", "unused")
     with ScriptedLLM(lambda asked: "yes") as server:
         words = ["--judge", "asker", "--llm", "tiny", "--base-url", server.url, "--out", str(tmp_path / "v.parquet")]
-        assert main(["votes", str(CLAIMS), *words]) == 0
+        assert main(["ask", str(CLAIMS), *words]) == 0
         assert server.count == len(pd.read_parquet(tmp_path / "v.parquet")) == len(pd.read_csv(CLAIMS))
     assert [judge.name for judge in find_judges(["asker", "words", "stepwise"])] == ["asker", "words", "stepwise"]
 
@@ -229,7 +229,7 @@ def test_a_judge_of_another_package_asks_an_llm(installed, tmp_path, monkeypatch
 def test_an_ensembler_and_a_calibrator_of_another_package(tmp_path, site, capsys):
     """They are tried where they are named, stand in the model file, and a fresh process scores by them."""
     votes = tmp_path / "votes.parquet"
-    assert main(["votes", str(CLAIMS), "--lexical", "numbers", "dates", "units", "--out", str(votes)]) == 0
+    assert main(["ask", str(CLAIMS), "--lexical", "numbers", "dates", "units", "--out", str(votes)]) == 0
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{site}:{ROOT}", "HOME": str(tmp_path)}
     chain = ["--sizes", "2", "--ensembler", "halves", "--calibrator", "as-it-is"]
     for words in (
@@ -288,7 +288,7 @@ def test_a_judge_that_cannot_be_used_is_one_line(name, message, tmp_path, capsys
     with pytest.raises(InputError, match=r"must hold usable entry points|must be one of") as error:
         load_judge(name)
     assert message in str(error.value)
-    assert main(["votes", str(CLAIMS), "--judge", name, "--out", str(tmp_path / "v.parquet")]) == 2
+    assert main(["ask", str(CLAIMS), "--judge", name, "--out", str(tmp_path / "v.parquet")]) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: ")
     assert said.count("\n") == 1

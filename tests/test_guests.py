@@ -24,7 +24,7 @@ GUESTS = sorted(
 FLOW = """
 import sys
 from deep.cli import main
-assert main(["votes", sys.argv[1], "--lexical", "all", "--out", "v.parquet"]) == 0
+assert main(["ask", sys.argv[1], "--lexical", "all", "--out", "v.parquet"]) == 0
 assert main(["fit", "v.parquet", "--exclude", "weather", "--out", "m.json"]) == 0
 assert main(["score", "m.json", "--source-text", "The river rose by 14 cm.", "--claim-text", "It rose by 41 cm."]) == 0
 assert main(["data", "list"]) == 0
@@ -101,7 +101,7 @@ ASK = """
 import sys
 from deep.cli import main
 words = ["--prompt", "deep-numbers", "--llm", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--out", "v.parquet"]
-sys.exit(main(["votes", sys.argv[1], *words, *OPTION]))
+sys.exit(main(["ask", sys.argv[1], *words, *OPTION]))
 """
 
 

@@ -85,7 +85,7 @@ def check_keys(source: Source, names: Mapping[str, str] = MappingProxyType({})) 
             if key == "dataset":
                 remedy += ", or, where all rows are of one dataset, name that with `--dataset NAME` (`dataset`)"
             if {"source", "claim"} <= set(source.columns):
-                remedy = " It holds claims: `deep votes` makes votes of it"
+                remedy = " It holds claims: `deep ask` makes votes of it"
             raise InputError(
                 f"`{source.param}` must have a column {names.get(key, key)}. Got {quoted(source.own_columns)} in "
                 f"{source.path}.{remedy}."

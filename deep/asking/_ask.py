@@ -1,4 +1,4 @@
-"""Votes on examples, in Python: the same engine, ledger and limits as `deep votes`."""
+"""Votes on examples, in Python: the same engine, ledger and limits as `deep ask`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack

@@ -104,7 +104,7 @@ class Sampling(PromptOptions, AnswerOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions:
-    """How a plan is carried out; the fields are named like the options of ``deep votes``.
+    """How a plan is carried out; the fields are named like the options of ``deep ask``.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from deep.judges import Judge
 from deep.model import Model, Voter
 
 JudgeKind = Literal["pool", "prompt", "judge", "lexical", "encoder", "embedding"]
-"""The options of ``deep votes`` that name judges; in :func:`find_judges`, the part of a name before a colon."""
+"""The options of ``deep ask`` that name judges; in :func:`find_judges`, the part of a name before a colon."""
 
 LEXICAL_PREFIX = "lexical-"
 ALL = "all"

@@ -1,4 +1,4 @@
-"""The estimate of `--dry-run`, of what a plan takes beyond the ledger, and the summary at the end of `deep votes`."""
+"""The estimate of `--dry-run`, of what a plan takes beyond the ledger, and the summary at the end of `deep ask`."""
 
 import json
 import sys
@@ -296,7 +296,7 @@ def called_out(failing: Mapping[str, float], classes: Iterable[str | None]) -> I
         yield f"{voter} has no usable answer to {share}, above the limit of `deep fit`."
     if failing:
         yield (
-            f"`deep votes --retry-failed {' '.join(sorted(set(filter(None, classes))))}` asks again. `deep fit` "
+            f"`deep ask --retry-failed {' '.join(sorted(set(filter(None, classes))))}` asks again. `deep fit` "
             "leaves such a voter out unless you raise --max-failure-rate."
         )
 

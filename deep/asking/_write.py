@@ -361,7 +361,7 @@ def write_judged(
     made: Mapping[str, object],
     soft: Sequence[str] = (),
 ) -> None:
-    """Write votes that were given elsewhere, and their reasons and rationales beside them, as ``deep votes`` does.
+    """Write votes that were given elsewhere, and their reasons and rationales beside them, as ``deep ask`` does.
 
     Parameters
     ----------

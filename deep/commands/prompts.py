@@ -1,6 +1,6 @@
 """Look at prompts before paying for their answers.
 
-A prompt is a TOML file. `deep votes --pool` takes one of deep's pools, or your own folder.
+A prompt is a TOML file. `deep ask --pool` takes one of deep's pools, or your own folder.
 How to write one: docs/prompt-files.md.
 
 For instance:

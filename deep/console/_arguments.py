@@ -227,7 +227,7 @@ def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
     kept = [name for name in votes.voter_names if name not in failing]
     for each in failing.values():
         says, enough = datasets.failing_words(each, args.max_failure_rate), math.ceil(100 * each.rate) / 100
-        remedy = f"`deep votes --retry-failed` asks again; --max-failure-rate {enough:g} accepts it"
+        remedy = f"`deep ask --retry-failed` asks again; --max-failure-rate {enough:g} accepts it"
         if args.strict or not kept:
             raise InputError(
                 f"`votes` must come from voters that seldom fail. Got one that fails more often: {says}. {remedy}."

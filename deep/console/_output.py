@@ -367,7 +367,7 @@ def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
     yield from map(printable, evaluate.own_family_words(card.own_family))
     yield from map(printable, evaluate.cost_words(card))
     if all(math.isnan(each.others.second_sample) for each in card.judges):
-        yield "No labeled item has two samples of a judge (`deep votes --samples 2`): which one to repeat is unknown."
+        yield "No labeled item has two samples of a judge (`deep ask --samples 2`): which one to repeat is unknown."
     elif card.sample_twice is None:
         yield "No judge's second sample adds effective votes."
     if card.worth is None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 COLUMNS = ("dataset", "item_id", "voter", "reason")
 
 BESIDE = ("judgments", "reasons", "soft")
-"""The files that `deep votes` writes beside a table of votes."""
+"""The files that `deep ask` writes beside a table of votes."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def read_beside(votes_path: str | Path, kind: str) -> Path | None:
         moved = f"move the files of {rest[0]!r} here, or " if rest else ""
         raise InputError(
             f"`paths` must lie beside files of the same run. Got {str(votes_path)!r} and {str(path)!r}, of two runs. "
-            f"To mend it, {moved}run `deep votes` again: nothing is asked twice."
+            f"To mend it, {moved}run `deep ask` again: nothing is asked twice."
         )
     return path
 

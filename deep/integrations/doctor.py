@@ -153,7 +153,7 @@ def examine(path: Path) -> Finding:
         return Finding(path, "folder", ["a folder: give the files in it"])
     head = _head(path)
     if head.startswith(b"SQLite format 3"):
-        return Finding(path, "ledger", ["a ledger of LLM answers; `deep votes --from-ledger` reads it"])
+        return Finding(path, "ledger", ["a ledger of LLM answers; `deep ask --from-ledger` reads it"])
     try:
         return _model(path, head) or _own_table(path) or _foreign(path)
     except DeepError as error:
@@ -423,7 +423,7 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
     for one in findings:
         by_kind[one.kind].append(one)
     yield from (f"deep report {_quoted(one.path)}" for one in by_kind["run"])
-    yield from (f"deep votes report {_quoted(one.path)}" for one in by_kind["ledger"])
+    yield from (f"deep ask report {_quoted(one.path)}" for one in by_kind["ledger"])
     tables, has_classes = [one.path for one in by_kind["votes"]], False
     for one in findings:
         out = Path(f"{one.path.name.lstrip('.').partition('.')[0]}.votes.parquet")
@@ -431,7 +431,7 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
             yield f"deep data from {_quoted(one.path)}{one.options} --out {_quoted(out)}"
         texts = out.with_suffix(".examples.jsonl") if one.kind == "other tool" else one.path
         if one.kind == "claims" or (one.kind == "other tool" and not one.content.voters and one.can_be_judged):
-            yield f"deep votes {_quoted(texts)} --lexical all --out {_quoted(out)}"
+            yield f"deep ask {_quoted(texts)} --lexical all --out {_quoted(out)}"
         if one.kind == "claims" or (one.kind == "other tool" and (one.content.voters or one.can_be_judged)):
             tables.append(out)
         has_classes |= one.has_classes and one.kind != "unusable"

@@ -181,7 +181,7 @@ def _canaries(fitted: Model, scored: ScoredVotes) -> "Iterator[tuple[str, model.
 
 OTHER_JUDGES = (
     "add different judges: another LLM, other prompts, lexical checks",
-    "deep votes claims.csv --lexical all --out more.parquet",
+    "deep ask claims.csv --lexical all --out more.parquet",
 )
 """What to do where all items have one P."""
 

@@ -1,4 +1,4 @@
-"""`deep.ask`: votes in Python by the engine of `deep votes`, in a running event loop too, along the documented way."""
+"""`deep.ask`: votes in Python by the engine of `deep ask`, in a running event loop too, along the documented way."""
 
 import asyncio
 import pydoc
@@ -88,7 +88,7 @@ def test_a_notebook_has_a_loop_already(tmp_path):
 
 
 def test_the_command_finds_the_same_votes_in_the_same_ledger(tmp_path, capsys):
-    """`deep votes` on the ledger of `ask` asks nothing, and writes the same votes."""
+    """`deep ask` on the ledger of `ask` asks nothing, and writes the same votes."""
     from deep.cli import main
 
     ledger, out = tmp_path / "l.sqlite", tmp_path / "votes.parquet"
@@ -100,7 +100,7 @@ def test_the_command_finds_the_same_votes_in_the_same_ledger(tmp_path, capsys):
         count = server.count
         words = ["--pool", "deep-3", "--samples", "2", "--llm", "tiny", "--base-url", server.url]
         words += ["--ledger", str(ledger), "--out", str(out)]
-        assert main(["votes", str(tmp_path / "pets.csv"), *words]) == 0
+        assert main(["ask", str(tmp_path / "pets.csv"), *words]) == 0
         assert server.count == count
     capsys.readouterr()
     table = pd.read_parquet(out)[list(votes.voter_names)].fillna(-1).to_numpy(dtype=int)

@@ -27,7 +27,7 @@ def examples(tmp_path):
 
 
 def run(examples, server, *more, prompts=("yes-no",)):
-    """Run `deep votes` on one LLM, a request at a time, and return its status."""
+    """Run `deep ask` on one LLM, a request at a time, and return its status."""
     server.keep_bodies = True
     out = examples.with_name("votes.parquet")
     where = ["--llm", "tiny", "--base-url", server.url, "--endpoint-name", "x", "--concurrency", "1", "--out", out]

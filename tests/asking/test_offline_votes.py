@@ -1,4 +1,4 @@
-"""`deep votes` with judges that need no key: nothing is asked, and one matrix holds them and the prompts."""
+"""`deep ask` with judges that need no key: nothing is asked, and one matrix holds them and the prompts."""
 
 import csv
 import json

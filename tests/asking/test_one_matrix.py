@@ -1,4 +1,4 @@
-"""All judges of the four papers in one run of `deep votes`, and `deep loo` over what they say."""
+"""All judges of the four papers in one run of `deep ask`, and `deep loo` over what they say."""
 
 import csv
 import json

@@ -42,7 +42,7 @@ def prices(tmp_path):
 
 
 def run(examples, server, *more, prompts=PROMPTS):
-    """Run `deep votes` and return its status."""
+    """Run `deep ask` and return its status."""
     where = ["--llm", "tiny", "--base-url", server.url, "--endpoint-name", "x", "--max-failure-rate", "1"]
     words = [examples, "--prompt", *prompts, *where, "--backoff", "0.01", "--out", out_of(examples), *more]
     return main(list(map(str, words)))

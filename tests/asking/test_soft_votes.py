@@ -17,7 +17,7 @@ def examples(tmp_path):
 
 
 def run(examples, server, *more, prompts=("yes-no", "deep-numbers", "fect-basic-direct-json")):
-    """Run `deep votes --soft`; return the votes and the soft votes."""
+    """Run `deep ask --soft`; return the votes and the soft votes."""
     out = examples.with_name("votes.parquet")
     where = ["--llm", "tiny", "--base-url", server.url, "--endpoint-name", "x", "--max-failure-rate", "1"]
     words = [examples, "--prompt", *prompts, *where, "--soft", "--backoff", "0.01", "--out", out, *more]

@@ -1,4 +1,4 @@
-"""Judges of several stages in `deep votes`: asked in waves, shared, resumed, and a reason where they fail."""
+"""Judges of several stages in `deep ask`: asked in waves, shared, resumed, and a reason where they fail."""
 
 import csv
 import json

@@ -52,7 +52,7 @@ def claims(tmp_path):
 
 @pytest.fixture
 def ask(tmp_path, monkeypatch, claims, capsys):
-    """Return a function that runs `deep votes` and returns its status, requests, estimate or summary, and votes."""
+    """Return a function that runs `deep ask` and returns its status, requests, estimate or summary, and votes."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     out = tmp_path / "votes.parquet"
 

@@ -32,7 +32,7 @@ def old(tmp_path, monkeypatch):
 
 
 def votes(folder, server, *more):
-    """Run `deep votes` as it was run then."""
+    """Run `deep ask` as it was run then."""
     where = [
         "--llm",
         "tiny",

@@ -27,7 +27,7 @@ def test_two_runs_to_one_output(tmp_path, words, monkeypatch, capsys, late):
     write = _write.Outputs.write
 
     def other():
-        run = [sys.executable, "-m", "deep", "votes", *words, "--lexical", "numbers"]
+        run = [sys.executable, "-m", "deep", "ask", *words, "--lexical", "numbers"]
         subprocess.run(run, check=True, capture_output=True)
         kept.update({path.name: path.read_bytes() for path in tmp_path.glob("v.*")})
 

@@ -1,4 +1,4 @@
-"""`deep votes --batch-out` and `--batch-in`: requests and results as files, in whatever state they come back."""
+"""`deep ask --batch-out` and `--batch-in`: requests and results as files, in whatever state they come back."""
 
 import json
 import random

@@ -66,7 +66,7 @@ def test_a_report_of_such_a_panel_asks_for_other_judges(capsys):
 
 
 def test_the_run_that_asks_them_ends_with_it(capsys, monkeypatch, tmp_path):
-    """A function that says yes to everything: `deep votes` says so, on screen and in JSON."""
+    """A function that says yes to everything: `deep ask` says so, on screen and in JSON."""
     monkeypatch.syspath_prepend(str(tmp_path))
     Path("always_yes.py").write_text("def yes(source, claim):\n    return 1\n", encoding="utf-8")
     rows = "".join(f"d,{i},It rained.,It rained {i} times.\n" for i in range(N))

@@ -204,13 +204,13 @@ def test_votes_takes_a_benchmark_by_name_and_columns_by_flags(published, tmp_pat
     """As many calls as examples; nothing is sent."""
     asked = ("--prompt", "deep-strict-steps", "--llm", "m", "--base-url", "http://127.0.0.1:9/v1")
     common = (*asked, "--dry-run", "--json", "--out", str(tmp_path / "votes.parquet"))
-    assert deep_main(["votes", "fect", *common]) == 0
+    assert deep_main(["ask", "fect", *common]) == 0
     assert json.loads(capsys.readouterr().out)["calls"] == 410
     path = tmp_path / "mine.jsonl"
     path.write_text('{"article": "It rained.", "claim": "Wet."}\n')
-    assert deep_main(["votes", str(path), "--source-column", "article", *common]) == 0
+    assert deep_main(["ask", str(path), "--source-column", "article", *common]) == 0
     assert json.loads(capsys.readouterr().out)["calls"] == 1
-    assert deep_main(["votes", "mediasum", *common]) == 2
+    assert deep_main(["ask", "mediasum", *common]) == 2
     assert "writes mediasum_test_doc.csv" in capsys.readouterr().err
 
 

@@ -102,7 +102,7 @@ def dying(path, place):
         os.kill(os.getpid(), 9)
     moved.append(replace(path, place))
 Path.replace = dying
-main(["votes", *{words!r}])
+main(["ask", *{words!r}])
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == -9
     (part,) = tmp_path.glob(".deep-*.part")

@@ -1,4 +1,4 @@
-"""`deep votes` from its command line: the files it writes, what it refuses, and what it survives."""
+"""`deep ask` from its command line: the files it writes, what it refuses, and what it survives."""
 
 import io
 import json
@@ -193,7 +193,7 @@ def test_a_prompt_that_fails_too_often_is_called_out(examples, capsys):
         assert main(arguments(examples, server.url, "--no-repair")) == 1
     said = capsys.readouterr().out
     assert "above the limit of `deep fit`" in said
-    assert said.count("`deep votes --retry-failed unparsable` asks again") == 1
+    assert said.count("`deep ask --retry-failed unparsable` asks again") == 1
     votes, reasons = outputs(examples)
     assert len(votes) == 30
     assert set(reasons["reason"]) == {"unparsable"}
@@ -515,7 +515,7 @@ def test_a_ledger_serves_one_process_at_a_time(examples, capsys):
     """A second run on the same file is told to use PostgreSQL."""
     with FaultServer(latency=0.5) as server:
         # One request after the other, so that the first run is still at it when the second has loaded its libraries.
-        command = [sys.executable, "-m", "deep", "votes", *arguments(examples, server.url, "--concurrency", "1")]
+        command = [sys.executable, "-m", "deep", "ask", *arguments(examples, server.url, "--concurrency", "1")]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as other:
             while not server.count:
                 time.sleep(0.05)
@@ -531,7 +531,7 @@ def test_an_interrupted_run_is_resumed(examples, number):
     """Ctrl-C, a plain kill, a lost terminal: a clean end, status 130, nothing in doubt, nothing asked twice."""
     with FaultServer(latency=0.1) as server:
         options = arguments(examples, server.url, "--concurrency", "4", prompts=PROMPTS)
-        command = [sys.executable, "-m", "deep", "votes", *options]
+        command = [sys.executable, "-m", "deep", "ask", *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             while server.count < 12:
                 time.sleep(0.02)

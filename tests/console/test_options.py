@@ -44,7 +44,7 @@ def height(text):
 
 def test_help_of_votes_fits_a_screen(narrow):
     """With its groups and examples, its long lines wrapped."""
-    text = command_parser("votes")._rooms["ask"].format_help()
+    text = command_parser("ask")._rooms["ask"].format_help()
     assert height(text) <= LINES
     for part in ("judges that ask LLMs", "judges that need no key:", "asking LLMs:", "examples:", "--help-all"):
         assert part in text
@@ -167,12 +167,12 @@ assert "| `--patience` | `patience` | int | `7` | cups of tea |" in page_of_opti
 assert "--patience N" in page("votes", "ask")
 assert AskOptions(ledger="x", patience=3).patience == 3 and AskOptions(ledger="x").patience == 7
 words = ["claims.csv", "--lexical", "all", "--patience", "3", "--out", "votes.csv"]
-asked = command_parser("votes").asked(words)
+asked = command_parser("ask").asked(words)
 assert console.ask_options(asked.args, asked.args.out).patience == 3
 with console.recorded(asked):
     Path("votes.csv").write_text("a")
 assert "patience = 3" in Path("votes.run.toml").read_text()
-again = command_parser("votes").asked(["--config", "votes.run.toml"])
+again = command_parser("ask").asked(["--config", "votes.run.toml"])
 assert again.args.patience == 3
 assert "patience" not in vars(command_parser("panel").asked([]).args)
 

@@ -59,7 +59,7 @@ def test_a_run_says_what_it_was_asked(folder):
     with FaultServer() as server:
         assert ask(server, "--out", "votes.parquet", "--budget", "2") == 0
     found = run_of(folder / "votes.run.toml")
-    assert found["command"] == "deep votes"
+    assert found["command"] == "deep ask"
     assert found["options"] == {
         "examples": "./news.csv",
         "prompt": ["./mine.toml", "consistent-inconsistent"],
@@ -152,15 +152,15 @@ def test_every_command_that_writes_writes_it(folder):
         ("schema_version = 2\n[options]\n", "of schema_version 1"),
         (
             'schema_version = 1\ncommand = "deep fit"\n[options]\n',
-            "must be of `deep votes`. Got the options of `deep fit`",
+            "must be of `deep ask`. Got the options of `deep fit`",
         ),
-        ('schema_version = 1\ncommand = "deep votes"\n[options]\nno_such = 1\n', "must name options of `deep votes`"),
-        ('schema_version = 1\ncommand = "deep votes"\n[options]\nlexical = true\n', "`lexical` must be a value in"),
-        ('schema_version = 1\ncommand = "deep votes"\njudges = 5\n[options]\n', "must list `judges` by name"),
-        ('schema_version = 1\ncommand = "deep votes"\njudges = [5]\n[options]\n', "must list `judges` by name"),
-        ('schema_version = 1\ncommand = "deep votes"\nprices = 5\n[options]\n', "and `prices` in a table"),
+        ('schema_version = 1\ncommand = "deep ask"\n[options]\nno_such = 1\n', "must name options of `deep ask`"),
+        ('schema_version = 1\ncommand = "deep ask"\n[options]\nlexical = true\n', "`lexical` must be a value in"),
+        ('schema_version = 1\ncommand = "deep ask"\njudges = 5\n[options]\n', "must list `judges` by name"),
+        ('schema_version = 1\ncommand = "deep ask"\njudges = [5]\n[options]\n', "must list `judges` by name"),
+        ('schema_version = 1\ncommand = "deep ask"\nprices = 5\n[options]\n', "and `prices` in a table"),
         (f"a = {'[' * 100_000}", "too many nested brackets"),
-        ('schema_version = 1\ncommand = "deep votes"\n[options]\nbatch = "x"\n', "`batch` must be true or false in"),
+        ('schema_version = 1\ncommand = "deep ask"\n[options]\nbatch = "x"\n', "`batch` must be true or false in"),
     ],
 )
 def test_another_file_is_refused(folder, capsys, text, why):
@@ -198,7 +198,7 @@ def test_a_password_is_not_kept(folder, capsys):
 
     kept = _from_there("postgresql+psycopg://me:S3CRET@host/db", folder)
     assert kept == "postgresql+psycopg://me:***@host/db"
-    text = f'schema_version = 1\ncommand = "deep votes"\n[options]\nexamples = "./news.csv"\nledger = "{kept}"\n'
+    text = f'schema_version = 1\ncommand = "deep ask"\n[options]\nexamples = "./news.csv"\nledger = "{kept}"\n'
     (folder / "run.toml").write_text(text)
     assert votes(["--config", "run.toml"]) == 2
     assert "`ledger` must be given: its password is not kept." in capsys.readouterr().err

@@ -194,7 +194,7 @@ def test_a_header_that_will_not_do(tmp_path, header, expected):
 def test_a_table_of_claims_is_told_from_one_of_votes(tmp_path):
     """Its remedy is a command, not another name for a column."""
     path = write_text(tmp_path / "v.csv", "dataset,example_id,source,claim\n1,1,1,1\n")
-    assert fault(read_votes, path).endswith(f" in {path}. It holds claims: `deep votes` makes votes of it.")
+    assert fault(read_votes, path).endswith(f" in {path}. It holds claims: `deep ask` makes votes of it.")
 
 
 def test_a_parquet_header_with_a_name_twice(tmp_path):

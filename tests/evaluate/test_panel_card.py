@@ -51,7 +51,7 @@ def fect(data_home, tmp_path_factory):
     out = tmp_path_factory.mktemp("fect") / "votes.parquet"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEEP_DATA_HOME", str(data_home))
-        assert main(["votes", "fect", "--lexical", "numbers,entities,coverage,opposites", "--out", str(out)]) == 0
+        assert main(["ask", "fect", "--lexical", "numbers,entities,coverage,opposites", "--out", str(out)]) == 0
     return read_votes(out), out
 
 

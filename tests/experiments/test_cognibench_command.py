@@ -519,7 +519,7 @@ def test_help_has_examples(capsys):
 
 
 def test_as_a_voter(tmp_path):
-    """`deep votes --judge tiered:LEVEL`: a response is consistent if every sentence meets the level."""
+    """`deep ask --judge tiered:LEVEL`: a response is consistent if every sentence meets the level."""
     data = write_case(tmp_path / "data")
     examples = tmp_path / "turns.jsonl"
     lines = [

@@ -175,7 +175,7 @@ def test_a_turn_with_an_open_sentence_teaches_nothing(tmp_path, capsys):
 
 
 def test_votes_become_training_data(tmp_path, capsys):
-    """The labels that `deep votes --judge` leaves beside its votes; with two judges of sentences one must be named."""
+    """The labels that `deep ask --judge` leaves beside its votes; with two judges of sentences one must be named."""
     said = [MILL, COAL, LOVED]
     (tmp_path / "news.csv").write_text(f'source,claim,example_id\nA mill.,"{" ".join(said)}",7\nA mill.,{NOBODY},8\n')
     with ScriptedLLM(script) as server:

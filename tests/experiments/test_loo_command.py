@@ -307,7 +307,7 @@ def test_printed_encoders_ask_for_scores_where_there_are_none(scored):
     shown = "\n".join(_encoders([{"test": "a", "votes": ["v.csv"], "baselines": rows}]))
     assert "enc (printed)" in shown
     assert "printed: the paper's Table 3, of one column, not computed here" in shown
-    assert ("`deep votes EXAMPLES" in shown) != scored
+    assert ("`deep ask EXAMPLES" in shown) != scored
 
 
 def test_both_recipes_side_by_side(loo, tmp_path):

@@ -147,7 +147,7 @@ def test_what_is_no_table_is_told(tmp_path, capsys, monkeypatch):
     assert "gone.csv: unusable" in out
     assert "which is not there" in out
     assert "folder: folder\n  a folder: give the files in it" in out
-    assert "  deep votes report ledger.sqlite" in out
+    assert "  deep ask report ledger.sqlite" in out
     table().to_csv("votes.csv", index=False)
     assert main(["fit", "votes.csv", "--out", "m.json"]) == 0
     capsys.readouterr()

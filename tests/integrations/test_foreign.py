@@ -156,7 +156,7 @@ def test_texts_alone_lead_to_judges(tmp_path, capsys, monkeypatch):
     assert data(["from", "train.parquet", *words, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["voters"], said["labels"]) == ([], 4)
-    assert said["next"].startswith("deep votes train.votes.examples.jsonl --lexical all --out ")
+    assert said["next"].startswith("deep ask train.votes.examples.jsonl --lexical all --out ")
     assert [one.label for one in read_examples("train.votes.examples.jsonl")] == RIGHT
 
 

@@ -182,7 +182,7 @@ def test_votes_that_no_llm_gave_need_no_ledger(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["claims.csv"], "`votes` must be a Parquet table that `deep votes` wrote. Got 'claims.csv'."),
+        (["claims.csv"], "`votes` must be a Parquet table that `deep ask` wrote. Got 'claims.csv'."),
         (
             ["votes.parquet", "--licence", "them=MIT"],
             "`licence` must name datasets of the votes: SummEdits",

@@ -23,7 +23,7 @@ from tests.deep_commands import data, panel
 
 
 def asked(votes, pairs):
-    """Return answers to pairs in both orders, as `deep votes` writes them: a row of `votes` a pair, ab then ba."""
+    """Return answers to pairs in both orders, as `deep ask` writes them: a row of `votes` a pair, ab then ba."""
     examples = list(both_orders(pairs))
     flat = [[vote] for pair in votes for vote in pair]
     ids, names = [one.example_id for one in examples], [one.dataset for one in examples]

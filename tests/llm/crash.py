@@ -1,4 +1,4 @@
-"""Killing `deep votes` at random moments, and counting what that costs."""
+"""Killing `deep ask` at random moments, and counting what that costs."""
 
 import csv
 import json

@@ -68,7 +68,7 @@ def test_without_any_room_what_was_in_flight_is_told(tmp_path):
     with FaultServer(latency=0.02) as server:
         out = ["--out", str(tmp_path / "votes.parquet")]
         where = ["--llm", "tiny", "--base-url", server.url, "--ledger", str(ledger), "--concurrency", "8"]
-        command = [sys.executable, "-m", "deep", "votes", str(examples), "--prompt", "yes-no", *where, *out]
+        command = [sys.executable, "-m", "deep", "ask", str(examples), "--prompt", "yes-no", *where, *out]
         options = {"capture_output": True, "text": True, "env": {**os.environ, "OPENAI_API_KEY": KEY}}
         small = (SIZE >> 2,) * 2
         full = subprocess.run(command, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, small), **options)

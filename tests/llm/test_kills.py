@@ -122,7 +122,7 @@ def preload(tmp_path):
 
 
 def start(words, environment, folder):
-    """Start `deep votes`, its output in a file."""
+    """Start `deep ask`, its output in a file."""
     code = "from deep.cli import main; raise SystemExit(main(command='votes'))"
     with (folder / "said").open("a") as said:
         return subprocess.Popen([sys.executable, "-c", code, *words], env=environment, stdout=said, stderr=said)

@@ -88,7 +88,7 @@ def test_each_vote_is_what_a_reply_says(server, claims, capsys):
     """A vote is one that a reply to this very claim holds, by the reader; else there is none, with its reason."""
     url, log = server
     seen = len(log)
-    status = main(["votes", claims, "--prompt", "yes-no", "diverse-terse", *words(url)])
+    status = main(["ask", claims, "--prompt", "yes-no", "diverse-terse", *words(url)])
     printed = capsys.readouterr()
     assert status in (0, 1), printed.err
     votes = pd.read_parquet("votes.parquet").set_index("item_id")
@@ -117,7 +117,7 @@ def test_a_reply_that_the_context_cuts_off_is_no_vote_and_is_asked_once(server, 
     url, log = server
     seen = len(log)
     path = write(Path("two.csv"), CLAIMS[:2])
-    assert main(["votes", path, "--prompt", "deep-strict-steps", *words(url)]) in (0, 1)
+    assert main(["ask", path, "--prompt", "deep-strict-steps", *words(url)]) in (0, 1)
     capsys.readouterr()
     cut = [
         body for body, reply in log[seen:] if "choices" in reply and reply["choices"][0]["finish_reason"] == "length"
@@ -140,11 +140,11 @@ def test_a_source_longer_than_the_context_costs_no_other_its_vote(server, claims
     """The first row is too long; the short ones behind it are asked and read as they are alone."""
     url, _ = server
     rows = [("The ferry left Oban at nine. " * 150, CLAIMS[0][1], 1), *CLAIMS[2:4]]
-    assert main(["votes", write(Path("long.csv"), rows), "--prompt", "yes-no", *words(url), "--json"]) in (0, 1)
+    assert main(["ask", write(Path("long.csv"), rows), "--prompt", "yes-no", *words(url), "--json"]) in (0, 1)
     capsys.readouterr()
     mixed = pd.read_parquet("votes.parquet")
     assert main(
-        ["votes", write(Path("short.csv"), rows[1:]), "--prompt", "yes-no", *words(url, "--out", "s.parquet")]
+        ["ask", write(Path("short.csv"), rows[1:]), "--prompt", "yes-no", *words(url, "--out", "s.parquet")]
     ) in (0, 1)
     alone = pd.read_parquet("s.parquet")
     (name,) = [name for name in alone.columns if name.endswith("/smollm2")]

@@ -273,7 +273,7 @@ def _all(question, label):
 
 
 def test_registered_under_every_level():
-    """`deep votes --judge` knows the judge and its levels; the name leads back to the same judge."""
+    """`deep ask --judge` knows the judge and its levels; the name leads back to the same judge."""
     for level in ("grounded", "irrefutable", "rational"):
         judge = load_judge(f"tiered:{level}")
         assert judge == TieredJudge(level=level)

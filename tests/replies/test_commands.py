@@ -1,4 +1,4 @@
-"""What is lost is told: before a run by `deep prompts check`, during one by `deep votes`, after one by `--reread`."""
+"""What is lost is told: before a run by `deep prompts check`, during one by `deep ask`, after one by `--reread`."""
 
 import json
 

@@ -51,7 +51,7 @@ def lexical(tmp_path_factory):
     """Return the report of the lexical judges on the example claims, with texts and evidence."""
     folder = tmp_path_factory.mktemp("lexical")
     votes, out = folder / "votes.parquet", folder / "report.html"
-    assert main(["votes", str(CLAIMS), "--lexical", "all", "--out", str(votes)]) == 0
+    assert main(["ask", str(CLAIMS), "--lexical", "all", "--out", str(votes)]) == 0
     assert main(["report", str(votes), "--out", str(out)]) == 0
     return out
 

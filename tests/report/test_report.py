@@ -190,7 +190,7 @@ def test_texts_that_changed_are_not_shown(tmp_path, capsys):
     claims, votes, out = tmp_path / "claims.csv", tmp_path / "votes.parquet", tmp_path / "report.html"
     rows = [f"Sales rose to {i}.,Sales rose to {i + i % 2}.,{1 - i % 2}" for i in range(12)]
     claims.write_text("source,claim,label\n" + "\n".join(rows) + "\n")
-    assert main(["votes", str(claims), "--lexical", "numbers", "coverage", "--out", str(votes)]) == 0
+    assert main(["ask", str(claims), "--lexical", "numbers", "coverage", "--out", str(votes)]) == 0
     write_report([votes], out)
     data = items(out)
     assert len(data["sources"]) == 12

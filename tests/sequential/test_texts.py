@@ -135,7 +135,7 @@ def test_the_decisions_are_those_of_the_whole_panel(tmp_path, seed):
 
 
 def test_a_full_run_later_buys_the_rest_only(tmp_path):
-    """With the same ledger the whole panel is asked for what is left, and `deep votes` for nothing."""
+    """With the same ledger the whole panel is asked for what is left, and `deep ask` for nothing."""
     panel = Panel(tmp_path, VOTERS)
     ledger = ["--ledger", tmp_path / "here.sqlite"]
     with panel.server:

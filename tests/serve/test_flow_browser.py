@@ -114,7 +114,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("flow")
     (folder / "examples").mkdir()
     shutil.copy(UNLABELED, folder / "examples")
-    assert "deep votes" in deep(folder, "doctor", *commands()["doctor"])
+    assert "deep ask" in deep(folder, "doctor", *commands()["doctor"])
     assert "no LLM was asked" in deep(folder, "votes", *commands()["votes"])
     return folder
 

@@ -35,7 +35,7 @@ examples:
   deep cognibench export-sft --labels labeled --sizes 10 30 100 --out detector.jsonl
       detector-10.jsonl to detector-100.jsonl, each within the next, for Figure 12
   deep cognibench export-sft --data examples.csv --votes votes.parquet --out detector.jsonl
-      the labels that `deep votes --judge tiered` left beside its votes
+      the labels that `deep ask --judge tiered` left beside its votes
   deep cognibench export-sft --data cognibench --split train --out detector.jsonl
       the published labels of four dialogues in five
 """

@@ -115,7 +115,7 @@ def _tables_of(model: "Model", name: str, joined: Sequence[VoteMatrix], examples
         missing = [voter for voter in model.voter_names if not any(voter in table.voter_names for table in joined)]
         raise InputError(
             f"`model_file` must have its voters in `votes`. Got none of {missing[0]!r} for {name!r}. "
-            "Ask its judges first, as by `deep votes`, and give the file with --votes."
+            "Ask its judges first, as by `deep ask`, and give the file with --votes."
         )
     return [ask(examples, [column.judge for column in finder.plan(model, examples, str).columns])]
 

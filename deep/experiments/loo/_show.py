@@ -120,7 +120,7 @@ LIBRARIES = {
     "mrmr-selection": "mRMR for the choice of voters",
     "snorkel": "snorkel-labelmodel",
     "netcal": "a second ECE of chains; calibrators under the paper's recipe",
-    "openai": "nothing: no LLM is asked here (`deep votes` asks with it)",
+    "openai": "nothing: no LLM is asked here (`deep ask` asks with it)",
 }
 """The packages that the paper's methods were asked to be made with, and what each does in the main job."""
 
@@ -421,7 +421,7 @@ def _encoders(runs: Sequence[Run]) -> Iterator[str]:
             if all(printed):
                 title += (
                     ". The others need scores:\n"
-                    "`deep votes EXAMPLES --encoder NAME` writes them, `deep loo --scores TABLE` reads them"
+                    "`deep ask EXAMPLES --encoder NAME` writes them, `deep loo --scores TABLE` reads them"
                 )
             title += ")"
         yield from aligned(title, header, rows)

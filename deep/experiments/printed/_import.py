@@ -27,7 +27,7 @@ _COPIED = ("reasons_first", "scale", "threshold", "threshold_reason")
 
 
 def prompt_toml(of: JsonObject, source: str, texts: Mapping[str, str], differs: Differences) -> str:
-    """Return the file of a prompt that `deep votes --prompt` takes."""
+    """Return the file of a prompt that `deep ask --prompt` takes."""
     fields = {
         "id": of["id"],
         "version": "1",

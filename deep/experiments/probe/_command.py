@@ -31,7 +31,7 @@ examples:
       evidence finding alone, on the claims of the benchmark
   deep probe eval --data bench --llm a b --match-llm c --out bench-eval
       a third LLM, not an encoder, decides whether two claims say the same
-  deep votes bench/evaluation.jsonl --judge stepwise --pool deep-9 --llm gpt-4o-mini --out votes.parquet
+  deep ask bench/evaluation.jsonl --judge stepwise --pool deep-9 --llm gpt-4o-mini --out votes.parquet
   deep probe eval --data bench --votes votes.parquet --out bench-voters
       any judge of deep, by task and complexity
 """

@@ -1,4 +1,4 @@
-"""The benchmark on disk: one JSON object a line, which `deep votes` reads as an example too; and chats of it."""
+"""The benchmark on disk: one JSON object a line, which `deep ask` reads as an example too; and chats of it."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

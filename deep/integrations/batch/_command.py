@@ -210,7 +210,7 @@ SHARD_MB = SHARD_BYTES / 1024**2
 
 
 def check_file_options(args: argparse.Namespace) -> tuple[int, int]:
-    """Return the most requests and bytes of a batch file, once the options of `deep votes` make sense together.
+    """Return the most requests and bytes of a batch file, once the options of `deep ask` make sense together.
 
     Raises
     ------
@@ -234,7 +234,7 @@ def check_file_options(args: argparse.Namespace) -> tuple[int, int]:
 
 
 def votes_by_files(args: argparse.Namespace, plan: Plan, options: AskOptions | None) -> int:
-    """Export the plan of `deep votes`, or enter results and write the votes once nothing is missing."""
+    """Export the plan of `deep ask`, or enter results and write the votes once nothing is missing."""
     limits, out = check_file_options(args), check_outputs(args.out)
     if options is None:
         raise InputError("`batch_in` and `batch_out` must be given with judges that ask an LLM. Got none.")

@@ -81,7 +81,7 @@ def _next(voters: tuple[str, ...], written: list[Path]) -> str:
     name, out = shlex.quote(str(written[0])), written[0]
     if voters:
         return f"deep report {name} --out {shlex.quote(str(out.with_suffix('.html')))}"
-    return f"deep votes {name} --lexical all --out {shlex.quote(str(out.with_suffix('.parquet')))}"
+    return f"deep ask {name} --lexical all --out {shlex.quote(str(out.with_suffix('.parquet')))}"
 
 
 def _logs(path: Path) -> list[Path]:

@@ -42,7 +42,7 @@ class _Pack:
     Parameters
     ----------
     votes : Path
-        The table that `deep votes` wrote, with the files beside it.
+        The table that `deep ask` wrote, with the files beside it.
     out : Path
         The pack: a new folder, or an earlier pack's.
     licence : tuple of str
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, write and report."""
     origin = file_metadata(args.votes)
     if "run" not in origin:
-        raise InputError(f"`votes` must be a Parquet table that `deep votes` wrote. Got {str(args.votes)!r}.")
+        raise InputError(f"`votes` must be a Parquet table that `deep ask` wrote. Got {str(args.votes)!r}.")
     votes = read_votes(args.votes)
     own = {name: terms for name, _, terms in (word.rpartition("=") for word in args.licence)}
     licences = {

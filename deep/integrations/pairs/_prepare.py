@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         rows = ([getattr(one, name) for name in COLUMNS] for one in examples)
         write_rows(file, COLUMNS, ([cell if cell is not None else "" for cell in row] for row in rows))
     answers = shlex.quote(str(out.with_suffix(".parquet")))
-    ask = f"deep votes {shlex.quote(str(out))} --prompt {shlex.quote(str(BETTER))} --llm NAME --out {answers}"
+    ask = f"deep ask {shlex.quote(str(out))} --prompt {shlex.quote(str(BETTER))} --llm NAME --out {answers}"
     lines = [
         f"{len(examples)} examples: {out}",
         f"next: {ask}",

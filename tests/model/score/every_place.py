@@ -52,7 +52,7 @@ def files(folder: Path) -> dict[str, list[str]]:
         str(folder / "model.json"),
         str(ROOT / "examples" / "claims.csv"),
     )
-    run("votes", claims, "--lexical", *JUDGES, "--out", votes)
+    run("ask", claims, "--lexical", *JUDGES, "--out", votes)
     run("fit", votes, "--exclude", "weather", "--jobs", "1", "--out", model)
     for name in ("scores.csv", "scores.parquet"):
         run("score", model, votes, "--out", str(folder / name))

@@ -4,11 +4,11 @@ Exit status: 0 done, 1 a prompt fails too often, 2 an error, 3 the budget is rea
 
 For instance:
 
-  deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --dry-run
+  deep ask claims.csv --pool deep-9 --llm gpt-4o-mini --dry-run
       estimate calls, tokens and dollars; nothing is sent
-  deep votes claims.csv --pool deep-9 --llm gpt-4o-mini --budget 5.00 --out votes.parquet
+  deep ask claims.csv --pool deep-9 --llm gpt-4o-mini --budget 5.00 --out votes.parquet
       ask, and stop before the bill passes five dollars; run it again to go on
-  deep votes summedits --lexical all --out votes.parquet
+  deep ask summedits --lexical all --out votes.parquet
       lexical checks only: no model, no key, no cost
 """
 
@@ -21,7 +21,7 @@ from deep.exceptions import ExitStatus, InputError
 
 REPORT = """\
 examples:
-  deep votes report votes.ledger.sqlite
+  deep ask report votes.ledger.sqlite
       votes, failures, cost and latency by prompt, dataset and model
 """
 run = console.run_subcommand
