@@ -46,6 +46,10 @@ LOOP = "deep-functions"
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
+MOST_ANSWERS = 1 << 16
+"""Answers kept at hand for whoever reads the votes after a run: to read them from the ledger takes longer. The
+rest of a longer run is read from the ledger, so that memory does not grow with the rows."""
+
 ENTERED_AT_ONCE = 1000
 """Answers of an earlier file that are entered in one transaction."""
 
@@ -347,25 +351,32 @@ class FunctionCaller:
     judge : FunctionJudge
     workers : int, optional
         The most calls of it side by side, where it does not say itself that they are fewer; else 16.
+
+    Attributes
+    ----------
+    answers : dict of str to Judgment
+        Those of this process by their key, each until it is read: a ledger that was asked just now need not be read.
     """
 
     def __init__(self, judge: "FunctionJudge[..., object]", workers: int | None = None) -> None:
         most = [n for n in (judge.workers, workers) if n is not None]
-        self.judge, self.workers = judge, min(most, default=WORKERS)
+        self.judge, self.workers, self._voter = judge, min(most, default=WORKERS), judge.voter()
         self._question = VoteQuestion(step="call", messages=[], version=judge.version, read=_read_call)
         self._room = asyncio.Semaphore(self.workers)
         self._told: set[str] = set()
+        self.answers: dict[str, Judgment] = {}
 
     def request(self, example: Example) -> Request:
         """Return the call on an example, as the ledger keeps it."""
-        key, voter, answer = self.judge.key(example), self.judge.voter(), partial(self._answer, example)
-        return call_key(key, voter, str(example.dataset), example.example_id, context=self._question, call=answer)
+        key = self.judge.key(example)
+        call = partial(self._answer, example, key)
+        return call_key(key, self._voter, str(example.dataset), example.example_id, context=self._question, call=call)
 
-    async def _answer(self, example: Example, terms: "Terms", announce: "Announce") -> "Reply | Failed":
+    async def _answer(self, example: Example, key: str, terms: "Terms", announce: "Announce") -> "Reply | Failed":
         """Call the function once, as soon as there is room for it, beside its other calls and in the budget."""
         from deep.llm import Failed
 
-        judge, voter, spent = self.judge, self.judge.voter(), 0.0
+        judge, voter, spent = self.judge, self._voter, 0.0
         async with self._room:
             await terms.budget.admit(judge.cost, voter)
             try:
@@ -381,6 +392,8 @@ class FunctionCaller:
                 spent = judgment.cost or 0.0
                 if judgment.reason == "failed":  # it says so itself, and is called again like one that raises
                     return Failed(CallError(RAISED, judgment.rationale or "failed"), time.monotonic() - started)
+                if len(self.answers) < MOST_ANSWERS:
+                    self.answers[key] = judgment
                 raw = _reply_of(text)
                 return CallReply(text, raw=raw, cost=judgment.cost, seconds=judgment.seconds, judgment=judgment)
             finally:
@@ -391,8 +404,7 @@ class FunctionCaller:
         kind = type(error).__name__
         if kind not in self._told:
             self._told.add(kind)
-            said = f"{self.judge.voter()} failed on {example.example_id!r} of {example.dataset!r}: {said_of(error)}"
-            note(said)
+            note(f"{self._voter} failed on {example.example_id!r} of {example.dataset!r}: {said_of(error)}")
 
 
 def earlier_file(ledger: str) -> Path | None:
@@ -419,7 +431,7 @@ async def enter_earlier(ledger: "Ledger") -> None:
             rows = book.execute("SELECT key, voter, judgment FROM answers")
             n = 0
             while some := rows.fetchmany(ENTERED_AT_ONCE):
-                n += await ledger.call(_enter, [row for row in some if _is_judgment(row[2])])
+                n += await ledger.call(_enter, some)
     except sqlite3.Error as error:
         raise LedgerError(
             f"`ledger` must be able to take what {file} keeps. Got {error}. Move that file away to go on without it."
@@ -433,9 +445,13 @@ def _enter(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> in
     """Write answers of functions as those of a run before all others; return how many."""
     from deep.llm import NOBODY, schema
 
-    now = time.time()
+    now, n = time.time(), 0
     for key, voter, text in rows:
-        asked, judgment = call_key(key, voter), from_text(text)
+        try:
+            asked, judgment = call_key(key, voter), from_text(text)
+        except (AttributeError, TypeError, ValueError):  # no judgment: the function is called again
+            continue
+        n += 1
         request: dict[str, object] = {"key": asked.key, "owner": NOBODY, "queued": now, "finished": now, "attempts": 1}
         request |= {"endpoint": CALLS, "model": voter, "sample": 0, "prompt": asked.prompt, "prompt_hash": CALLS}
         request |= {"requested_body": json_text(asked.body), "state": "done"}
@@ -443,18 +459,9 @@ def _enter(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> in
         attempt: dict[str, object] = {"key": asked.key, "number": 1, "run": NOBODY, "started": now, "status": 200}
         attempt |= {"outcome": "answered", "reply": _reply_of(text), "finish_reason": "stop"}
         attempt |= {"cost": judgment.cost, "seconds": judgment.seconds}
-        for table, row in ((schema.requests, request), (schema.attempts, attempt)):
-            schema.write_all(connection, [schema.Write(table, "insert_or_keep", row)])
-    return len(rows)
-
-
-def _is_judgment(text: str) -> bool:
-    """Return whether a text of an earlier file is a judgment; the function is called again where it is none."""
-    try:
-        from_text(text)
-    except (AttributeError, TypeError, ValueError):
-        return False
-    return True
+        rows_of = (schema.requests, request), (schema.attempts, attempt)
+        schema.write_all(connection, [schema.Write(table, "insert_or_keep", row) for table, row in rows_of])
+    return n
 
 
 def said_of(error: BaseException) -> str:

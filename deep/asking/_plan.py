@@ -328,11 +328,11 @@ class Plan:
 
 def _called(caller: FunctionCaller, example: Example) -> RequestProgram[Judgment]:
     """Ask what a function says of an example; nothing where there is nothing to judge."""
-    if not example.has_texts:
-        return NO_SOURCE
-    request = caller.request(example)
-    (reply,) = yield [request]
-    judgment: Judgment = request.context.read(reply)
+    judgment = caller.answers.pop(caller.judge.key(example), None) if example.has_texts else NO_SOURCE
+    if judgment is None:
+        request = caller.request(example)
+        (reply,) = yield [request]
+        judgment = request.context.read(reply)
     return judgment
 
 

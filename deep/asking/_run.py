@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util.entry_points import load_part
 from deep._util.names import short_names
-from deep.asking._functions import earlier_file, enter_earlier, wait_in_loop
+from deep.asking._functions import SECONDS_BETWEEN_LOOKS, earlier_file, enter_earlier, wait_in_loop
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback, pace_text, quirk_lines
 from deep.asking._plan import Plan
 from deep.asking._replay import Entry, Replay, chunks, is_repair, may_repair, read_answer, repair_requests
@@ -105,8 +105,6 @@ class LossWatch:
             self._tell(f"  {shown} prints the answer that it asks for. Ctrl-C stops and keeps the answers so far.")
 
 
-SECONDS_BETWEEN_LOOKS = 0.5
-
 QUICK_SECONDS = 1.5
 """Up to so long a run says nothing of itself."""
 
@@ -163,18 +161,15 @@ def run_plan(
         AskProgress(llm.Tally(total)),
         progress,
         default=plan.asks_default,
-        calls=[_Lane(f.workers, partial(plan.calls, f)) for f in plan.functions.values()],
+        calls=[(f.workers, partial(plan.calls, f)) for f in plan.functions.values()],
         asks=plan.asks,
         alone=len(plan.functions) == len(plan.columns),
         items=0 if plan.staged else plan.n_complete,  # what it is said of is not known for staged judges
     ).to_end()
 
 
-class _Lane(NamedTuple):
-    """The calls of one function, which wait for no other's, and how many there may be side by side."""
-
-    workers: int
-    requests: "Callable[[], Iterable[Request]]"
+_Lane = tuple[int, "Callable[[], Iterable[Request]]"]
+"""How many calls of a function there may be side by side, and all of them, which wait for no other's."""
 
 
 def history_of(ledger: str, plan: Plan) -> "History | None":
@@ -337,8 +332,7 @@ class _Run:
             return self._find_all()
         if options.batch:
             load_part("batch")  # refused before a ledger is made
-        read, default = self._watch.read, self.default
-        async with Engine.opened(options, tally, read, asks=self.asks, default=default) as engine:
+        async with Engine.opened(options, tally, self._watch.read, asks=self.asks, default=self.default) as engine:
             ledger = engine.caller.ledger
             runner = await self._runner(engine.caller)
             doubts = ledger.unknown, ledger.in_doubt_twice
@@ -356,7 +350,7 @@ class _Run:
             once, retry = options.at_most_once, options.retry_failed
             final = {"done", "failed", "unknown"} if once else {"done", "failed"}
             replay = Replay(self.programs, self.endpoint, history, at_most_once=once, retry=retry)
-            calls = chain.from_iterable(lane.requests() for lane in self.calls)
+            calls = chain.from_iterable(requests() for _, requests in self.calls)
             for requests in chunks(chain(calls, self.requests(), replay.requests())):
                 rows = history.rows([request.key for request in requests])
                 for request in requests:
@@ -379,7 +373,7 @@ class _Run:
 
     async def _runner(self, caller: "Caller") -> "_SideBySide":
         options, ledger, tally = self.options, caller.ledger, self.state.tally
-        lanes = [llm.Runner(ledger, caller, tally, workers=lane.workers) for lane in self.calls]
+        lanes = [llm.Runner(ledger, caller, tally, workers=workers) for workers, _ in self.calls]
         n = 0 if options.batch else await ledger.call(llm.waiting_in, self.endpoint, llm.MAKING)
         if n:
             raise InputError(
@@ -406,7 +400,7 @@ class _Run:
     async def _to_end(self, engine: Engine, runner: "_SideBySide") -> None:
         if self.alone:
             await self._check_first(runner, engine.history)
-        calls = [partial(_between, lane.requests, int(self.alone), None) for lane in self.calls]
+        calls = [partial(_between, requests, int(self.alone), None) for _, requests in self.calls]
         if runner.stopped is None:
             first, more = partial(runner.run, calls=calls), self._uncounted_repairs
             await engine.ask(runner, self.endpoint, self.requests, self.programs, first=first, more=more)
@@ -415,8 +409,8 @@ class _Run:
 
     async def _check_first(self, runner: "_SideBySide", history: "History") -> None:
         """Call each function on the first item before all else; raise where all fail on it."""
-        await runner.run(tuple, [partial(_between, lane.requests, 0, 1) for lane in self.calls])
-        first = [request for lane in self.calls for request in islice(lane.requests(), 1)]
+        await runner.run(tuple, [partial(_between, requests, 0, 1) for _, requests in self.calls])
+        first = [request for _, requests in self.calls for request in islice(requests(), 1)]
         rows = history.rows([request.key for request in first])
         failed = [r for r in first if r.key in rows and rows[r.key]["failure"] == llm.RAISED]
         if first and len(failed) == len(first):

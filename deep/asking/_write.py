@@ -233,6 +233,7 @@ class Outputs:
         for row in rows:
             places = Places(row.example)
             for voter, judgment in row.judgments.items():
+                no_answer = judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
                 yield {
                     "dataset": row.example.dataset,
                     "item_id": row.example.example_id,
@@ -243,16 +244,11 @@ class Outputs:
                         for passage in located(judgment, places, claim_first=voter in self._claim_first)
                     ],
                     "samples": judgment.samples,
-                    "cost": 0.0 if voter in self._free or _unanswered(judgment) else judgment.cost,
+                    "cost": 0.0 if voter in self._free or no_answer else judgment.cost,
                     "seconds": judgment.seconds,
                     "tokens": _tokens(judgment),
                     "repaired": judgment.repaired,
                 }
-
-
-def _unanswered(judgment: Judgment) -> bool:
-    """Return whether no answer came, so that there is nothing to pay."""
-    return judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
 
 
 def _storable(value: object) -> object:

@@ -131,6 +131,7 @@ class Leases:
         asked = {key: request for key, request in items if key in chosen or key not in free}
         mine = {key for key, row in before.items() if row["owner"] == self.run} - chosen
         mine_before = {key for key in mine if before[key]["state"] != "queued" or not again}
+        # Sorted, here and below: machines that insert the same keys in one order never wait for each other in a circle.
         texts = {key: json_text(asked[key].body) for key in sorted(chosen - before.keys())}
         new = (self.new_row(key, asked[key], text) for key, text in texts.items())
         write_all(connection, (Write(schema.requests, "insert_or_keep", row) for row in new))

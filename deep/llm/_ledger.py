@@ -235,9 +235,8 @@ class Ledger:
 
         def whole_request() -> RequestRow:
             asked = job.cut or job.request
-            changed_body = job.text if job.longer else None
             row = self._leases.new_row(job.key, asked, json_text(asked.body))
-            return row | {"attempts": job.number, "changed_body": changed_body}
+            return row | {"attempts": job.number, "changed_body": job.text if job.longer else None}
 
         return self._write(
             Write(schema.attempts, "update", attempt, whole_attempt),
@@ -263,10 +262,6 @@ class Ledger:
         return await self.call(lambda connection: float(connection.execute(total).scalar() or 0.0))
 
 
-def _in_flight() -> ColumnElement[bool]:
-    return and_(schema.OPEN, schema.requests.c.state == "sent", schema.requests.c.batch.is_(None))
-
-
 def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
     """Turn the requests in flight of some runs into unknown ones, and their open attempts too.
 
@@ -275,9 +270,8 @@ def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
     requests, attempts = schema.requests, schema.attempts
     unsent = and_(schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
     connection.execute(update(requests).where(owned & unsent).values(state="unknown"))
-    for keys in _database.in_parts(
-        connection.execute(select(requests.c.key).where(owned & _in_flight())).scalars().all()
-    ):
+    in_flight = select(requests.c.key).where(owned, schema.OPEN, requests.c.state == "sent", requests.c.batch.is_(None))
+    for keys in _database.in_parts(connection.execute(in_flight).scalars().all()):
         open_attempts = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
         connection.execute(update(attempts).where(open_attempts).values(outcome="unknown"))
         connection.execute(update(requests).where(requests.c.key.in_(keys)).values(state="unknown", failure="unknown"))

@@ -200,6 +200,7 @@ class Caller(Session):
         as_kept = body is request.body and (request.choice is None or job.number == 1)
 
         async def announce(worst: float | None) -> None:
+            # Before it is written down: a run that stops waits for it, so that none is in doubt but was never sent.
             self.in_flight.add(task)
             changed = None if as_kept else text
             await self.ledger.start(job, changed_body=changed, worst_case=worst)
@@ -339,10 +340,11 @@ class Caller(Session):
 StopReason = Literal["budget", "error", "interrupted"]
 
 CHUNK = 64
-"""Requests that are looked up in the ledger, and entered, in one transaction."""
+"""Requests that are looked up in the ledger, and entered, in one transaction. More would keep the answers and starts
+waiting that come meanwhile; fewer would cost more transactions."""
 
 LOOK_AHEAD = 128
-"""Jobs that may wait for a worker."""
+"""Jobs that may wait for a worker: two transactions' worth, so that the next one is made while these are worked on."""
 
 KEPT = 4096
 """Requests of other machines that are kept in memory, to look at them alone later; where there are more, at all."""
@@ -423,6 +425,7 @@ class Runner:
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             in_flight = self._caller.in_flight if self._halt.is_set() else ()
+            # What is in flight may be paid for already; all else has only waited.
             for task in set(self._tasks).difference(in_flight):
                 task.cancel()
             await asyncio.wait(self._tasks)

@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeVar, cast
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run
+from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run, transaction
 from deep.exceptions import DeepError
 from deep.llm import _database
 from deep.llm._errors import LedgerError, LedgerFullError, LedgerMovedError
-from deep.llm.schema import Write, missing_rows, write_all
+from deep.llm.schema import Write, missing_rows, statements
 
 T = TypeVar("T")
 Written = asyncio.Future[object]
@@ -198,7 +198,7 @@ class Writer:
         works = [entry.work for entry in part]
         try:
             return self._execute(works)
-        except SQLAlchemyError as failure:
+        except (sqlite3.Error, SQLAlchemyError) as failure:
             if self._reserve is None or not self._reserve.release():
                 raise
             self.full = self._full(failure, "Make room, and run it again.")
@@ -252,10 +252,12 @@ class Writer:
             with self._connection.begin():
                 return work(self._connection)
         writes = [write for work in works if not callable(work) for write in work]
-        with self._connection.begin():
-            if self._connection is not self._opened:
-                write_all(self._connection, missing_rows(writes))
-            write_all(self._connection, writes)
+        # By the driver: SQLAlchemy's own transactions and statements take longer than all that SQLite does.
+        driver = _database.driver_of(self._connection)
+        with transaction(driver):
+            for part in ([] if self._connection is self._opened else missing_rows(writes), writes):
+                for statement, rows in statements(part, "sqlite"):
+                    driver.executemany(statement, rows)
         return None
 
     def _report(self, part: list[PendingWork], result: object, error: Exception | None) -> None:

@@ -223,13 +223,21 @@ def missing_rows(writes: Iterable[Write]) -> Iterator[Write]:
     return (Write(write.table, "insert_or_keep", write.whole()) for write in writes if write.whole is not None)
 
 
-def write_all(connection: sa.Connection, writes: Iterable[Write]) -> None:
-    """Write rows, the like together, straight through the driver: SQLAlchemy's own way takes longer than SQLite."""
+def statements(writes: Iterable[Write], dialect_name: str) -> Iterator[tuple[str, list[Mapping[str, object]]]]:
+    """Yield the statements that write rows for the driver, the like together: SQLAlchemy would take longer than SQLite.
+
+    No two writes concern the same row, or else they must be alike.
+    """
     groups: dict[tuple[sa.Table, How, tuple[str, ...]], list[Mapping[str, object]]] = {}
     for table, how, row, _ in writes:
         groups.setdefault((table, how, tuple(row)), []).append(row)
-    for (table, how, columns), rows in groups.items():
-        connection.exec_driver_sql(_statement(table, how, columns, connection.dialect.name), rows)
+    return ((_statement(*group, dialect_name), rows) for group, rows in groups.items())
+
+
+def write_all(connection: sa.Connection, writes: Iterable[Write]) -> None:
+    """Write rows in a transaction that SQLAlchemy has begun."""
+    for statement, rows in statements(writes, connection.dialect.name):
+        connection.exec_driver_sql(statement, rows)
 
 
 @cache
