@@ -28,6 +28,7 @@ GUESTS = {
     "deep.integrations.doctor",
     "deep.integrations.engines",
     "deep.integrations.foreign",
+    "deep.integrations.forget",
     "deep.integrations.labeling",
     "deep.integrations.pack",
     "deep.integrations.pairs",
