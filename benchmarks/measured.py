@@ -43,7 +43,7 @@ RUNS = {
     "loo-simulated": ["loo --test all"],
     "loo-llm_aggrefact": [f"loo --test all {AGGREFACT}"],
     "loo-recipes": [f"loo --test all --compare-recipes {AGGREFACT}"],
-    "loo-summedits": ["votes summedits --lexical all --out votes.parquet", "loo --test all --votes votes.parquet"],
+    "loo-summedits": ["ask summedits --lexical all --out votes.parquet", "loo --test all --votes votes.parquet"],
     "transfer-llm_aggrefact": [f"{TRANSFER} {AGGREFACT}"],
     "transfer-simulated": [f"{TRANSFER} --simulated"],
     "transfer-summeval_llm": [
