@@ -115,7 +115,7 @@ def folder(tmp_path_factory):
     (folder / "examples").mkdir()
     shutil.copy(UNLABELED, folder / "examples")
     assert "deep ask" in deep(folder, "doctor", *commands()["doctor"])
-    assert "no LLM was asked" in deep(folder, "votes", *commands()["votes"])
+    assert "no LLM was asked" in deep(folder, "ask", *commands()["ask"])
     return folder
 
 
@@ -162,7 +162,7 @@ def model(folder, labels):
 
 def test_the_commands_of_the_first_screen():
     """In this order."""
-    assert list(commands()) == ["doctor", "votes", "label", "fit", "report", "serve"]
+    assert list(commands()) == ["doctor", "ask", "label", "fit", "report", "serve"]
 
 
 def test_no_label_is_lost(folder, labels, examples):
