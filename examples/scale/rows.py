@@ -76,7 +76,7 @@ def _write(model: Model, votes: VoteMatrix, folder: Path) -> list[str]:
     columns = {"dataset": votes.datasets.tolist(), "item_id": list(votes.item_ids)}
     columns |= {
         name: pa.array(column, pa.int8(), mask=column < 0)
-        for name, column in zip(model.voter_names, model.select(votes).T, strict=True)
+        for name, column in zip(votes.voter_names, votes.votes.T, strict=True)
     }
     columns |= dict(zip(model.score_names, _scores(votes).T, strict=False))
     table, paths = pa.table(columns), []

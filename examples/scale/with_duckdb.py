@@ -24,7 +24,6 @@ with duckdb.connect() as database:
 
 # Soft scores beside the votes: a function over columns, vectors of rows at a time.
 case = prepare("duckdb-soft", soft=True)
-names = [*case.model.voter_names, *case.model.score_names]
 
 
 def p_consistent(rows: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -38,6 +37,6 @@ with duckdb.connect() as database:
     assert adapt_by_moments(case.model, found).prior == case.score.model.prior
     fields = {**dict.fromkeys(case.model.voter_names, "TINYINT"), **dict.fromkeys(case.model.score_names, "DOUBLE")}
     database.create_function("p_consistent", p_consistent, [duckdb.struct_type(fields)], "DOUBLE", type="arrow")
-    packed = ", ".join(f"'{name}': \"{name}\"" for name in names)
+    packed = ", ".join(f"'{name}': \"{name}\"" for name in fields)
     rows = database.execute(f"SELECT item_id, p_consistent({{{packed}}}) FROM votes").fetchall()
     case.show("DuckDB, an Arrow function", *map(list, zip(*rows, strict=True)))
