@@ -49,6 +49,7 @@ from ._summary import summary_text as summary_text
 from ._write import Places as Places
 from ._write import Reread as Reread
 from ._write import check_outputs as check_outputs
+from ._write import cost_of as cost_of
 from ._write import located as located
 from ._write import reread as reread
 from ._write import run_programs as run_programs

@@ -319,7 +319,8 @@ def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield table([head, *(_cells(row) for row in report["rows"])])
     for row in report["rows"]:
         if row["failures"]:
-            yield f"failed, by class, {row['voter']} on {row['dataset']}: {_counts(row['failures'])}"
+            failures = ", ".join(f"{name} {n}" for name, n in sorted(row["failures"].items()))
+            yield f"failed, by class, {row['voter']} on {row['dataset']}: {failures}"
     yield from quirk_lines(report["quirks"])
     yield from other_model_lines(report["answered_by_another"])
     yield f"cost: {money(report['cost'], report['unpriced'])}"
@@ -343,10 +344,6 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     cost = money(row["cost"], row["unpriced"]).partition(" ")[0]
     votes = f"{row['answers']} answers" if row["answers"] else str(row["votes"])
     return [row["voter"], row["dataset"], str(row["asked"]), votes, *reasons, *counts, cost, *seconds]
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))
 
 
 def summary(

@@ -233,7 +233,8 @@ class Outputs:
         for row in rows:
             places = Places(row.example)
             for voter, judgment in row.judgments.items():
-                no_answer = judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
+                # Those from a cache and those of thinking are among them.
+                tokens = [judgment.tokens[kind] for kind in ("input", "output") if kind in judgment.tokens]
                 yield {
                     "dataset": row.example.dataset,
                     "item_id": row.example.example_id,
@@ -244,9 +245,9 @@ class Outputs:
                         for passage in located(judgment, places, claim_first=voter in self._claim_first)
                     ],
                     "samples": judgment.samples,
-                    "cost": 0.0 if voter in self._free or no_answer else judgment.cost,
+                    "cost": cost_of(judgment, free=voter in self._free),
                     "seconds": judgment.seconds,
-                    "tokens": _tokens(judgment),
+                    "tokens": sum(tokens) if tokens else None,
                     "repaired": judgment.repaired,
                 }
 
@@ -256,10 +257,10 @@ def _storable(value: object) -> object:
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
-def _tokens(judgment: Judgment) -> int | None:
-    """Return the tokens read and written; those from a cache and those of thinking are among them."""
-    known = [judgment.tokens[kind] for kind in ("input", "output") if kind in judgment.tokens]
-    return sum(known) if known else None
+def cost_of(judgment: Judgment, *, free: bool) -> float | None:
+    """Return the dollars of a judgment: 0 of a judge that costs nothing, or where no answer came; None of no price."""
+    unanswered = judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
+    return 0.0 if free or unanswered else judgment.cost
 
 
 def _vote(judgment: Judgment | None) -> int | None:

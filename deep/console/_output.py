@@ -429,18 +429,18 @@ def _verdict(card: "evaluate.PanelCard") -> Iterator[str]:
 
 def _outer(card: "evaluate.PanelCard", found: "evaluate.PanelReport", outer: "evaluate.OuterWorth") -> Iterator[str]:
     """Yield lines on the whole panel and on the judges kept, on data that had no part in the choice."""
+    prices = [each.others.cost_per_1000 for each in card.judges if each.judge in found.drop]
+    known = [price for price in prices if price is not None]
+    saved = f"${sum(known):.2f} less per 1,000 items, " if found.drop and len(known) == len(prices) else ""
+    change, interval = (evaluate.in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
+    yield (
+        f"With these {len(found.keep)} of {len(card.judges)}: {saved}log loss {outer.loss_increase:+.3f} (90 % "
+        f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}). "
+        "Judges were chosen without the part they are measured on."
+    )
     yield (
         f"All {len(card.judges)}, with `deep fit` and each of {outer.parts} parts held out: balanced accuracy "
         f"{evaluate.in_percent(outer.balanced_accuracy)}, log loss {outer.log_loss:.3f}."
-    )
-    prices = [each.others.cost_per_1000 for each in card.judges if each.judge in found.drop]
-    known = [price for price in prices if price is not None]
-    saved = f"saves ${sum(known):.2f} per 1,000 items, " if found.drop and len(known) == len(prices) else ""
-    change, interval = (evaluate.in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
-    yield (
-        f"Keep these {len(found.keep)} of {len(card.judges)}: {saved}log loss {outer.loss_increase:+.3f} (90 % "
-        f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}). "
-        "Judges were chosen without the part they are measured on."
     )
 
 

@@ -53,7 +53,7 @@ UNLABELED = (
     "From votes alone: a judge that favours one system's style looks like a better system. Only labels of each "
     "system tell the two apart. Read the differences here, not the shares."
 )
-SAW_THEM = "The model was trained on labels of {}: their intervals are too narrow."
+TRAINED_ON_THEM = "The model was trained on labels of {}: their intervals are too narrow."
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ def compare_systems(
     )
     labels = np.bincount(system, votes.labels >= 0).astype(int)
     seen = sorted(labels_seen(model) & set(votes.dataset_names))
-    notes = [*([] if labels.all() else [UNLABELED]), *([SAW_THEM.format(", ".join(seen))] if seen else [])]
+    notes = [*([] if labels.all() else [UNLABELED]), *([TRAINED_ON_THEM.format(", ".join(seen))] if seen else [])]
     order = np.argsort(-joint.estimate, kind="stable")
     ranked = _ranked(names, np.bincount(system), labels, joint, order, level)
     return SystemComparison(ranked, _pairs(names, joint, order, level, tell), level, tell, notes)

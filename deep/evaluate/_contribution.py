@@ -20,7 +20,7 @@ FEWEST_FOLDS = 3
 """The fewest folds by which it is told which judges to keep: of two, the one difference has no spread."""
 
 # One at a time takes k (k + 1) / 2 fits on each part; an eighth at a time takes about 8 k.
-DROPPED = 8
+DROP_ONE_IN = 8
 """One in so many judges leaves at a time where parts of the data are held out."""
 
 N_FOLDS = 5
@@ -241,7 +241,7 @@ def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
     while len(panel.judges) > 1:
         without = [float(panel.without(column).losses().mean()) for column in range(len(panel.judges))]
         # From the last column on, so that the numbers of the others still hold.
-        for column in sorted(np.argsort(without)[: max(1, len(without) // DROPPED)].tolist(), reverse=True):
+        for column in sorted(np.argsort(without)[: max(1, len(without) // DROP_ONE_IN)].tolist(), reverse=True):
             panel = panel.without(column)
         panel = panel.merged()
         path.append((panel.judges, panel.losses()))

@@ -64,11 +64,11 @@ def test_what_to_keep(card):
     outer = OuterWorth(3, 0.5, 0.75, 0.001, (-0.004, 0.006), -0.003, (-0.01, 0.004), 0.01, (-0.02, 0.04))
     priced = replace(card, judges=[replace(one, others=replace(one.others, cost_per_1000=3.1)) for one in card.judges])
     lines = lines_of(priced, keep=("fair", "good"), drop=("coin",), outer=outer)
-    assert [line for line in lines if line.startswith(("Keep", "All 3"))] == [
+    assert [line for line in lines if line.startswith(("Keep", "With", "All 3"))] == [
         "Keep fair, good.",
-        "All 3, with `deep fit` and each of 3 parts held out: balanced accuracy 75.0, log loss 0.500.",
-        "Keep these 2 of 3: saves $3.10 per 1,000 items, log loss +0.001 (90 % interval -0.004 to +0.006), balanced "
+        "With these 2 of 3: $3.10 less per 1,000 items, log loss +0.001 (90 % interval -0.004 to +0.006), balanced "
         "accuracy -0.3 points (-1.0 to +0.4). Judges were chosen without the part they are measured on.",
+        "All 3, with `deep fit` and each of 3 parts held out: balanced accuracy 75.0, log loss 0.500.",
     ]
     lines = lines_of(card, keep=("fair", "good", "coin"), drop=(), outer=outer)
     assert next(line for line in lines if line.startswith("Keep")) == "Keep fair, good, coin."

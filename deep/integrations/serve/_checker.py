@@ -12,10 +12,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
-from deep import __version__
+from deep import __version__, asking
 from deep._util.files import packaged
 from deep._util.options import option
-from deep.asking import AskOptions, Finder, Places, Plan, Scored, TextScorer, located, prior_of_texts, run_in_loop
+from deep.asking import AskOptions, Finder, Places, Plan, Scored, TextScorer
 from deep.datasets import Passage
 from deep.exceptions import InputError
 from deep.integrations.serve._exchange import WebError, json_bytes
@@ -58,7 +58,7 @@ class Answers:
         free = name in self._free
         if free and not judgment.evidence and (judgment.model, judgment.seconds, judgment.samples) == (None, None, ()):
             return self._plain(name, judgment.vote, judgment.reason, judgment.score, judgment.rationale)
-        result = located(judgment, places, claim_first=name in self._claim_first)
+        result = asking.located(judgment, places, claim_first=name in self._claim_first)
         evidence = [dict(zip(Passage.__slots__, _values(each), strict=True)) for each in result]
         return json_bytes(_judge(name, judgment, evidence, free=free))
 
@@ -70,12 +70,8 @@ def _plain(name: str, vote: int, reason: Reason | None, score: float | None, rat
 
 def _cost(judgments: Mapping[str, Judgment], free: Collection[str]) -> float | None:
     """Return the dollars of all answers; None where the price of one is not known."""
-    costs = [judgment.cost for name, judgment in judgments.items() if name not in free and not _unanswered(judgment)]
+    costs = [asking.cost_of(judgment, free=name in free) for name, judgment in judgments.items()]
     return None if None in costs else float(sum(cost for cost in costs if cost is not None))
-
-
-def _unanswered(judgment: Judgment) -> bool:
-    return judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
 
 
 def _judge(name: str, judgment: Judgment, evidence: Sequence[JsonReply], *, free: bool) -> JsonReply:
@@ -87,7 +83,7 @@ def _judge(name: str, judgment: Judgment, evidence: Sequence[JsonReply], *, free
         "rationale": judgment.rationale,
         "evidence": evidence,
         "model": judgment.model,
-        "cost": 0.0 if free else judgment.cost,
+        "cost": asking.cost_of(judgment, free=free),
         "seconds": judgment.seconds,
         "samples": list(judgment.samples),
     }
@@ -106,7 +102,7 @@ def model_answer(model: Model, plan: Plan, options: ScoreOptions) -> JsonReply:
         "training_datasets": report["training_datasets"],
         "left_out": left_out.get("mean") if isinstance(left_out, dict) else None,  # null where nothing was left out
         "target": model.target,
-        "prior": prior_of_texts(model, options),
+        "prior": asking.prior_of_texts(model, options),
         "decision": {"threshold": threshold, "rule": model.rule.sentence(threshold), **model.rule.values()},
         "columns": {name: column.meaning for name, column in exported_columns().items()},
         "created": report["created"],
@@ -311,7 +307,7 @@ class Checker:
     def close(self) -> None:
         """End the threads, and close the ledger."""
         if self._asking is not None:
-            run_in_loop(self._asking.end()).result()
+            asking.run_in_loop(self._asking.end()).result()
         self._closing.close()
 
     async def check(self, pairs: Sequence[Example]) -> list[PairAnswer]:
@@ -334,10 +330,10 @@ class Checker:
                     self._keep(key, body)
         return [result[pair.example_id] for pair in pairs]
 
-    async def _ask(self, asking: "LiveAsker", pairs: Sequence[Example]) -> set[str]:
+    async def _ask(self, asker: "LiveAsker", pairs: Sequence[Example]) -> set[str]:
         """Ask LLMs and functions about pairs, and return those for which the budget had no room."""
         try:
-            within = await asyncio.gather(*(asking.ask(pair) for pair in pairs))
+            within = await asyncio.gather(*(asker.ask(pair) for pair in pairs))
         except EndpointError as error:
             raise WebError(502, "endpoint", str(error)) from None
         except LedgerError as error:
