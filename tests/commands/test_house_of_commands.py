@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import deep
 from deep import console
 from deep._util.entry_points import COMMAND, SUBCOMMAND, find_entry_points
-from deep.cli import COMMANDS, GROUPS, RENAMED, main
+from deep.cli import ALIASES, COMMANDS, GROUPS, RENAMED, main
 from deep.experiments.loo import __all__ as loo_names
 from deep.features import SELECTORS
 from deep.model import RECIPE_NAMES, RECIPES, SELECTOR_NAMES
@@ -140,6 +141,17 @@ def test_a_name_of_yesterday_says_todays(name, capsys):
     said = capsys.readouterr().out
     assert f"usage: {today.partition(' --')[0]} " in said
     assert f"  {today} " in said.partition("examples:")[2]
+
+
+@pytest.mark.parametrize("name", sorted(ALIASES))
+def test_a_second_name_does_the_same(name, tmp_path, capsys):
+    """The same votes, without a warning."""
+    claims = str(ROOT.parent / "examples" / "claims.csv")
+    for called in (name, ALIASES[name]):
+        assert main([called, claims, "--lexical", "numbers", "--out", str(tmp_path / f"{called}.parquet")]) == 0
+        assert "warning" not in capsys.readouterr().err
+    one, two = (pd.read_parquet(tmp_path / f"{called}.parquet") for called in (name, ALIASES[name]))
+    pd.testing.assert_frame_equal(one, two)
 
 
 def test_loo_runs_as_a_module_of_a_checkout(tmp_path):

@@ -64,6 +64,7 @@ def test_what_to_keep(card):
     outer = OuterWorth(3, 0.5, 0.75, 0.001, (-0.004, 0.006), -0.003, (-0.01, 0.004), 0.01, (-0.02, 0.04))
     priced = replace(card, judges=[replace(one, others=replace(one.others, cost_per_1000=3.1)) for one in card.judges])
     lines = lines_of(priced, keep=("fair", "good"), drop=("coin",), outer=outer)
+    assert lines[0] == "Keep fair, good."
     assert [line for line in lines if line.startswith(("Keep", "With", "All 3"))] == [
         "Keep fair, good.",
         "With these 2 of 3: $3.10 less per 1,000 items, log loss +0.001 (90 % interval -0.004 to +0.006), balanced "
