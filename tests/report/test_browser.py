@@ -218,6 +218,32 @@ def test_the_lowest_of_the_verdict_open_in_the_reader(open_page, lexical):
     assert opened.page.locator("#reader h3").first.inner_text().startswith(link.inner_text())
 
 
+def test_a_bar_of_the_histogram_lists_its_claims(open_page, lexical):
+    """A click takes one bar, a drag several; the fields hold the range, and can be emptied."""
+    report = open_page(lexical)
+    page = report.page
+    box = page.locator("#verdict [id$='-plane']").bounding_box()
+
+    def across(bar):
+        return box["x"] + box["width"] * (bar + 0.5) / 20, box["y"] + 10
+
+    bar = int(float(report.column(3)[0]) // 5)
+    page.mouse.click(*across(bar))
+    assert [page.input_value("#by-from"), page.input_value("#by-to")] == [str(5 * bar), str(5 * bar + 5)]
+    values = [float(text) for text in report.column(3)]
+    assert values
+    assert 5 * bar <= min(values) <= max(values) <= 5 * bar + 5
+    page.evaluate("scrollTo(0, 0)")
+    page.mouse.move(*across(0))
+    page.mouse.down()
+    page.mouse.move(*across(9))
+    page.mouse.up()
+    assert [page.input_value("#by-from"), page.input_value("#by-to")] == ["0", "50"]
+    page.fill("#by-to", "")
+    page.fill("#by-from", "")
+    assert page.locator("[role=status]").inner_text().startswith("120 of 120 items")
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", ["lexical", "real", "eleven", "study"])
 def test_nothing_is_cut_and_no_letter_is_small(open_page, request, name, width):
