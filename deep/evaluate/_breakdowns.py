@@ -193,6 +193,24 @@ N_BINS = 10
 """The parts of equal width in which scores, which have no levels, are counted."""
 
 
+def graders(votes: VoteMatrix) -> set[str]:
+    """Return the judges that give grades or scores, not all the same.
+
+    Examples
+    --------
+    >>> from deep.evaluate import graders
+    >>> from deep.records import VoteMatrix
+    >>> scales = ["1-5", "1-5", "binary"]
+    >>> votes = VoteMatrix([[4, 3, 1], [5, 3, 0]], ["i", "j"], ["a", "b", "c"], ["d"] * 2, [1, 0], scales=scales)
+    >>> graders(votes)
+    {'a'}
+    """
+    if votes.answers is None or votes.scales is None:
+        return set()
+    by_judge = zip(votes.voter_names, votes.scales, votes.answers.T, strict=True)
+    return {name for name, scale, own in by_judge if not scale.binary and len(np.unique(own[own >= 0])) > 1}
+
+
 def level_rows(votes: VoteMatrix) -> Iterator[Row]:
     """Yield by judge that gives grades or scores, and by level from the worst, how often it is given and is right.
 

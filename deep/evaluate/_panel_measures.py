@@ -417,7 +417,8 @@ def constant_judges(card: _cards.PanelCard) -> list[str]:
     for each in card.judges:
         n = round(each.itself.coverage * each.itself.n)
         counts[short[each.judge]] = (round(each.itself.polarity * n) if n else 0, n, each.itself.n)
-    return evaluate.constant_words(counts)
+    levels = Counter(row["judge"] for row in card.levels if row["items"])
+    return evaluate.constant_words(counts, {short[name] for name, n in levels.items() if n > 1})
 
 
 def cost_words(card: _cards.PanelCard) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Selective decisions: keep those of the model's rule that are sure enough to be right, and abstain elsewhere."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -292,13 +292,15 @@ MIN_COVERAGE = 0.9
 by where it votes, and so do the many that vote 0 alone."""
 
 
-def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
+def constant_words(votes: Mapping[str, tuple[int, int, int]], graders: Collection[str] = ()) -> list[str]:
     """Return sentences on judges that say the same of every item, or of nearly every one.
 
     Parameters
     ----------
     votes : mapping of str to (int, int, int)
         Of each judge, how many of its votes are 1, how many votes it has, and of how many items.
+    graders : collection of str
+        Judges whose grades differ: they tell claims apart, whatever their votes are.
 
     Returns
     -------
@@ -314,6 +316,7 @@ def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
     yes-no always says 1: it tells nothing about which claims are consistent.
     strict says 0 of 99 of its 100 claims: that says little about which claims are consistent.
     """
+    votes = {name: each for name, each in votes.items() if name not in graders}
     told = {name: each for name, each in votes.items() if each[1] >= max(MIN_CONSTANT_VOTES, MIN_COVERAGE * each[2])}
     lines = []
     for vote in (1, 0):
@@ -325,7 +328,7 @@ def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
         if 0 < others <= MAX_OTHER_VOTES * n:
             alike = f"{int(ones > n - ones)} of {n - others:,} of its {n:,} claims"
             lines.append(f"{name} says {alike}: that says little about which claims are consistent.")
-    if told and all(n == items and ones in (0, n) for ones, n, items in votes.values()):
+    if told and not graders and all(n == items and ones in (0, n) for ones, n, items in votes.values()):
         lines.append(evaluate.NO_JUDGE_DISTINGUISHES)
     return lines
 
