@@ -111,7 +111,7 @@ class Foreign:
         if self.voters:
             rows = zip(self.examples, self.judgments, strict=True)
             asking.write_judged(rows, self.voters, check_out(out, [".parquet"]), made, soft=self.graders)
-            written.insert(0, out)
+            written = [out, *([out.with_suffix(".soft.parquet")] if self.graders else []), *written]
         return written
 
 
@@ -472,7 +472,7 @@ class _Settled:
         if cut:
             self.notes.append(f"Numbers of {listed(cut)} count as consistent at {HALF:g} or more (--from-grade).")
         if self.graders:
-            self.notes.append(f"Grades of {listed(self.graders)} are beside the votes, in NAME.soft.parquet.")
+            self.notes.append(f"Grades of {listed(self.graders)} stand beside the votes, for `deep fit --scores`.")
         label = self._options.label
         if label is not None and all(one is None for one in self.labels):
             known = listed(sorted(names), 12) or "none"
