@@ -399,7 +399,7 @@ class DriftReport(Measured):
         if self.reference is None:
             return [
                 f"In 8 of 10 batches, only a change by {points} in all judges' share of 1 is detected. "
-                "`--reference` with earlier votes of the same stream detects smaller ones."
+                "`deep check --reference` with earlier votes of the same stream detects smaller ones."
             ]
         return [
             f"In 8 of 10 batches of this size, a change by {points} in all judges' share of 1 is detected. Votes "

@@ -339,7 +339,7 @@ def canary_badge(n_labels: int, p_value: float, significance: float) -> Badge:
     """Return the outcome of the test of labels against the P of a model."""
     against = p_value < significance
     word = "DISAGREE" if against else "do not disagree"
-    says = f"{n_labels:,} labels {word} with the model's P (p = {p_value:.2g})."
+    says = f"{n_labels:,} labels {word} with the model's P (p = {p_value:.2g}, limit {significance:.2g})."
     return Badge("labels agree with P", "fail" if against else "ok", says, "watch")
 
 
