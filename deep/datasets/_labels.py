@@ -140,7 +140,13 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     if not matched.all():
         ids = labels.item_ids[~matched]
         warn(UNMATCHED.format(n=len(ids)) + likely_reason(ids, votes.item_ids))
-    _check_same(votes, at, given)
+    clash = np.flatnonzero((votes.labels[at] >= 0) & (votes.labels[at] != given))
+    if len(clash):
+        row = at[clash[0]]
+        raise InputError(
+            f"`labels` must agree with the labels beside the votes. Got {given[clash[0]]} and {votes.labels[row]} for "
+            f"item {shown(votes.item_ids[row])} of dataset {shown(votes.datasets[row])}."
+        )
     labeled = set(votes.datasets[at])
     # A file of labels replaces all labels of its dataset: a row that it leaves out is not labeled by an older one.
     joined = np.where([name in labeled for name in votes.datasets], -1, votes.labels)
@@ -151,16 +157,6 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
         documents = votes.datasets + "/" + votes.item_ids
         documents[at] = labels.document_ids[matched]
     return replace(votes, labels=joined, document_ids=documents)
-
-
-def _check_same(votes: VoteMatrix, at: np.ndarray, given: Labels) -> None:
-    clash = np.flatnonzero((votes.labels[at] >= 0) & (votes.labels[at] != given))
-    if len(clash):
-        row = at[clash[0]]
-        raise InputError(
-            f"`labels` must agree with the labels beside the votes. Got {given[clash[0]]} and {votes.labels[row]} for "
-            f"item {shown(votes.item_ids[row])} of dataset {shown(votes.datasets[row])}."
-        )
 
 
 ONE = "label"

@@ -65,19 +65,15 @@ def read_examples(
     if columns or dataset:
         given = "columns" if columns else "dataset"
         raise InputError(f"`{given}` must be given with a file. Got it with {str(name_or_path)!r}. Leave it out.")
-    return _load_benchmark(str(name_or_path), main_only=main_only, require_source=require_source)
-
-
-def _load_benchmark(name: str, *, main_only: bool, require_source: bool) -> BenchmarkExamples:
     try:
-        benchmark, part = find_benchmark(name, param="examples")
+        benchmark, part = find_benchmark(str(name_or_path), param="examples")
     except InputError as error:
         # A name of several benchmarks is meant as one; only an unknown name may be a file that is not there.
         if "could be any of" in str(error):
             raise
         raise InputError(
             f"`examples` must be a file that ends in one of {', '.join(ENDINGS)}, or one of "
-            f"{', '.join(sorted(BENCHMARKS))}. Got {name!r}."
+            f"{', '.join(sorted(BENCHMARKS))}. Got {str(name_or_path)!r}."
         ) from None
     folder = require_folder(benchmark)
     return BenchmarkExamples(benchmark, folder, dataset=part, main_only=main_only, require_source=require_source)

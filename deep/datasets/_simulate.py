@@ -367,7 +367,9 @@ def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range
         raise InputError(f"`range` must be of one of {', '.join(sorted(names))}. Got {unknown[0]!r}.")
     result: dict[str, Range] = {}
     for name, column in zip(names, scores.T, strict=True):
-        known = given.get(name) or PUBLISHED_RANGES.get(_plain(name))
+        # Names are compared without version, case and punctuation: "SummaC-Conv@1" is "summacconv".
+        plain = "".join(letter for letter in name.partition("@")[0].casefold() if letter.isalnum())
+        known = given.get(name) or PUBLISHED_RANGES.get(plain)
         outside = column[(column < known[0]) | (column > known[1])] if known else column
         if known and not outside.size:
             result[name] = known
@@ -377,7 +379,3 @@ def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range
                 f"`range` must hold every score of {name!r}. Got {outside[0].item()!r} outside {low:g}:{high:g}."
             )
     return result
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.partition("@")[0].casefold() if letter.isalnum())

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from deep.datasets._labels import LabelTable
 
 VOTE_COLUMNS = ROLES
 """The columns of a table of votes that are no voters."""
@@ -81,18 +83,6 @@ class ScoreTable:
     def shape(self) -> tuple[int, int]:
         """Return (n_examples, n_scorers)."""
         return self.scores.shape[0], self.scores.shape[1]
-
-
-class Items(Protocol):
-    """A table with a row for each item."""
-
-    @property
-    def datasets(self) -> Texts:
-        """Of each row."""
-
-    @property
-    def item_ids(self) -> Texts:
-        """Of each row."""
 
 
 Paths = str | Path | Sequence[str | Path]
@@ -224,7 +214,7 @@ def likely_reason(ids: Texts, known: Texts) -> str:
     return "" if result is None else f" {shown(result)} may be {shown(forms[_loose_form(result)])}."
 
 
-def check_any_matched(matched: Mask, votes: Items, name: str, other: Items) -> None:
+def check_any_matched(matched: Mask, votes: VoteMatrix, name: str, other: "ScoreTable | LabelTable") -> None:
     """Raise where a table has no item of the votes, with three ids of each."""
     if matched.any():
         return
@@ -238,7 +228,7 @@ def check_any_matched(matched: Mask, votes: Items, name: str, other: Items) -> N
     )
 
 
-def _first_ids(table: Items, dataset: str | None) -> str:
+def _first_ids(table: "VoteMatrix | ScoreTable | LabelTable", dataset: str | None) -> str:
     """Return the first ids of a dataset, or else of the first dataset."""
     name = table.datasets[0] if dataset is None else dataset
     return f"{', '.join(map(shown, table.item_ids[table.datasets == name][:N_IDS]))} of {shown(name)}"

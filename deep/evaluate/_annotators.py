@@ -65,15 +65,14 @@ def agreement_measures(
     return result
 
 
-def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval of a share of items, some of which share a document.
+def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of items, some of which share a document.
 
     Parameters
     ----------
     hits : array-like of bool, shape (n_items,)
     documents : array-like of shape (n_items,), optional
         Default: every item is a document of its own.
-    level : float, default=0.95
 
     Returns
     -------
@@ -107,9 +106,7 @@ def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None, level:
     errors = standardised(hit, np.full(len(hit), share))
     n = len(hit) / (1.0 if clusters.alone else clusters.design_effect(clusters.correlation(errors)))
     freedom = max(len(clusters.sizes) - 1, 1)
-    low, high = calibration.wilson_interval(
-        np.array(share), np.array(n), float(special.stdtrit(freedom, (1 + level) / 2))
-    )
+    low, high = calibration.wilson_interval(np.array(share), np.array(n), float(special.stdtrit(freedom, 0.975)))
     return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
 
 

@@ -152,17 +152,13 @@ def panel_worth(
     )
 
 
-def judge_values(
-    training: TrainingSet, *, step: Callable[[], None] = lambda: None
-) -> dict[str, tuple[float, float, float]]:
+def judge_values(training: TrainingSet) -> dict[str, tuple[float, float, float]]:
     """Return by judge how much log loss rises where it alone is dropped from the panel, and its 90 % interval.
 
     Parameters
     ----------
     training : TrainingSet
         Of at least two judges, with at least three inner folds.
-    step : callable, optional
-        Called after each of the k panels that are fitted.
 
     Raises
     ------
@@ -171,7 +167,7 @@ def judge_values(
     """
     _check_size(training)
     panel = _whole(training)
-    return _risen(panel.judges, _losses_without_each(panel, step), panel.losses())
+    return _risen(panel.judges, _losses_without_each(panel, lambda: None), panel.losses())
 
 
 def _losses_without_each(panel: "_FittedPanel", step: Callable[[], None]) -> list[Floats]:
@@ -219,10 +215,7 @@ def _smallest(path: Sequence[tuple[tuple[str, ...], Floats]]) -> tuple[str, ...]
     """
     best = min((losses for _, losses in path), key=lambda losses: float(losses.mean()))
     # The rule of CART's pruning (Breiman et al. 1984): the smallest that cannot be told from the best.
-    for judges, losses in reversed(path):
-        if mean_interval(losses - best, LEVEL)[1] <= 0:
-            return judges
-    raise AssertionError("the best panel is within its own error")
+    return next(judges for judges, losses in reversed(path) if mean_interval(losses - best, LEVEL)[1] <= 0)
 
 
 def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
@@ -340,8 +333,7 @@ def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMat
 
 def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
     """Return the votes of some judges."""
-    columns = [votes.voter_names.index(name) for name in names]
-    return votes.judges(columns)
+    return votes.judges([votes.voter_names.index(name) for name in names])
 
 
 def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ...]) -> list[tuple[float, float, Mask]]:

@@ -96,11 +96,6 @@ class Cells:
         voters = tuple(voter_names or map(str, range(matrix.shape[1])))
         return cls(patterns, counts, tuple(str(name) for name in names), voters)
 
-    @property
-    def n_rows(self) -> int:
-        """Return the number of rows that were counted."""
-        return int(self.counts.sum())
-
     def select(self, columns: Sequence[int]) -> Self:
         """Return the cells of these columns alone, in the order given."""
         if any(not 0 <= column < len(self.voter_names) for column in columns):

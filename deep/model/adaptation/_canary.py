@@ -129,7 +129,11 @@ def canary(
         raise InputError(f"`n_draws` must be a whole number above 0. Got {n_draws!r}.")
     q, y = np.clip(every[known], NOISE, 1 - NOISE), np.asarray(labels)[known].astype(float)
     clusters = Clusters.from_documents(documents, len(y), kept=known)
-    correlation = 0.0 if clusters.alone else _correlation(q, y, clusters, misfit)
+    correlation = 0.0
+    if not clusters.alone:
+        # Of errors net of the mean over all labels, which an intercept that is off would raise alike.
+        few = FewLabels(misfit or learn_misfit([])).fit(q, y)
+        correlation = clusters.correlation(standardised(y, few.transform(q)))
     weights = clusters.shares(correlation)
     z = logit(q)
     (statistic,) = _score_statistics(z, y[np.newaxis], weights)
@@ -162,7 +166,6 @@ def labels_needed(
     *,
     alternative: Sequence[float] | None = None,
     powers: Sequence[float] = POWERS,
-    n_draws: int = N_DRAWS,
     random_state: int = 0,
 ) -> dict[float, int | None]:
     """Return how many random labels the canary needs to find that P is wrong, by power.
@@ -178,7 +181,6 @@ def labels_needed(
         furthest off; where the misfit knows none, an intercept off by two standard deviations.
     powers : sequence of float, default=(0.5, 0.8, 0.9)
         Shares of draws in which such a dataset is to be found.
-    n_draws : int, default=2000
     random_state : int, default=0
 
     Returns
@@ -202,7 +204,7 @@ def labels_needed(
     sizes = sizes[sizes <= len(z)]
     result: dict[float, int | None] = dict.fromkeys(powers)
     for size in sizes:
-        reached = _power(z, int(size), truth, misfit, n_draws, rng)
+        reached = _power(z, int(size), truth, misfit, rng)
         result = {power: n or (int(size) if reached >= power else None) for power, n in result.items()}
         if None not in result.values():
             break
@@ -239,9 +241,7 @@ def possible_error(p: npt.ArrayLike, labels: npt.ArrayLike, *, documents: npt.Ar
     return float(np.quantile(errors, 0.95))
 
 
-def labels_to_find(
-    p: npt.ArrayLike, error: float = FOUND_ERROR, misfit: Misfit | None = None, *, power: float = 0.8
-) -> int | None:
+def labels_to_find(p: npt.ArrayLike, error: float = FOUND_ERROR, misfit: Misfit | None = None) -> int | None:
     """Return how many labels the canary needs to find that the mean P is off by `error`, as in :func:`labels_needed`.
 
     Examples
@@ -255,7 +255,7 @@ def labels_to_find(
     # To the side on which there is more room.
     target = mean + error if mean < 0.5 else mean - error
     intercept = intercept_at(profile_of(z, np.ones(len(z))), float(logit(target)))
-    return labels_needed(p, misfit, alternative=(intercept, 1.0), powers=(power,))[power]
+    return labels_needed(p, misfit, alternative=(intercept, 1.0), powers=(0.8,))[0.8]
 
 
 def _moved(z: Floats, misfit: Misfit | None, rng: np.random.Generator) -> Floats:
@@ -290,12 +290,6 @@ def _score_statistics(z: Floats, labels: Floats, weights: Floats) -> Floats:
     return np.asarray((d * scores[0] ** 2 - 2 * b * scores[0] * scores[1] + a * scores[1] ** 2) / (a * d - b**2))
 
 
-def _correlation(q: Floats, y: Floats, clusters: Clusters, misfit: Misfit | None) -> float:
-    """Return the intraclass correlation of errors within documents, net of the mean over all labels."""
-    few = FewLabels(misfit or learn_misfit([])).fit(q, y)
-    return clusters.correlation(standardised(y, few.transform(q)))
-
-
 def _far_off(z: Floats, misfit: Misfit | None) -> Floats:
     """Return the correction that the canary should find where none is given."""
     known = misfit or learn_misfit([])
@@ -307,11 +301,11 @@ def _far_off(z: Floats, misfit: Misfit | None) -> Floats:
     return np.array([reach if up else -reach, 1.0])
 
 
-def _power(z: Floats, size: int, truth: Floats, misfit: Misfit | None, n_draws: int, rng: np.random.Generator) -> float:
+def _power(z: Floats, size: int, truth: Floats, misfit: Misfit | None, rng: np.random.Generator) -> float:
     """Return the share of random draws of labels in which the canary finds that the truth is another."""
-    as_predicted = z[rng.integers(len(z), size=(n_draws, size))]
+    as_predicted = z[rng.integers(len(z), size=(N_DRAWS, size))]
     null = (rng.random(as_predicted.shape) < expit(_moved(as_predicted, misfit, rng))).astype(float)
-    drawn = z[rng.integers(len(z), size=(n_draws, size))]
+    drawn = z[rng.integers(len(z), size=(N_DRAWS, size))]
     labels = (rng.random(drawn.shape) < expit(truth[0] + truth[1] * drawn)).astype(float)
     ones = np.ones(size)
     threshold = np.quantile(_score_statistics(as_predicted, null, ones), 1 - SIGNIFICANCE)

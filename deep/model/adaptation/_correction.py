@@ -354,7 +354,7 @@ class Correction:
     >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
     >>> p = np.linspace(0.1, 0.9, 9)
     >>> prior = PriorEstimate(0.5, 0.3, 0.7)
-    >>> correction = Correction.learn(misfit, prior, p, [-1, 1, -1, 1, -1, 1, -1, 1, -1])
+    >>> correction = Correction.learn(misfit, prior, p, [-1, 1, -1, 1, -1, 1, -1, 1, -1])[0]
     >>> correction.n_labels, bool((correction.apply(p) > p).all())
     (4, True)
     """
@@ -370,19 +370,6 @@ class Correction:
 
     @classmethod
     def learn(
-        cls,
-        misfit: Misfit,
-        prior: PriorEstimate,
-        p: Floats,
-        labels: npt.ArrayLike,
-        *,
-        documents: npt.ArrayLike | None = None,
-    ) -> Self:
-        """Learn from a dataset of which some items are labeled, or none; parameters as in `learn_with_judges`."""
-        return cls.learn_with_judges(misfit, prior, p, labels, documents=documents)[0]
-
-    @classmethod
-    def learn_with_judges(
         cls,
         misfit: Misfit,
         prior: PriorEstimate,

@@ -63,7 +63,8 @@ class LeftOut:
     @cached_property
     def context(self) -> float:
         """Return the log-odds of the mean P over the whole dataset: needs no label."""
-        return context_of(self.score, self.ones + self.zeros)
+        weights = self.ones + self.zeros
+        return float(logit(float(weights @ expit(self.score) / weights.sum()), clip=SHARE_CLIP))
 
     @cached_property
     def prior(self) -> float:
@@ -73,17 +74,6 @@ class LeftOut:
     def classes(self) -> tuple[Floats, Floats]:
         """Return the weights of label 1 and of label 0, each summing to 1."""
         return self.ones / self.ones.sum(), self.zeros / self.zeros.sum()
-
-
-def context_of(score: Floats, weights: Floats) -> float:
-    """Return the log-odds of the mean P of a dataset's scores.
-
-    Examples
-    --------
-    >>> round(context_of(np.array([-1.0, 1.0]), np.array([1.0, 1.0])), 6)
-    0.0
-    """
-    return float(logit(float(weights @ expit(score) / weights.sum()), clip=SHARE_CLIP))
 
 
 @dataclass(frozen=True)
@@ -209,9 +199,6 @@ HALVINGS = 60
 WIDEST = 100.0
 """Of a spread in log-odds: far beyond any, so that the root lies within."""
 
-Deviations = tuple[Floats, Floats]
-"""Of the cells of one dataset: observed minus expected log-odds, and the variance of counting."""
-
 
 @cache
 def student_quantile(degrees: float) -> float:
@@ -252,13 +239,14 @@ def _within(angle: float, degrees: int) -> float:
     return 2 / pi * (angle + sine * total) if odd else sine * total
 
 
-def paule_mandel(deviations: list[Deviations]) -> float:
+def paule_mandel(deviations: list[tuple[Floats, Floats]]) -> float:
     """Return the standard deviation of cells around their expectation, beyond the noise of counting.
 
     Parameters
     ----------
     deviations : list of (ndarray, ndarray)
-        Of each dataset; those without cells are left out.
+        Of the cells of each dataset: observed minus expected log-odds, and the variance of counting. Datasets without
+        cells are left out.
 
     Notes
     -----

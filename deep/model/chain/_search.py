@@ -18,7 +18,7 @@ from deep.base import BaseCalibrator, BaseEnsembler, StagedEnsembler
 from deep.calibration import ALL_CALIBRATORS, NETCAL_CLASSES, Platt
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.features import SELECTORS, Exhaustive, distinct_patterns, installed_mrmr
+from deep.features import SELECTORS, distinct_patterns, installed_mrmr
 from deep.model.chain._training import RECIPES, ChainSpec, Criterion, KeptCells, MapLike, Recipe, TrainingSet
 from deep.model.options import SELECTOR_NAMES, UNCALIBRATED
 
@@ -176,10 +176,9 @@ def choose_subsets(
     training : TrainingSet
     sizes : sequence of int
         Numbers of voters; a size of at least the number of voters takes them all.
-    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
+    selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
         'auto' takes the better of mRMR and RFE for each size, by the inner `criterion` of logistic
         regression; mRMR by the loop of mrmr-selection where that is installed, else by the same of deep's own.
-        'exhaustive' tries every subset by inner log loss.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='balanced_accuracy'
 
     Returns
@@ -190,38 +189,31 @@ def choose_subsets(
     Raises
     ------
     InputError
-        `selector` is unknown, or 'exhaustive' would have to try more than 1,000 subsets.
+        `selector` is unknown.
     """
     check_choice(selector, SELECTOR_NAMES, "selector")
     n_voters, table = len(training.cells.voter_names), training.table()
-    wanted = {"auto": (installed_mrmr(), "rfe"), "exhaustive": ()}.get(selector, (selector,))
+    wanted: tuple[str, ...] = (installed_mrmr(), "rfe") if selector == "auto" else (selector,)
     if all(size >= n_voters for size in sizes):
         wanted = ()
     # Rankings do not depend on how many are wanted: one.
     rankings = {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in wanted}
 
-    def score(columns: tuple[int, ...], by: Criterion) -> float:
-        some = training.select(columns)
-        return inner_score(out_of_fold("LogisticRegression", some), some, by, some.weights())
+    def score(subset: Subset) -> float:
+        some = training.select(subset.columns)
+        return inner_score(out_of_fold("LogisticRegression", some), some, criterion, some.weights())
 
     subsets: list[Subset] = []
     for size in sizes:
         if size >= n_voters:
             subsets.append(Subset(tuple(range(n_voters)), "all"))
-        elif selector == "exhaustive":
-            support = Exhaustive(n_prompts=size, scoring=partial(score, by="log_loss")).fit(*table).support_
-            subsets.append(Subset(tuple(np.flatnonzero(support).tolist()), "exhaustive"))
         else:
             proposals = [Subset(tuple(sorted(order[:size])), name) for name, order in rankings.items()]
             best = proposals[0]
             if len({one.columns for one in proposals}) > 1:
-                best = max(proposals, key=lambda one: score(one.columns, criterion))  # of equals the first
+                best = max(proposals, key=score)  # of equals the first
             subsets.append(best)
     return subsets
-
-
-Calibrated = Iterator[tuple[str, Floats, Floats]]
-"""Calibrator, inner probabilities (n_patterns, n_folds), and the target's calibrated scores."""
 
 
 def calibrate(
@@ -232,8 +224,8 @@ def calibrate(
     recipe: Recipe,
     random_state: int,
     faults: list[str],
-) -> Calibrated:
-    """Yield, for each calibrator, its inner probabilities and the target's scores, calibrated as the recipe says.
+) -> Iterator[tuple[str, Floats, Floats]]:
+    """Yield each calibrator, its inner probabilities (n_patterns, n_folds), and the target's calibrated scores.
 
     A calibrator that cannot be fitted is noted in `faults` and left out.
     """
@@ -490,7 +482,7 @@ def chain_tasks(
         Keys of `ENSEMBLERS`.
     calibrators : sequence of str
         Keys of `CALIBRATORS`, or 'none'.
-    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
+    selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
     random_state : int, default=0
     """
     weighted = [name for name in calibrators if name in NETCAL_CLASSES and training.weighting != "uniform"]

@@ -124,17 +124,16 @@ def _trees(**arrays: Any) -> score.Trees:
     return score.Trees(**arrays)
 
 
-def _trees_on(columns: str) -> JsonKind:
-    return record(
-        "trees",
-        _trees,
-        feature=_kinds.whole_numbers(low=-1, below=columns),
-        threshold=numbers("feature"),
-        left=_kinds.whole_numbers("feature", below="feature"),
-        right=_kinds.whole_numbers("feature", below="feature"),
-        p=numbers("feature").checked(_are_shares, "{} must lie between 0 and 1"),
-        roots=_kinds.whole_numbers(below="feature"),
-    )
+TREES = record(
+    "trees",
+    _trees,
+    feature=_kinds.whole_numbers(low=-1, below="voters"),
+    threshold=numbers("feature"),
+    left=_kinds.whole_numbers("feature", below="feature"),
+    right=_kinds.whole_numbers("feature", below="feature"),
+    p=numbers("feature").checked(_are_shares, "{} must lie between 0 and 1"),
+    roots=_kinds.whole_numbers(below="feature"),
+)
 
 
 SCALE = NAME.made_into(Scale.parse, str)
@@ -181,10 +180,6 @@ def _chain_values(scorer: ChainScorer) -> JsonObject:
     return {"recipe": spec.recipe, "ensembler": ensembler, "calibrator": calibrator, "table": table, "cells": cells}
 
 
-def _indices(below: _kinds.Size = None) -> JsonKind:
-    return _kinds.whole_numbers(below=below).made_into(lambda array: tuple(array.tolist()), np.array)
-
-
 PATTERN_P = numbers(lambda earlier: 3 ** len(earlier["voters"])).checked(
     lambda p: p.min() >= P_MIN and p.max() <= 1 - P_MIN, "{} must not reach 0 or 1"
 )
@@ -207,20 +202,18 @@ CHAIN = record(
         uses=(),
         **CELL_KINDS,
         group_by=_kinds.one_of(("dataset", "fold")),
-        folds=_indices(),
+        folds=_kinds.whole_numbers().made_into(lambda array: tuple(array.tolist()), np.array),
         weighting=_kinds.one_of(("dataset", "dataset-class", "uniform")),
     ),
 )
 
 VOTE_SUM = record("scorer", Linear, ones=numbers("voters"), zeros=numbers("voters"))
 
-VOTE_FOREST = record("scorer", score.VoteForest, trees=_trees_on("voters"))
-
 SCORER = _kinds.tagged(
     "kind",
     {
         "chain": (ChainScorer, CHAIN),
-        "vote-forest": (score.VoteForest, VOTE_FOREST),
+        "vote-forest": (score.VoteForest, record("scorer", score.VoteForest, trees=TREES)),
         "vote-sum": (score.VoteSum, VOTE_SUM.made_into(score.VoteSum, attrgetter("linear"))),
     },
 )

@@ -110,10 +110,14 @@ def _length(size: Size, earlier: Earlier) -> int:
     return len(earlier[size]) if isinstance(size, str) else size or 0
 
 
-def numbers(size: Size = None, largest: float = LARGEST_NUMBER) -> JsonKind:
+def numbers(size: Size = None) -> JsonKind:
     """Return the kind of arrays of so many numbers; a text or a boolean is none."""
-    bounds = f"must lie within {largest:.0e}"
-    return _array((int, float), "must hold numbers", np.float64, size, lambda array, _: abs(array) <= largest, bounds)
+    bounds = f"must lie within {LARGEST_NUMBER:.0e}"
+
+    def in_range(array: Any, _: Earlier) -> Any:
+        return abs(array) <= LARGEST_NUMBER
+
+    return _array((int, float), "must hold numbers", np.float64, size, in_range, bounds)
 
 
 def whole_numbers(size: Size = None, *, low: int = 0, below: Size = None) -> JsonKind:

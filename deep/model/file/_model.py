@@ -492,7 +492,7 @@ class Model:
         from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
 
         judges = JudgeColumns.of(self.rows(answers).features) if self.chain is None else None
-        correction, weights = Correction.learn_with_judges(
+        correction, weights = Correction.learn(
             self.misfit, result.prior, result.p_uniform, labels, documents=documents, judges=judges
         )
         told = estimate_share(result.p_consistent, labels, prior=result.prior, documents=documents, misfit=self.misfit)[

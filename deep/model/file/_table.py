@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deep.model.chain import Chain
+    from deep.model.file._model import Model
 
 
 MAX_TABLE_VOTERS = 10
@@ -322,14 +323,6 @@ def scales_of_columns(voters: Sequence[Voter], columns: Sequence[str], scales: S
     return {name: scales.get(name, of_ids.get(Voter(name).id, BINARY)) for name in columns if Voter(name).id in of_ids}
 
 
-def votes_in_order(names: Sequence[str], votes: Mapping[str, float]) -> list[float]:
-    """Return the votes of one row in the order of voters; one that is not named has none."""
-    unknown = sorted(set(votes) - set(names))
-    if unknown:
-        raise InputError(f"`votes` must name voters of the model, {', '.join(sorted(names))}. Got {unknown[0]!r}.")
-    return [votes.get(name, ABSTAIN) for name in names]
-
-
 def check_width(voters: Sequence[Voter], answers: npt.ArrayLike) -> None:
     """Raise unless rows have a column a voter."""
     shape = np.shape(answers)
@@ -349,7 +342,10 @@ def row_in_order(
 ) -> npt.NDArray[Any]:
     """Return the answers of one row, given as the judges give them, as :func:`select_columns` would."""
     names = [voter.name for voter in voters]
-    given = votes_in_order(names, votes) if isinstance(votes, Mapping) else list(votes)
+    given = [votes.get(name, ABSTAIN) for name in names] if isinstance(votes, Mapping) else list(votes)
+    unknown = sorted(set(votes) - set(names)) if isinstance(votes, Mapping) else []
+    if unknown:
+        raise InputError(f"`votes` must name voters of the model, {', '.join(sorted(names))}. Got {unknown[0]!r}.")
     check_width(voters, [given])
     if not scales:
         return np.asarray(check_votes([given], name="votes")[0])
@@ -369,19 +365,7 @@ def with_scores(voters: Sequence[Voter], scales: Scales, votes: VotesLike, score
     return given.with_answers(scores, names, {name: scales[name] for name in names})
 
 
-class HasVoters(Protocol):
-    """A model, of which the voters alone are looked at."""
-
-    @property
-    def voters(self) -> tuple[Voter, ...]:
-        """Return the voters, in the order of a pattern."""
-
-    @property
-    def scales(self) -> Scales:
-        """Return their scales by name; none where all vote."""
-
-
-def votes_of(model: HasVoters, votes: VotesLike) -> VoteMatrix:
+def votes_of(model: "Model", votes: VotesLike) -> VoteMatrix:
     """Return votes as a matrix, for what takes no array of them.
 
     Raises

@@ -166,12 +166,6 @@ class LabeledRows(Rows):
         """Return the weight of each row for label 1, and for label 0: none for the other label."""
         return self.weights * (self.labels == 1), self.weights * (self.labels == 0)
 
-    def by_class(self, group: int) -> tuple["LabeledRows", Floats, Floats]:
-        """Return one dataset's rows, and their weights within label 1 and within label 0, each summing to 1."""
-        rows = self.only(group)
-        ones, zeros = rows.of_classes()
-        return rows, ones / ones.sum(), zeros / zeros.sum()
-
 
 MOST_ROWS = 400_000
 """Rows with evidence that a stack is fitted on as they are; of more it takes a weighted sample of about so many.

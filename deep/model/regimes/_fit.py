@@ -71,7 +71,7 @@ def fit(
         'Stack' or 'Average' alone, or keys of `ENSEMBLERS`.
     calibrator : str or sequence of str, optional
         Keys of `CALIBRATORS`, or 'none'. Default: all and 'none'; for recipe 'paper' Platt.
-    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
+    selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, optional
     share : Belief or str, optional
         What the user believes of the share of consistent items of the target, or of datasets to come: ``"60-80%"``, as
         in :meth:`Model.believing`.

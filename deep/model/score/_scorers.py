@@ -31,8 +31,9 @@ def _areas(train: LabeledRows) -> Floats:
     """Return the sum over training datasets of each judge's area under the ROC curve, shape (n_voters,)."""
     areas = np.zeros(train.evidence.shape[1])
     for group in train.present():
-        rows, ones, zeros = train.by_class(group)
-        areas += [_area(column, ones, zeros) for column in rows.evidence.T]
+        rows = train.only(group)
+        ones, zeros = rows.of_classes()
+        areas += [_area(column, ones / ones.sum(), zeros / zeros.sum()) for column in rows.evidence.T]
     return areas
 
 
@@ -97,10 +98,6 @@ class Trees:
             parts["roots"].append([start])
             start += tree.node_count
         return cls(**{name: np.concatenate(values) for name, values in parts.items()})
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays by name, as a file and another process take them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def mean(self, features: npt.NDArray[np.floating[Any]]) -> Floats:
         """Return the mean P of all trees for each row of features."""
