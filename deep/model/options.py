@@ -15,7 +15,7 @@ RECIPE_NAMES = ("deep", "paper")
 SELECTOR_NAMES = ("auto", "mrmr", "mrmr-selection", "rfe")
 
 UNCALIBRATED = "none"
-"""In place of a calibrator's name: the ensembler's own probabilities."""
+"""This name in place of a calibrator's asks for the ensembler's own probabilities."""
 
 AVERAGE = "Average"
 STACK = "Stack"

@@ -17,7 +17,7 @@ from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, laplace, newton
 from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
 
 CORRELATION = 0.1
-"""Of the errors of labels that share a document, before any was seen."""
+"""Errors of labels that share a document are taken to correlate by so much before any was seen."""
 
 PAIRS = 20.0
 """`CORRELATION` is worth so many pairs of labels."""
@@ -82,6 +82,7 @@ class Clusters:
         within, squares = float((sums**2).sum()), float(self.weights @ errors**2)
         pairs = float(np.maximum(self.sizes**2 - self.sizes, 0.0).sum()) / 2
         across = float(self.weights.sum() ** 2 - (self.sizes**2).sum()) / 2
+        # An error of P that all documents share is the intercept's, and no sign of clusters.
         common = float(sums.sum() ** 2 - within) / 2 / across if across > 0 else 0.0
         products = (within - squares) / 2 - pairs * common
         return float(np.clip((products + PAIRS * CORRELATION) / (pairs + PAIRS), 0.0, 1.0))
@@ -243,12 +244,14 @@ class FewLabels:
             self._at_scale(design, y, weights, self._prior_covariance(scale, spread, design.shape[1] - 2))
             for scale, spread, design in grid
         ]
+        # Odds before of 1 : scale, so that the wide prior must earn its place by the labels.
         share = normalised(np.array([fit[2] for fit in fits]) - np.log([scale for scale, _, _ in grid]))
         coefs = np.zeros((len(fits), 2 + k))
         for row, (coef, _, _) in zip(coefs, fits, strict=True):
             row[: len(coef)] = coef
         mean = share @ coefs
         self.coef_, self.weights_ = mean[:2], mean[2:]
+        # The law of total variance: within the fits, and between them.
         apart = coefs[:, :2] - self.coef_
         within = np.tensordot(share, [covariance[:2, :2] for _, covariance, _ in fits], 1)
         self.covariance_ = within + (apart.T * share) @ apart
@@ -266,6 +269,7 @@ class FewLabels:
         precision, total = np.linalg.inv(across), weights.sum()
         ones, zeros = weights * y, weights * (1 - y)
         coef = newton_logistic(design, ones, zeros, centre=mean, penalty=precision / total)
+        # The slope is held and the intercept follows it along their prior covariance.
         if coef[1] < MIN_SLOPE:
             held, penalty = mean.copy(), np.diag(np.diag(precision) / total)
             held[:2] = mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE
@@ -437,7 +441,7 @@ STEPS = np.linspace(-8.0, 8.0, 321)
 """Standard deviations of the panel's intercept at which the two are joined."""
 
 LEAST = 1e-6
-"""Of the panel's standard deviation."""
+"""The panel's standard deviation is never taken to be smaller: a spread of 0 would divide by nothing."""
 
 CONTRADICTED = 0.05
 """A belief is refused where labels at least as far from it come in fewer draws than this."""
@@ -550,6 +554,7 @@ class Belief:
         clusters = Clusters.from_documents(documents, n, kept=known)
         worth = n / clusters.design_effect(0.0 if clusters.alone else CORRELATION)
         seen = (ones + 0.5) / (n + 1)
+        # The variance of log-odds of a share of so many independent labels (delta method).
         noise = 1 / (worth * seen * (1 - seen))
         apart = abs(float(logit(seen)) - self.centre) / np.sqrt(self.scale**2 + noise)
         if 2 * float(stdtr(TAILS, -apart)) < CONTRADICTED:

@@ -156,6 +156,7 @@ def _old_rates(old: Cells, predict: Predict) -> list[_Rates]:
 def _rates(patterns: npt.NDArray[np.int8], n: Floats, p: Floats) -> _Rates:
     voted, positive = patterns >= 0, patterns == 1
     equal, both = _agreement(patterns, n)
+    # Agreement is counted with each other judge; pairs of one item are one item's worth of evidence, not k - 1.
     others = max(patterns.shape[1] - 1, 1)
     hits = np.stack([n @ voted, n @ positive, equal / others, (n * p) @ positive, (n * (1 - p)) @ positive])
     of = np.stack([np.full(voted.shape[1], n.sum()), n @ voted, both / others, (n * p) @ voted, (n * (1 - p)) @ voted])
@@ -234,7 +235,9 @@ def _moved(tests: Sequence[_Test], alpha: float) -> list[npt.NDArray[np.bool_]]:
 def _tested(old: _Scatter, angle: Floats, now: _Rates) -> _Test:
     """Return how new angles lie in the spread of the old ones."""
     n, noise = old.n, old.noise
+    # The method of moments: what is left of the variance between old datasets once sampling is taken away.
     between = np.maximum(old.squares / (n - 1) - noise, 0.0) if n > 1 else np.zeros_like(noise)
+    # A new dataset differs from the mean of n old ones by its own scatter and by that of the mean.
     spread = np.sqrt(between * (1 + 1 / n) + noise / n + now.variance[:, : angle.shape[1]])
     apart = -np.abs(angle - old.centre) / spread
     below = special.stdtr(n - 1, apart) if n > 1 else special.ndtr(apart)
@@ -429,6 +432,7 @@ def changes(stream: Sequence[VoteRates], *, alpha: float) -> list[tuple[str, str
     """
     positive, coverage = (stream[-1][statistic] for statistic in ("positive", "coverage"))
     bets = {(PANEL, "positive"): PANEL_BET}
+    # The bets sum to 1, so that the chance of any alarm stays below alpha (the union bound).
     each = (1 - PANEL_BET) / (2 * len(coverage))
     bets |= {
         (judge, name): each

@@ -11,10 +11,10 @@ from deep._util.checks import Floats, weigh
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 
 JITTER = 1e-9
-"""Added to a penalty's diagonal: a direction without data or penalty stays where it started."""
+"""This is added to the diagonal of a penalty: a direction without data or penalty stays where it started."""
 
 TOLERANCE = 1e-18
-"""Of Newton's steps: alignments are compared by losses that differ little, so the last step is below 1e-9."""
+"""Newton's steps end below this: losses of alignments differ little, so the last step has to be below 1e-9."""
 
 RIDGE = 4e-3
 """Pull of slope towards 1 and of context towards 0, against a mean log loss: felt where datasets are few."""
@@ -54,6 +54,7 @@ class LeftOut:
         else:
             wanted = np.searchsorted(total[distinct], np.arange(N_BINS) * total[-1] / N_BINS)
             start = distinct[np.unique(np.minimum(wanted, len(distinct) - 1))]
+            # The first point takes all rows before the second: none may fall out at the low end.
             start[0] = 0
         n1, n0 = np.add.reduceat(ones, start), np.add.reduceat(zeros, start)
         weighted = np.add.reduceat(score * (ones + zeros), start)
@@ -124,9 +125,12 @@ def fit_alignment(datasets: list[LeftOut], *, use_context: bool) -> Alignment:
     centre = np.array([1.0, 0.0])[: len(columns)]
     penalty = RIDGE * np.eye(len(columns))
     slope, *context = newton_logistic(np.column_stack(columns), ones, zeros, centre=centre, penalty=penalty).tolist()
+    # A member that ranks a new dataset the wrong way round is switched off rather than believed in reverse.
     if slope <= 0:
         return Alignment(0.0, 0.0, 0.0)
     effect = context[0] if context else 0.0
+    # There is no free intercept: with one, four small datasets moved decisions by up to 13 points of balanced
+    # accuracy (decision 13).
     return Alignment(-effect * float(contexts.mean()), slope, effect)
 
 
@@ -194,10 +198,10 @@ MIN_ROWS = 5
 """Cells with fewer rows are too noisy to add to a spread."""
 
 HALVINGS = 60
-"""Of the range in which a quantile is looked for."""
+"""The range in which a quantile is looked for is halved so often: then its ends lie within rounding."""
 
 WIDEST = 100.0
-"""Of a spread in log-odds: far beyond any, so that the root lies within."""
+"""A spread in log-odds is looked for up to here, far beyond any, so that the root lies within."""
 
 
 @cache
@@ -278,9 +282,10 @@ START = ((0.5, 0.0), (0.0, 0.15))
 START_DATASETS = 3
 """No correction counts as so many datasets, in the mean and in the degrees of freedom of intervals."""
 
+# `START` and fits that lack a dataset make intervals too wide. On real panels .8 would do; where datasets lie apart as
+# Student's t has it, less than this covers too little (decision 44).
 SLACK = 0.87
-"""Of intervals that were learned from datasets left out: `START` and fits that lack a dataset make them too wide. On
-real panels .8 would do; where datasets lie apart as Student's t has it, less than this covers too little."""
+"""Intervals that were learned from datasets left out reach only so far."""
 
 MAX_LOG_ODDS = 30.0
 """A rate nearer to 0 or 1 has no variance of counting that a float can hold."""
@@ -403,6 +408,8 @@ def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:
     """
     n = len(left_out)
     corrections = np.array([_correction(one) for one in left_out]).reshape(n, 2)
+    # Three datasets without need of correction are added: so bounds cover in 89 to 94 % on four real panels with 0 to
+    # all training datasets (decision 11).
     mean = (corrections.sum(axis=0) + START_DATASETS * np.array(NO_CORRECTION)) / (n + START_DATASETS)
     apart = corrections - mean
     covariance = (np.array(START) + apart.T @ apart) / max(n, 1)

@@ -184,6 +184,7 @@ class Intercept:
         """
         log_odds = (share_at(profile, self.mean + step) for step in (0.0, -self.reach, self.reach))
         estimate, low, high = (min(max(float(expit(at)), P_MIN), 1 - P_MIN) for at in log_odds)
+        # MacKay 1992: the mean of a logistic function over a normal intercept is nearly a flatter logistic function.
         slope = float(1 / np.sqrt(1 + np.pi * self.variance / 8))
         return PriorEstimate(estimate, low, high, warning, slope * (self.mean - offset), slope)
 
@@ -196,7 +197,7 @@ class PriorRule(Protocol):
 
 
 REACH = NormalDist().inv_cdf(0.95)
-"""Of 90 % intervals, in standard deviations."""
+"""A 90 % interval reaches so many standard deviations to either side."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ SAME_PROFILE = 1e-9
 """Profiles that differ by less are of the rows that the model was fitted on."""
 
 HALF_STEP = 0.25
-"""Of intercepts between which the slope of a profile is taken: half of the distance of its knots."""
+"""The slope of a profile is taken between intercepts so far to either side: half of the distance of its knots."""
 
 
 def share_of_batch(
@@ -267,6 +268,7 @@ def share_of_batch(
     >>> round(share.estimate, 2), round(share.low, 2), round(share.high, 2)
     (1.0, 0.8, 1.0)
     """
+    # These are the very rows of the fit, so nothing has moved.
     if np.allclose(fitted, batch, rtol=0, atol=SAME_PROFILE):
         return anchor
     if n < MIN_BATCH:
@@ -274,6 +276,7 @@ def share_of_batch(
     mean, _, gap = _moments(fitted, intercept)
     batch_mean, batch_spread, _ = _moments(batch, intercept)
     gap, noise = slope * gap, max(batch_spread / n, PROFILE_CLIP)
+    # A regression drawn towards no change: where P hardly tells the classes apart, its mean says little of the share.
     precision = BATCH_SPREAD**2 * gap**2 + noise
     change = BATCH_SPREAD**2 * gap / precision * (batch_mean - mean)
     at_fit = (anchor.high - anchor.low) / 2 / REACH
@@ -292,7 +295,7 @@ def _moments(profile: Floats, intercept: float) -> tuple[float, float, float]:
 
 
 USUAL_SLOPE = 1.0
-"""Of the log-odds of labels on those of votes, before any dataset was seen."""
+"""The slope of the log-odds of labels on those of votes, before any dataset was seen."""
 
 SLOPE_DATASETS = 4.0
 """How many datasets `USUAL_SLOPE` is worth."""
@@ -301,7 +304,7 @@ LEAST_SLOPE, MOST_SLOPE = 0.05, 4.0
 """The training datasets' slope is held between these: where they are separable there is none."""
 
 VARIANCES = np.exp(np.linspace(np.log(0.005), np.log(12.0), 24))
-"""Of intercepts about their line, which are summed over."""
+"""The variance of intercepts about their line is unknown: these values are summed over."""
 
 SAID_CLIP = 1e-3
 """What the panel says of a dataset is held within [SAID_CLIP, 1 - SAID_CLIP]."""
@@ -352,6 +355,8 @@ def usual_slope(seen: Sequence[LeftOut]) -> float:
     pull = np.append(np.zeros(len(seen)), np.mean([2.0 / n.sum() for n in rows]))
     centre = np.append(np.zeros(len(seen)), 1.0)
     shared = newton_logistic(design.astype(float), ones, zeros, centre=centre, penalty=np.diag(pull))[-1]
+    # The slope that all share, drawn to 1 by four datasets' worth, has an ECE of 11.8 at three datasets; the mean of
+    # their own slopes had 12.1 (decision 26).
     held = float(np.clip(shared, LEAST_SLOPE, MOST_SLOPE))
     return (SLOPE_DATASETS * USUAL_SLOPE + len(seen) * held) / (SLOPE_DATASETS + len(seen))
 
@@ -464,6 +469,7 @@ class LearnedPrior:
         n = len(self.priors_)
         estimates = []
         for d, profile in enumerate(held):
+            # With one dataset there is no other to learn from, and its own estimate is what can be told.
             rest, rule = np.arange(n) != d if n > 1 else np.ones(1, dtype=bool), LearnedPrior(self.across)
             rule.priors_, rule.profiles_ = self.priors_[rest], self.profiles_[rest]
             rule._learn(self.intercepts_[rest])

@@ -118,6 +118,8 @@ def joint_shares(
     several = rows.n_systems > 1
     scales = (1.0,) if not known.any() else SCALES if several else ALONE
     fits = [_fit(rows, weights, misfit, scale) for scale in scales]
+    # Odds before of 1 : sqrt(scale) for several systems; for one each scale is as likely, since on datasets unlike
+    # those of the training the tight ones fail (decision 11).
     evidence = np.array([fit.evidence for fit in fits]) - np.log(scales) / 2 * several
     share = normalised(evidence)
     result = [fit.shares(rows) for fit in fits]
@@ -228,7 +230,7 @@ MIN_VARIANCE = 1e-12
 """P that varies less explains nothing."""
 
 HALF = 0.5
-"""Added to each count of labels by class and decision, so that rates of 0 and 1 have a variance."""
+"""This is added to each count of labels by class and decision, so that rates of 0 and 1 have a variance."""
 
 MIN_YOUDEN = 0.05
 """Decisions that tell the classes apart less than this say nothing of how many there are."""
@@ -389,6 +391,7 @@ def power_tuning(
     n, variance = len(y), float(np.var(np.concatenate([f, others]), ddof=1))
     if variance < MIN_VARIANCE:
         return 0.0
+    # PPI++: the regression of labels on P, drawn to 1 by the pseudo-labels.
     slope = (((y - y.mean()) * (f - f.mean())).sum() / variance + pseudo_labels) / (n + pseudo_labels)
     return float(np.clip(slope / (1 + n / len(others)), 0.0, 1.0))
 

@@ -52,6 +52,7 @@ class GridResult:
 def make_ensembler(name: str, params: Mapping[str, object], random_state: int) -> BaseEnsembler:
     """Return an unfitted ensembler by its name, seeded where it draws."""
     ensembler = ENSEMBLERS[name](**params)
+    # Most ensemblers draw nothing, and have no such parameter.
     if "random_state" in ensembler.get_params():
         ensembler.set_params(random_state=random_state)
     return ensembler
@@ -73,9 +74,11 @@ def inner_score(p: Floats, training: TrainingSet, criterion: Criterion, weights:
     """
     by_group = p[:, training.fold_of]
     if criterion == "log_loss":
+        # One sure and wrong P would make the loss infinite, and all candidates equally bad.
         clipped = np.clip(by_group, P_MIN, 1 - P_MIN)
         loss = np.stack([-np.log1p(-clipped), -np.log(clipped)], axis=2)
         return -float((weights * loss).sum() / weights.sum())
+    # Accuracy is the paper's criterion, which knows no weights: a row is a row there.
     w = training.cells.counts if criterion == "accuracy" else weights
     positive = by_group >= DECISION
     hits = w[:, :, 0][~positive].sum(), w[:, :, 1][positive].sum()
@@ -137,6 +140,7 @@ def _grid_scores(
 ) -> Iterator[tuple[dict[str, object], Floats]]:
     """Yield each grid point with its out-of-fold probabilities; stages of one fit share it."""
     stage_param = getattr(ENSEMBLERS[name], "stage_param", None)
+    # Boosting to the most rounds passes all smaller numbers on the way, so one fit serves them all.
     stages = cast("Sequence[int]", grid.get(stage_param, ()) if stage_param else ())
     names, patterns = [key for key in grid if not (stages and key == stage_param)], training.cells.patterns
     for values in product(*(grid[key] for key in names)):
@@ -209,6 +213,7 @@ def choose_subsets(
             subsets.append(Subset(tuple(range(n_voters)), "all"))
         else:
             proposals = [Subset(tuple(sorted(order[:size])), name) for name, order in rankings.items()]
+            # Where both selectors propose the same voters, nothing is fitted to compare them.
             best = proposals[0]
             if len({one.columns for one in proposals}) > 1:
                 best = max(proposals, key=score)  # of equals the first
@@ -272,6 +277,7 @@ def scored_rows(
     oof: Floats, training: TrainingSet, weights: Floats, groups: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Labels, Floats]:
     """Return out-of-fold probabilities, labels and weights of the rows in `groups`."""
+    # Weights stay those of the whole training set: to balance a part anew would change what the loss means.
     kept = np.where(groups[None, :, None], weights, 0.0)
     pattern, group, label = np.nonzero(kept)
     return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
@@ -337,6 +343,7 @@ class Candidate:
 
 def task_seed(ensembler: str, columns: tuple[int, ...], recipe: str, random_state: int) -> int:
     """Return a seed that depends on the chain alone, not on the order or the process of fits."""
+    # CRC rather than `hash`, which Python salts anew in every process.
     return crc32(f"{random_state}|{recipe}|{ensembler}|{columns}".encode()) % 2**31
 
 
@@ -354,6 +361,7 @@ def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
         score = {"accuracy": -c.inner_accuracy, "balanced_accuracy": -c.inner_balanced_accuracy}.get(
             by, c.inner_log_loss
         )
+        # Rounded, since equal chains differ in the last digits from one processor to another.
         return round(score, 12), round(c.inner_log_loss, 12), len(c.subset.columns)
 
     check_choice(by, ("accuracy", "balanced_accuracy", "log_loss"), "by")
@@ -485,6 +493,7 @@ def chain_tasks(
     selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
     random_state : int, default=0
     """
+    # netcal counts rows: with weights its calibrators would silently answer another question.
     weighted = [name for name in calibrators if name in NETCAL_CLASSES and training.weighting != "uniform"]
     if weighted:
         raise InputError(

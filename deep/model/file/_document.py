@@ -77,9 +77,11 @@ VOTERS = list_of(
 
 def _cells(voters: tuple[Voter, ...], patterns: Votes, groups: tuple[str, ...], **arrays: Any) -> Cells:
     """Return training cells from their arrays."""
+    # All that reads cells relies on patterns that come once each.
     expect(len(np.unique(patterns, axis=0)) == len(patterns), "patterns must come once each")
     place, rows = (arrays["cell_pattern"], arrays["cell_group"], arrays["cell_label"]), arrays["cell_count"]
     shape = (len(patterns), len(groups), 2)
+    # No fit writes a pattern or a group without rows.
     used = all(len(np.unique(axis)) == size for axis, size in zip(place[:2], shape, strict=False))
     expect(used and rows.all(), "training_cells must have rows in every pattern, group and cell")
     expect(len(np.unique(np.ravel_multi_index(place, shape))) == len(rows), "cells must come once each")
@@ -119,6 +121,7 @@ def _trees(**arrays: Any) -> score.Trees:
     expect((np.minimum(left, right)[inner] > nodes[inner]).all(), "trees must not turn back")
     expect((left == nodes)[~inner].all() and (right == nodes)[~inner].all(), "trees must end in their leaves")
     expect(len(roots) and roots[0] == 0 and _ascend(roots), "trees.roots must begin with 0 and ascend")
+    # Nodes of one tree end where the next begins: a child beyond would lead into another tree.
     end = np.repeat(np.append(roots[1:], len(nodes)), np.diff(roots, append=len(nodes)))
     expect((np.maximum(left, right) < end).all(), "trees must keep to their own nodes")
     return score.Trees(**arrays)
@@ -233,6 +236,7 @@ def _learned_prior(profiles: Floats, priors: Floats) -> adaptation.LearnedPrior:
 
 
 def _is_covariance(matrix: Floats) -> bool:
+    # Looser than equality, since rounding may leave the two apart in their last digits.
     symmetric = np.isclose(matrix[0, 1], matrix[1, 0], rtol=1e-6, atol=1e-12)
     return bool(symmetric and np.linalg.eigvalsh(matrix)[0] >= -1e-9 * np.abs(matrix).max())
 
@@ -432,6 +436,8 @@ def _named(key: str) -> Iterator[None]:
 
 def checksum(content: Mapping[str, object]) -> str:
     """Return the SHA-256 of the content in one canonical spelling, without its own entry."""
+    # Keys are sorted and blanks left out, so that a file which an editor has only laid out anew still fits its
+    # checksum.
     rest = {name: value for name, value in content.items() if name != "checksum"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return sha256(text.encode("ascii")).hexdigest()

@@ -374,6 +374,7 @@ class Model:
 
     def _contexts(self, evidence: Evidence, where: Positions) -> Floats:
         """Return the contexts of a dataset of these rows; those of the target where the model was adapted to one."""
+        # A model of one dataset keeps the contexts of its fit: a batch of it may be small, and its mean chance.
         known = self.target is not None or not len(where)
         return self.contexts if known else contexts_of_means(evidence.sums(where) / len(where))
 
@@ -420,6 +421,7 @@ class Model:
         columns: dict[str, npt.NDArray[Any]] = {}
         for contexts, rows in datasets:
             at = rows if where is None else where[rows]
+            # Whichever is fewer is scored: the rows of the dataset, or the distinct rows of all.
             if isinstance(at, slice) or len(at) < len(evidence):
                 part = self.scores_at(contexts, prior, evidence.of_rows(at)).columns(names)
             else:
@@ -438,10 +440,7 @@ class Model:
     ) -> PriorEstimate:
         """Estimate the share of consistent items in a whole dataset without labels, with its 90 % interval.
 
-        Parameters
-        ----------
-        votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
-            Of one dataset, the more rows the better; as in `score`.
+        Parameters are as in `score`, with votes of one dataset: the more rows the better.
         """
         return self.scores_of(votes, scores=scores, **matching).share
 
@@ -498,6 +497,7 @@ class Model:
         told = estimate_share(result.p_consistent, labels, prior=result.prior, documents=documents, misfit=self.misfit)[
             0
         ]
+        # A share of 0 or 1 has no log-odds, and the line of P needs them.
         estimate, low, high = (min(max(p, P_MIN), 1 - P_MIN) for p in (told.estimate, told.low, told.high))
         fresh = replace(fresh, prior_rule=FixedPrior(PriorEstimate(estimate, low, high)), correction=correction)
         if judges is not None and len(weights):

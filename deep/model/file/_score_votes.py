@@ -153,6 +153,7 @@ def score_file(
     """
     sums: dict[str, Floats] = {}
     counts: Counter[str] = Counter()
+    # P of a row hangs on the means over its dataset, which are known after the last row: so the rows wait on disk.
     with whole_file(out) as scratch:
         rows = scratch.with_name("rows")
         looked_at = ahead(partial(_look, model), iter_pieces(model, paths, scores, options))
@@ -236,6 +237,7 @@ def _keep(path: Path, pieces: "Iterable[tuple[pa.Table, list[Sums]]]") -> Iterat
 
     with pa.OSFile(str(path), "wb") as file:
         for table, sums in pieces:
+            # A stream of its own for each piece, since the columns of a piece hang on how many rows it has.
             with pa.ipc.new_stream(file, table.schema) as stream:
                 stream.write_table(table)
             yield from sums

@@ -251,6 +251,7 @@ def match_columns(
         if voter.name in exact:
             result.append(exact[voter.name])
             continue
+        # A column that another voter of the model has by its full name stands for that one alone.
         kin = [name for name in columns if name not in taken and Voter(name).id == voter.id]
         if kin and not allow_mismatch:
             what = "version" if voter.version != Voter(kin[0]).version else "model"
@@ -317,6 +318,7 @@ def votes_of_voters(voters: Sequence[Voter], votes: VotesLike, scales: Scales = 
 
 def scales_of_columns(voters: Sequence[Voter], columns: Sequence[str], scales: Scales) -> Scales:
     """Return the scales of the columns of a table that can stand for voters, whose scales are given by name."""
+    # Judges that all vote are read as votes, in bytes: answers on scales take eight times the memory.
     if all(scale.binary for scale in scales.values()):
         return ALL_VOTE
     of_ids = {voter.id: scales[voter.name] for voter in voters}
@@ -349,6 +351,7 @@ def row_in_order(
     check_width(voters, [given])
     if not scales:
         return np.asarray(check_votes([given], name="votes")[0])
+    # -1 stands for no vote, unless it is a grade of the judge's own scale.
     cells = [np.nan if v == ABSTAIN and scales[n].low >= 0 else v for n, v in zip(names, given, strict=True)]
     row = VoteMatrix([cells], ["row"], names, ["data"], [ABSTAIN], scales=[*scales.values()])
     return np.asarray(select_columns(voters, row, scales)[0])
@@ -421,6 +424,7 @@ def check_places(answers: npt.ArrayLike) -> Floats:
 
 def in_order(votes: AnyVotes, columns: Sequence[int | None]) -> AnyVotes:
     """Return these columns of votes, of no votes where one is None."""
+    # The usual case needs no copy, which for ten million rows would take as long as scoring them.
     if list(columns) == list(range(votes.shape[1])):
         return votes
     result = np.full((len(votes), len(columns)), np.nan if not is_votes(votes) else ABSTAIN, dtype=votes.dtype)

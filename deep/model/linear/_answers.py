@@ -17,14 +17,15 @@ SHARE_CLIP = 0.01
 LEAST_SCALE = 1e-9
 """A judge whose answers vary less does not vary: what is left is rounding, and an answer divided by it blows up."""
 
+# A rank between two places is interpolated, and off by at most 1 in 500.
 MAX_KNOTS = 500
-"""Of a judge that is mapped by ranks: a rank between two of them is interpolated, and off by at most 1 in 500."""
+"""A judge that is mapped by ranks has at most so many places."""
 
 MOST_VALUES = 40
 """A judge of more distinct answers, on a scale of no shares, is mapped by ranks: its levels have no names."""
 
 ROUNDS = 2
-"""Of reciprocal averaging: the second changes values by a few hundredths, a third hardly any."""
+"""Reciprocal averaging takes so many rounds: the second changes values by a few hundredths, a third hardly any."""
 
 PSEUDO_ROWS = 5.0
 """Rows by which the value of a level is drawn to a straight line: so a level that hardly occurs borrows from others."""
@@ -96,6 +97,7 @@ class AnswerMap:
         assert votes.scales is not None
         answers, k = votes.answers, votes.answers.shape[1]
         position = np.unique(votes.datasets.astype(str), return_inverse=True)[1]
+        # Each dataset weighs the same, or the levels of a judge would be those of the largest dataset.
         weights = 1.0 / weigh(position, np.ones(len(answers)))[position]
         plain = [(np.array([0.0, 1.0]), np.array([0.0, 1.0]))] * k
         binary = np.array([scale.binary for scale in votes.scales])
@@ -169,6 +171,7 @@ def _ranks(column: Floats, weights: Floats) -> Knots:
     known = ~np.isnan(column)
     values, where = np.unique(column[known], return_inverse=True)
     weight = weigh(where, weights[known])
+    # Ties get the middle of the ranks that they share.
     middle = (np.cumsum(weight) - weight / 2) / weight.sum()
     if len(values) > MAX_KNOTS:
         kept = np.unique(np.searchsorted(middle, np.linspace(middle[0], middle[-1], MAX_KNOTS)))

@@ -212,6 +212,7 @@ def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
     kept, hashes, weights = order[first], hashes[first], np.add.reduceat(train.weights[order], first)
     del order, first  # each as large as a column of the rows
     stratum = 2 * train.groups[kept] + train.labels[kept]
+    # The same number for each dataset and class, as each weighs the same in the fit.
     share = int(most // len(np.unique(stratum)))
     priority = (hashes >> np.uint64(11)).astype(np.float64)
     priority += 1
@@ -349,6 +350,7 @@ def fit_ridge(train: LabeledRows) -> Linear:
     rows = Weighed.of(train)
     ones, zeros = _rates(rows, smoothing=1.0)
     youden = np.maximum(ones - zeros, 0.0)
+    # Scaled to a root mean square of 1 over all judges, so that the penalty means the same for any number of them.
     scale = youden / (np.sqrt((youden**2).mean()) or 1.0) / np.sqrt(len(youden))
     features, y, w = rows.signed * scale, rows.labels, rows.weights
 
@@ -358,6 +360,8 @@ def fit_ridge(train: LabeledRows) -> Linear:
         loss = w @ (np.logaddexp(0.0, z) - y * z) + RIDGE / 2 * theta[1:] @ theta[1:]
         return float(loss), np.concatenate([[residual.sum()], features.T @ residual + RIDGE * theta[1:]])
 
+    # A judge never counts against its own vote: what it is wrong about on one dataset it may be right about on the
+    # next.
     bounds = [(None, None)] + [(0.0, None)] * len(scale)
     options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-8}
     result = minimize(objective, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
@@ -409,6 +413,8 @@ def _calibrated(coef: Floats, rows: Weighed) -> Linear:
     """
     score = rows.signed @ coef
     values, where = np.unique(score, return_inverse=True)
+    # Platt's targets: 1 / (n + 2) in place of 0. Without them the log loss on llmbar with one training dataset is
+    # 1.15, with them .64 (decision 13).
     doubt = 1.0 / (rows.sizes + 2.0)
     ones, zeros = (checks.weigh(where, rows.weights * (rows.labels == c), len(values)) for c in (1, 0))
     success = ones * (1 - doubt[1]) + zeros * doubt[0]

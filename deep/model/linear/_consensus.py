@@ -25,7 +25,7 @@ RATE_MIN = 0.01
 """No vote is taken to be rarer than this in either class, so that no judge decides alone."""
 
 ASSUMED_ACCURACY = 0.75
-"""Of judges too few to be held against one another."""
+"""Judges too few to be held against one another are taken to be right on so many items."""
 
 ACCURACY = (0.55, 0.99)
 """The least and the most that judges are taken to be right on average."""
@@ -211,6 +211,7 @@ def dawid_skene(panel: Panel) -> Rates:
     Unlike `deep.ensembles.DawidSkene` it stops early, pulls rates to those of the panel, counts judges by their
     shares and takes none to vote against the label.
     """
+    # The share of votes for 1 is the start: a random one could end with the classes turned round.
     posterior = (panel.margin / (panel.cast @ panel.shares) + 1) / 2
     rates = _maximize(panel, posterior)
     for _ in range(ROUNDS - 1):
@@ -224,6 +225,8 @@ def _maximize(panel: Panel, posterior: Floats) -> Rates:
     alarms, alarm_votes = in_zero @ panel.ones, in_zero @ panel.cast
     hit = _pulled(hits, hit_votes, panel.shares, PANEL_RATE)
     alarm = _pulled(alarms, alarm_votes, panel.shares, 1 - PANEL_RATE)
+    # A judge that seems to vote against the label is taken for one that knows nothing: votes alone cannot say which
+    # way round it is.
     either = (hits + alarms + PSEUDO_VOTES / 2) / (hit_votes + alarm_votes + PSEUDO_VOTES)
     hit, alarm = (np.where(hit < alarm, either, side) for side in (hit, alarm))
     hit, alarm = (np.clip(side, RATE_MIN, 1 - RATE_MIN) for side in (hit, alarm))
@@ -248,6 +251,7 @@ def majority(panel: Panel) -> Linear:
     # The accuracy by which equal judges that err independently would agree as often as these.
     pairs, accuracy = _equal_pairs(panel), ASSUMED_ACCURACY
     if pairs is not None:
+        # Judges right with probability a agree on a^2 + (1 - a)^2 of the items, solved for a.
         accuracy = float(np.clip((1 + np.sqrt(max(2 * sum(pairs) - 1, 0.0))) / 2, *ACCURACY))
     intercept = 0.0
     if by_sight:
@@ -321,6 +325,7 @@ def overlap(panel: Panel) -> Floats:
     rate = weighted.T @ panel.cast / n
     covariance, variance = panel.ones.T @ weighted / n - rate * rate.T, rate * (1 - rate)
     correlation = _held(covariance, np.sqrt(variance * variance.T), both)
+    # By the fourth power only judges that are nearly copies lose weight here, and a family of good judges hardly.
     rates = dawid_skene(_share(panel, correlation**4))
     gap = rates.hit - rates.alarm
     within = rates.prior * rates.hit * (1 - rates.hit) + (1 - rates.prior) * rates.alarm * (1 - rates.alarm)
@@ -358,6 +363,7 @@ def _both(panel: Panel) -> Floats:
 def _held(covariance: Floats, scale: Floats, both: Floats) -> Floats:
     """Return correlations less two standard errors, within [0, 1]; 1 on the diagonal, 0 for judges who never meet."""
     result = np.divide(covariance, scale, out=np.zeros_like(scale), where=(scale > 1e-9) & (both > 0))
+    # Two judges with few items in common correlate by chance, and must not count as copies for that.
     result = np.clip(result - 2 / np.sqrt(np.maximum(both, 1.0)), 0.0, 1.0)
     np.fill_diagonal(result, 1.0)
     return np.asarray(result)

@@ -228,9 +228,11 @@ def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -
         return _Trust(0.0)
     if n < 4:
         return _Trust(0.5)
+    # Blocks and not judges are drawn: copies in both halves would agree whatever the label is.
     halves = [np.isin(blocks, rng.permutation(n)[: n // 2]) for _ in range(SPLITS)]
     if coverage(panel) < THIN:
         panel = panel.thinned()
+    # At 1 Fisher's transform is infinite, and one pair of equal halves would decide alone.
     result = np.clip([_correlations(panel, half) for half in halves], -0.99, 0.99)
     gains = np.arctanh(result[:, 0]) - np.arctanh(result[:, 1])
     # The second term is the standard error of Fisher's transform: few items make any difference unsure.
@@ -270,6 +272,7 @@ def _average(panel: Panel, rates: Rates, weight: float) -> Linear:
     n_votes = max(panel.mean(panel.cast @ panel.shares), 1.0)
     density = (coverage(panel) - SPARSE) / (DENSE - SPARSE)
     correlation, largest = (np.interp(density, (0, 1), ends) for ends in (ERROR_CORRELATION, LARGEST))
+    # Kish's design effect: n votes whose errors correlate by r are worth n / (1 + (n - 1) r).
     scale = min(np.dot(shares, sizes) / (1 + (n_votes - 1) * correlation), largest)
     factors = [scale * share / size for share, size in zip(shares, sizes, strict=True)]
     parts = [

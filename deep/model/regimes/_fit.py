@@ -147,6 +147,7 @@ def fit_asked(
     known, names, is_labeled = provenance or {}, votes.dataset_names, votes.labels >= 0
     if target is not None and target not in names:
         raise InputError(f"`target` must be a dataset of the votes. Got {target!r}.")
+    # Some labels of the only dataset can be no training data: they are taken for a sample of the user's own.
     if target is None and len(names) == 1 and is_labeled.any() and not is_labeled.all():
         target = names[0]
 
@@ -171,6 +172,7 @@ def fit_asked(
     else:
         groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
         model = _regimes.fit_stack_or_average(training, groups, known, own, random_state, work)
+    # Joined before labels of the target correct the model: after that a belief is refused.
     model = model.believing(share)
     if target is None:
         return _deciding(model, decide, model.cells.patterns)
@@ -242,8 +244,10 @@ def _check_directions(votes: VoteMatrix) -> None:
             continue
         answers = answers[known]
         beside = votes.labels[known] if by_labels else np.nanmean(rest[known], axis=1)
+        # A judge that says one thing has no correlation: dividing by its spread of 0 would give NaN.
         varies = min(np.ptp(answers), np.ptp(beside)) > linear.LEAST_SCALE
         r = float(np.corrcoef(answers, beside)[0, 1]) if varies else 0.0
+        # Of unrelated answers r has a standard error of 1 / sqrt(n), so this is how many of them r lies from 0.
         result[j] = r * np.sqrt(len(answers)), r
     # One judge that is turned round pulls down those beside it: the one of the lowest correlation is asked about.
     worst = min(result, key=lambda j: result[j], default=None)
@@ -270,6 +274,7 @@ def _fit_on_target_alone(
         model = fit_votes(votes, known, random_state=random_state).believing(share)
         return _deciding(model, decide, votes.votes, by_votes=True)
     rows = votes.rows(votes.datasets == target)
+    # Fewer than five rows of a class leave a fold without one, and nothing could be compared on rows left out.
     if not chain.enough_for_folds(rows):
         model = fit_votes(votes, known, random_state=random_state).believing(share)
         adapted = model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
@@ -285,6 +290,7 @@ def _deciding(model: Model, decide: str | None, votes: Votes, *, by_votes: bool 
     `by_votes`: hardly anything but votes tells what a vote means, so a row without a vote of 1 is not to be consistent.
     """
     model = model if decide is None else model.deciding(decide)
+    # Votes of 1 and 0 alone say which side an item must fall on; a grade has no such side.
     if model.rule != BALANCED or model.score_names:
         return model
     patterns = distinct_patterns(votes)[0]

@@ -65,6 +65,7 @@ def finish(
         Sentences for the reader.
     """
     # P is scored at the estimated prior, decisions by the rule 'balanced'.
+    # Each dataset has a threshold of its own, which follows its mean P where datasets are few (decision 44).
     scores = {name: _scores(one, at) for (name, one), at in zip(left_out.items(), thresholds, strict=True)}
     metrics = next(iter(scores.values()), {})
     means = {metric: float(np.mean([row[metric] for row in scores.values()])) for metric in metrics}
@@ -116,6 +117,7 @@ def _scores(one: LeftOut, threshold: float) -> dict[str, float]:
     metrics = calibration.evaluate(y, twice, sample_weight=w, n_bins=calibration.DEFAULT_BINS, n_draws=0)
     balanced = calibration.balanced_accuracy(y, np.tile(uniform >= 0, 2)[counted], sample_weight=w)
     rows = np.rint(one.ones + one.zeros)  # of a weighted sample, the rows that it stands for are about so many
+    # ECE of a perfect P is not 0: beside each ECE stands what chance alone leads to on so many rows.
     floor = calibration.ece_noise_floor(p, n_bins=calibration.DEFAULT_BINS, sample_weight=rows, n_draws=0).mean
     rest = {name: metrics[name] for name in ("auroc", "log_loss", "ece")}
     return {"balanced_accuracy": balanced, **rest, "ece_floor": floor}
@@ -135,6 +137,7 @@ def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state:
     folds = chain.inner_folds(
         votes, recipe, by_family=by_family, random_state=random_state, limit=chain.STACK_FOLDS
     ).of_row
+    # A group is named after the first of its datasets, so that a file shows a name that people know.
     pairs = np.unique(folds * len(names) + codes).tolist()
     first = {pair // len(names): names[pair % len(names)] for pair in reversed(pairs)}
     of_fold = np.array([first.get(fold, "") for fold in range(max(first) + 1)], dtype=object)
@@ -186,6 +189,7 @@ def fit_stack_or_average(
     from deep.model import stack  # scikit-learn, which the page of labels does without
 
     rows, names = stack.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
+    # Members that another stack has fitted to the same rows are taken as they are.
     fits = work.fits or stack.share_fits(rows, names, random_state=random_state, run=work.run).without()
     fitted = stack.Stack(random_state=random_state).fit_rows(rows, names, fits)
     inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
@@ -220,6 +224,8 @@ def fit_few(
     names, rows = np.unique(groups), LabeledRows.of(votes, groups, answer_map)
     datasets = [rows.only(group) for group in rows.present()]
     scorer = VoteSum(linear.fit_average(linear.in_order(rows)))
+    # The statistics of the prior are those of datasets as the fit saw them: left-out ones are noisier than the
+    # overfitting that they would mend (decision 26).
     slope, rule = learn_line([LeftOut.from_rows(scorer(one), *one.of_classes()) for one in datasets])
 
     # Log-odds by fits that never saw the rows: without their dataset, or without their fold where it is the only one.
@@ -262,7 +268,7 @@ def fit_few(
 
 
 FIRST = "average"
-"""Taken unless another is better by more than one standard error of the difference."""
+"""This candidate is taken unless another is better by more than one standard error of the difference."""
 
 
 def _naive_bayes(train: LabeledRows) -> Linear:
@@ -302,6 +308,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     rows, every = LabeledRows.of(labeled, None, answer_map), LabeledRows.of(votes, None, answer_map)
     folds = chain.row_folds(labeled, random_state)
     losses = {key: _losses(rows, folds, fit) for key, fit in _candidates(rows).items()}
+    # The candidate is chosen on all folds; how good such a choice is, `_nested` tells on rows that it did not see.
     best = _choose(losses, folds)
     honest, spread = _nested(rows, folds)
 
@@ -319,6 +326,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     intercept, slope = few.coef_.tolist()
     part = Part(best, VoteSum(CANDIDATES[best](linear.in_order(rows))), intercept + (slope - 1) * shift, slope)
     blend = Blend((part,))
+    # The labels' own share is the prior, so log-odds at equal class weights move by it before the line is applied.
     moved = intercept + slope * (honest + shift)
     # The share that is told: P of all rows, by fits that saw no label of theirs, moved by its mean error on the labels.
     # P itself and its threshold stay at the mean of the labels, by which its slope was learned.
@@ -351,6 +359,7 @@ def _losses(rows: LabeledRows, folds: npt.NDArray[np.intp], fit: Callable[[Label
     for fold in np.unique(folds):
         held = folds == fold
         others = rows.rows(~held)
+        # Half a label of each class (Jeffreys), so that labels of one class leave finite log-odds.
         share = (others.labels.sum() + 0.5) / (len(others.labels) + 1)
         log_odds = fit(linear.in_order(others)).log_odds(rows.features[held]) + float(logit(share))
         loss[held] = np.logaddexp(0.0, np.where(rows.labels[held] == 1, -1.0, 1.0) * log_odds)
@@ -361,6 +370,8 @@ def _choose(losses: Mapping[str, Floats], folds: npt.NDArray[np.intp]) -> str:
     """Return the candidate of least loss, or the first where it is not better beyond a standard error."""
     best = min(losses, key=lambda name: float(losses[name].mean()))
     gain = losses[FIRST] - losses[best]
+    # One standard error, as in CART's rule (Breiman et al. 1984): among so few candidates the least loss is partly
+    # luck.
     error = float(gain.std(ddof=1) / np.sqrt(len(folds)))
     return best if gain.mean() > error else FIRST
 
@@ -384,11 +395,12 @@ def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, flo
         log_odds = CANDIDATES[best](linear.in_order(others)).log_odds(rows.features)
         honest[held] = log_odds[held]
         by_fold.append(log_odds - log_odds.mean())
+    # The jackknife's variance: (k - 1) times that between the k fits, which share all rows but a fold's.
     return honest, float(np.sqrt((len(by_fold) - 1) * np.var(by_fold, axis=0).mean()))
 
 
 CURVE = np.linspace(0.0, 1.0, 51)
-"""Where the calibrator's map is written down for people to see."""
+"""The calibrator's map is written down at these P for people to see."""
 
 UNMOVED = "The paper's recipe estimates no prior: P stands as its calibrator gives it."
 
@@ -404,6 +416,7 @@ def chain_model(
     notes: Sequence[str] = (),
 ) -> Model:
     """Fit a chosen chain on all datasets and without each, and draw up its model."""
+    # The same seed as in the search, or the chain that is saved would not be the one that was chosen.
     seed = chain.task_seed(best.ensembler, best.subset.columns, recipe, random_state)
     spec = chain.ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
     fitted, cells = chain.fit_chain(spec, kept.training()), kept.by_dataset
@@ -414,6 +427,7 @@ def chain_model(
     counts = cells.counts.astype(float).swapaxes(0, 1)
 
     # The log-odds of each dataset by a chain fitted without it; where datasets are few, by the one fitted on all.
+    # Datasets of one fold leave the fit together, and so count as one here.
     enough = kept.n_units >= adaptation.MIN_DATASETS
     log_odds: Iterable[Floats]
     if enough:
@@ -426,6 +440,7 @@ def chain_model(
 
     # The prior of a new dataset, and of each training dataset from the others.
     priors: list[adaptation.PriorEstimate] = []
+    # The paper decides at a half and knows no prior, so its chains keep P as the calibrator gives it.
     if recipe == "paper":
         even = adaptation.PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
         rule: adaptation.PriorRule = adaptation.FixedPrior(even)

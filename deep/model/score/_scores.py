@@ -98,10 +98,13 @@ class DecisionRule:
         try:
             if text == "balanced":
                 return cls()
+            # At equal prices an item is called consistent from P = 1/2 on: log-odds of 0.
             if text == "accuracy":
                 return cls(text, 0.0)
             numbers = [float(part) for part in value.split(":")]
             if name == "cost" and len(numbers) == 2 and all(isfinite(n) and n > 0 for n in numbers):
+                # Calling it consistent costs FP (1 - P), the reverse FN P: they are equal at the odds FP / FN (Elkan
+                # 2001).
                 return cls(text, float(np.log(numbers[0] / numbers[1])))
             if name in BY_LABELS and len(numbers) == 1 and 0 < numbers[0] < 1:
                 return cls(text)
@@ -160,6 +163,8 @@ class DecisionRule:
                 f"`decide` must be a share that some threshold keeps. Got {self.decide!r}, and at most "
                 f"{name}={shares.max():.3f} on {of}."
             )
+        # Thresholds come the highest first: the last that keeps a precision passes most items, the first that keeps a
+        # recall fewest.
         at = fits[-1] if name == "precision" else fits[0]
         hits, misses, weight = _counts(points, float(z[at]), precision=name == "precision")
         low, high = _interval(hits, misses, weight)
@@ -235,6 +240,7 @@ def _interval(hits: Floats, misses: Floats, weight: Floats) -> tuple[float, floa
     """Return the 90 % interval of a share of labels in datasets (Jeffreys), with these drawn again where several."""
     rng = np.random.default_rng(0)
     rates = rng.beta(hits + 0.5, misses + 0.5, (N_DRAWS, len(hits)))
+    # Datasets are drawn as well as labels: the next dataset is none of these.
     drawn = rng.integers(len(hits), size=rates.shape)
     mass = ((hits + misses) * weight)[drawn]
     kept = np.maximum(mass.sum(axis=1), np.finfo(float).tiny)
