@@ -55,13 +55,13 @@ def agreement_measures(
     ]
     result: list[dict[str, object]] = []
     for name, measure, of in measures:
-        given = (of >= 0).sum(axis=1)
+        n_ratings = (of >= 0).sum(axis=1)
         # Only Krippendorff's alpha can use an item that some annotators left out.
-        used = given > 1 if measure is krippendorff_alpha else given == of.shape[1]
+        comparable = n_ratings > 1 if measure is krippendorff_alpha else n_ratings == of.shape[1]
         low, high = agreement_interval(measure, of, documents=documents, n_boot=n_boot, random_state=random_state)
         values = {"value": measure(of), "low": low, "high": high}
-        known = {key: None if np.isnan(value) else value for key, value in values.items()}
-        result.append({"name": name, "items": int(used.sum()), **known})
+        numbers = {key: None if np.isnan(value) else value for key, value in values.items()}
+        result.append({"name": name, "items": int(comparable.sum()), **numbers})
     return result
 
 
@@ -156,8 +156,8 @@ def clustered_interval(
         return float("nan"), float("nan")
     counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
     distinct, times = np.unique(counts, axis=0, return_counts=True)
-    drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot) @ distinct
-    return percentile_interval(measure(np.asarray(drawn.reshape(-1, 2, 2), dtype=np.float64)), level)
+    draws = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot) @ distinct
+    return percentile_interval(measure(np.asarray(draws.reshape(-1, 2, 2), dtype=np.float64)), level)
 
 
 def balanced_accuracy_of_counts(counts: npt.ArrayLike) -> Floats:

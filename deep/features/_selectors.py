@@ -43,10 +43,10 @@ def signed_rows(X: Votes, y: Labels, w: Floats) -> tuple[Floats, Labels, Floats]
     InputError
         A class has no weight.
     """
-    kept = w > 0
-    votes, labels = X[kept], y[kept]
+    weighty = w > 0
+    votes, labels = X[weighty], y[weighty]
     check_two_classes(labels, "y")
-    return np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), labels, w[kept]
+    return np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), labels, w[weighty]
 
 
 def correlations(values: Floats, others: Floats, w: Floats) -> Floats:
@@ -144,13 +144,13 @@ class MRMR(BasePromptSelector):
     def _pick(self, relevances: Floats, correlated: Floats) -> Positions:
         """Return the columns of positive relevance, each the best beside those picked before."""
         redundancy = np.maximum(np.abs(correlated), FLOOR)
-        left, picked = np.flatnonzero(relevances > 0).tolist(), list[int]()
-        while left:
+        rest, picked = np.flatnonzero(relevances > 0).tolist(), list[int]()
+        while rest:
             # mRMR as a quotient: relevance over mean redundancy with the voters picked before.
-            mean = redundancy[left][:, picked].mean(axis=1) if picked else np.ones(len(left))
+            mean = redundancy[rest][:, picked].mean(axis=1) if picked else np.ones(len(rest))
             # What repeats all that was picked comes last.
-            score = np.where((mean == 1) & bool(picked), 0.0, relevances[left] / mean)
-            picked.append(left.pop(int(score.argmax())))
+            score = np.where((mean == 1) & bool(picked), 0.0, relevances[rest] / mean)
+            picked.append(rest.pop(int(score.argmax())))
         return np.array(picked, dtype=np.intp)
 
 

@@ -61,8 +61,8 @@ def _forest(train: LabeledRows, seed: int) -> Scorer:
     rng = np.random.default_rng(seed)
     code = 2 * train.groups + train.labels
     # Drawn by dataset and class, so that one large dataset does not grow all the trees.
-    drawn = [rng.permutation(np.flatnonzero(code == one))[:FOREST_ROWS] for one in np.unique(code)]
-    rows = train.rows(np.sort(np.concatenate(drawn)))
+    samples = [rng.permutation(np.flatnonzero(code == one))[:FOREST_ROWS] for one in np.unique(code)]
+    rows = train.rows(np.sort(np.concatenate(samples)))
     model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=seed)
     model.fit(np.nan_to_num(rows.evidence), rows.labels, sample_weight=rows.balanced())
     return VoteForest(score.Trees.from_sklearn([one.tree_ for one in model.estimators_], _share_of_ones))
@@ -225,10 +225,10 @@ class Stack(BaseEstimator):
 
     def fit_rows(self, train: LabeledRows, names: Mapping[int, str], fits: Fits | None = None) -> Self:
         """Learn from rows that :func:`labeled_rows` has checked, with the names of their datasets; `fits` as above."""
-        members = self._chosen(train)
+        members = self._names(train)
         if fits is None:
             fits = share_fits(train, names, members=members, random_state=self.random_state).without()
-        held = [_held(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
+        held = [_score_dataset(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
         # Each member stands in twice, with the mean of its dataset and without: which of them transfers is a question
         # to the losses.
         forms = {(m, use): _fit_form(m, held, use_context=use) for m in members for use in (False, True)}
@@ -267,7 +267,7 @@ class Stack(BaseEstimator):
         prior = self.prior_.predict(self.blend_.profile(contexts), self.blend_.offset(contexts))
         return Scores(self.blend_.log_odds(raw, contexts), prior, self.misfit_)
 
-    def _chosen(self, train: LabeledRows) -> tuple[str, ...]:
+    def _names(self, train: LabeledRows) -> tuple[str, ...]:
         possible = members_for(train.evidence.shape[1])
         for name in self.members or ():
             checks.check_choice(name, possible, "members")
@@ -322,7 +322,7 @@ class Stack(BaseEstimator):
             accuracy = float(share_1 @ (rows.score >= 0) + share_0 @ (rows.score < 0)) / 2
             inner.append((adaptation.balanced_log_loss(rows.score, rows), accuracy))
         priors = self.prior_.left_out(profiles)
-        moved = [
+        at_prior = [
             adaptation.LeftOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
             for (z, _), prior, one in zip(sums, priors, held, strict=True)
         ]
@@ -332,8 +332,8 @@ class Stack(BaseEstimator):
             prior.threshold_in_context(in_context, slope * offset)
             for (_, offset), prior in zip(sums, priors, strict=True)
         ]
-        self.misfit_ = adaptation.learn_misfit(moved)
-        self.left_out_ = dict(zip(names, (one.merged() for one in moved), strict=True))
+        self.misfit_ = adaptation.learn_misfit(at_prior)
+        self.left_out_ = dict(zip(names, (one.merged() for one in at_prior), strict=True))
         self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
 
 
@@ -369,7 +369,7 @@ class _Form:
     losses: list[float]
 
 
-def _held(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
+def _score_dataset(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
     """Score one dataset by fits on the others."""
     ones, zeros = rows.of_classes()
     patterns, where = distinct_patterns(rows.votes)
@@ -409,9 +409,9 @@ def labeled_rows(
     checks.check_consistent_length(codes, len(labels), "groups")
     # Above 50 datasets fits would grow with their number, so that several leave together (decision 23).
     folds = grouped(codes)
-    rows, kept = LabeledRows(panel.votes, panel.evidence, panel.weights, labels, folds), panel.weights > 0
-    if not kept.all():
-        rows, codes = rows.rows(kept), codes[kept]
+    rows, weighty = LabeledRows(panel.votes, panel.evidence, panel.weights, labels, folds), panel.weights > 0
+    if not weighty.all():
+        rows, codes = rows.rows(weighty), codes[weighty]
     n_present = len(np.unique(codes))
     if n_present < adaptation.MIN_DATASETS:
         raise InputError(f"`groups` must name at least {adaptation.MIN_DATASETS} datasets. Got {n_present}.")
@@ -450,9 +450,9 @@ class SharedFits:
 
     def without(self, *target: str) -> Fits:
         """Return the members of the stack of all datasets but `target`, as :meth:`deep.model.Stack.fit` takes them."""
-        left = frozenset(target)
-        rest = [name for name in self.names if name not in left]
-        return {None: self.fitted[left], **{name: self.fitted[left | {name}] for name in rest}}
+        absent = frozenset(target)
+        rest = [name for name in self.names if name not in absent]
+        return {None: self.fitted[absent], **{name: self.fitted[absent | {name}] for name in rest}}
 
 
 def fit_shared(

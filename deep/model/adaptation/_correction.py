@@ -99,8 +99,8 @@ class Clusters:
 
 def standardised(labels: Floats, p: Floats) -> Floats:
     """Return labels less P over its standard deviation, P held off 0 and 1 by `NOISE`."""
-    held = np.clip(p, NOISE, 1 - NOISE)
-    return np.asarray((labels - held) / np.sqrt(held * (1 - held)))
+    clipped = np.clip(p, NOISE, 1 - NOISE)
+    return np.asarray((labels - clipped) / np.sqrt(clipped * (1 - clipped)))
 
 
 def labeled_mask(labels: npt.ArrayLike, n: int) -> Mask:
@@ -271,10 +271,10 @@ class FewLabels:
         coef = newton_logistic(design, ones, zeros, centre=mean, penalty=precision / total)
         # The slope is held and the intercept follows it along their prior covariance.
         if coef[1] < MIN_SLOPE:
-            held, penalty = mean.copy(), np.diag(np.diag(precision) / total)
-            held[:2] = mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE
+            centre, penalty = mean.copy(), np.diag(np.diag(precision) / total)
+            centre[:2] = mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE
             penalty[1, 1] = HOLD
-            coef = newton_logistic(design, ones, zeros, centre=held, penalty=penalty)
+            coef = newton_logistic(design, ones, zeros, centre=centre, penalty=penalty)
         information, evidence = laplace(design, y, weights, coef, mean, across)
         return coef, np.linalg.inv(information + precision), evidence
 
@@ -399,22 +399,22 @@ class Correction:
         judges : JudgeColumns, optional
             Of all items; used from `MIN_LABELS_FOR_JUDGES` labels on.
         """
-        y, known, moved = np.asarray(labels), labeled_mask(labels, len(p)), expit(prior.line(logit(p)))
-        at, columns = np.flatnonzero(known), None
+        y, is_labeled, transferred = np.asarray(labels), labeled_mask(labels, len(p)), expit(prior.line(logit(p)))
+        at, columns = np.flatnonzero(is_labeled), None
         if judges is not None and len(at) >= MIN_LABELS_FOR_JUDGES:
             # Sums round by their order, and the order of rows must not change the model.
             at = at[np.lexsort((y[at], judges.row[at]))]
             columns = judges.patterns[judges.row[at]]
         of = None if documents is None else np.asarray(documents)[at]
-        few = FewLabels(misfit).fit(moved[at], y[at], documents=of, judges=columns)
+        few = FewLabels(misfit).fit(transferred[at], y[at], documents=of, judges=columns)
         intercept, slope = few.coef_.tolist()
         # Without labels the decision stays the model's own: the mean of P is a worse guess of the prior than `prior`.
         # Where all items have one P their mean is no threshold either, for each is at it: one half is.
-        q = few.transform(moved)
+        q = few.transform(transferred)
         if judges is not None and columns is not None:
             q = np.clip(expit(logit(q) + (judges.patterns @ few.weights_)[judges.row]), P_MIN, 1 - P_MIN)
         mean = 0.5 if np.ptp(q) == 0 else q.mean()
-        threshold = float(logit(mean)) if known.any() else prior.threshold
+        threshold = float(logit(mean)) if is_labeled.any() else prior.threshold
         n_labels = len(at)
         result = cls(prior, intercept, slope, few.covariance_, n_labels, misfit, threshold, few.n_effective_)
         return result, few.weights_
@@ -547,16 +547,16 @@ class Belief:
         from scipy.special import stdtr
 
         y = np.asarray(labels)
-        known = labeled_mask(y, len(y))
-        n, ones = int(known.sum()), int((y == 1).sum())
+        is_labeled = labeled_mask(y, len(y))
+        n, ones = int(is_labeled.sum()), int((y == 1).sum())
         if not n:
             return
-        clusters = Clusters.from_documents(documents, n, kept=known)
+        clusters = Clusters.from_documents(documents, n, kept=is_labeled)
         worth = n / clusters.design_effect(0.0 if clusters.alone else CORRELATION)
-        seen = (ones + 0.5) / (n + 1)
+        share = (ones + 0.5) / (n + 1)
         # The variance of log-odds of a share of so many independent labels (delta method).
-        noise = 1 / (worth * seen * (1 - seen))
-        apart = abs(float(logit(seen)) - self.centre) / np.sqrt(self.scale**2 + noise)
+        noise = 1 / (worth * share * (1 - share))
+        apart = abs(float(logit(share)) - self.centre) / np.sqrt(self.scale**2 + noise)
         if 2 * float(stdtr(TAILS, -apart)) < CONTRADICTED:
             raise InputError(
                 f"`share` must not be far from what labels say. Got {_percent(self.low)} to {_percent(self.high)} % "

@@ -52,14 +52,14 @@ class LeftOut:
         if len(distinct) <= N_BINS:
             start = distinct
         else:
-            wanted = np.searchsorted(total[distinct], np.arange(N_BINS) * total[-1] / N_BINS)
-            start = distinct[np.unique(np.minimum(wanted, len(distinct) - 1))]
+            cuts = np.searchsorted(total[distinct], np.arange(N_BINS) * total[-1] / N_BINS)
+            start = distinct[np.unique(np.minimum(cuts, len(distinct) - 1))]
             # The first point takes all rows before the second: none may fall out at the low end.
             start[0] = 0
         n1, n0 = np.add.reduceat(ones, start), np.add.reduceat(zeros, start)
         weighted = np.add.reduceat(score * (ones + zeros), start)
-        kept = n1 + n0 > 0
-        return cls((weighted[kept] / (n1 + n0)[kept]), n1[kept], n0[kept])
+        weighty = n1 + n0 > 0
+        return cls((weighted[weighty] / (n1 + n0)[weighty]), n1[weighty], n0[weighty])
 
     @cached_property
     def context(self) -> float:
@@ -264,13 +264,13 @@ def paule_mandel(deviations: list[tuple[Floats, Floats]]) -> float:
     """
     from scipy.optimize import brentq
 
-    known = [pair for pair in deviations if len(pair[0])]
+    with_cells = [pair for pair in deviations if len(pair[0])]
 
     def excess(spread: float) -> float:
-        return float(np.mean([np.mean(gap**2 / (noise + spread**2)) for gap, noise in known])) - 1.0
+        return float(np.mean([np.mean(gap**2 / (noise + spread**2)) for gap, noise in with_cells])) - 1.0
 
     # The mean falls as the spread grows: where counting alone explains the deviations, there is no root above 0.
-    return 0.0 if not known or excess(0.0) <= 0 else float(brentq(excess, 0.0, WIDEST))
+    return 0.0 if not with_cells or excess(0.0) <= 0 else float(brentq(excess, 0.0, WIDEST))
 
 
 NO_CORRECTION = (0.0, 1.0)
@@ -379,8 +379,8 @@ class Misfit:
         variance = variance + self.cell_spread**2
         half, least = np.zeros(()), P_MIN
         if counts is not None:
-            held = np.clip(centre, -MAX_LOG_ODDS, MAX_LOG_ODDS)
-            variance = variance + 1.0 / (np.asarray(counts) * expit(held) * expit(-held))
+            clipped = np.clip(centre, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+            variance = variance + 1.0 / (np.asarray(counts) * expit(clipped) * expit(-clipped))
             # Continuity correction: an observed rate moves in steps of 1 / n, of which half goes to each side.
             half, least = 0.5 / np.asarray(counts), 0.0
         reach = np.sqrt(variance) * self.quantile
@@ -438,7 +438,7 @@ def _deviations(one: LeftOutRows, correction: Floats) -> tuple[Floats, Floats]:
     corrected = correction[0] + correction[1] * one.log_odds
     # Rows of a cell may have unlike scores: the rate that is expected of it is the mean over its rows.
     expected = weigh(one.cell, (one.ones + one.zeros) * expit(corrected)) / np.maximum(n, 1e-9)
-    kept = n >= MIN_ROWS
+    large = n >= MIN_ROWS
     # Half a row is added to each class (the Haldane-Anscombe correction), so that a cell of one class is finite.
-    ones, zeros = ones[kept] + 0.5, zeros[kept] + 0.5
-    return np.log(ones / zeros) - logit(expected[kept]), 1.0 / ones + 1.0 / zeros
+    ones, zeros = ones[large] + 0.5, zeros[large] + 0.5
+    return np.log(ones / zeros) - logit(expected[large]), 1.0 / ones + 1.0 / zeros

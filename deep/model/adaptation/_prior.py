@@ -65,17 +65,17 @@ def share_at(profile: Floats, intercept: float) -> Floats:
 
     Beyond the ends their slope is 1: there all P lie near 0 or near 1, and move with the intercept.
     """
-    held = min(max(intercept, float(SHIFTS[0])), float(SHIFTS[-1]))
-    i = min(int(np.searchsorted(SHIFTS, held, side="right")), len(SHIFTS) - 1)
+    inner = min(max(intercept, float(SHIFTS[0])), float(SHIFTS[-1]))
+    i = min(int(np.searchsorted(SHIFTS, inner, side="right")), len(SHIFTS) - 1)
     steps = (profile[..., i] - profile[..., i - 1]) / (SHIFTS[i] - SHIFTS[i - 1])
-    result: Floats = profile[..., i - 1] + steps * (held - SHIFTS[i - 1]) + (intercept - held)
+    result: Floats = profile[..., i - 1] + steps * (inner - SHIFTS[i - 1]) + (intercept - inner)
     return result
 
 
 def intercept_at(profile: Floats, share: float) -> float:
     """Return the intercept at which the log-odds of the mean P of a dataset are `share`."""
-    held = min(max(share, float(profile[0])), float(profile[-1]))
-    return float(np.interp(held, profile, SHIFTS)) + share - held
+    inner = min(max(share, float(profile[0])), float(profile[-1]))
+    return float(np.interp(inner, profile, SHIFTS)) + share - inner
 
 
 IN_CONTEXT = 0.75
@@ -357,8 +357,8 @@ def usual_slope(seen: Sequence[LeftOut]) -> float:
     shared = newton_logistic(design.astype(float), ones, zeros, centre=centre, penalty=np.diag(pull))[-1]
     # The slope that all share, drawn to 1 by four datasets' worth, has an ECE of 11.8 at three datasets; the mean of
     # their own slopes had 12.1 (decision 26).
-    held = float(np.clip(shared, LEAST_SLOPE, MOST_SLOPE))
-    return (SLOPE_DATASETS * USUAL_SLOPE + len(seen) * held) / (SLOPE_DATASETS + len(seen))
+    clipped = float(np.clip(shared, LEAST_SLOPE, MOST_SLOPE))
+    return (SLOPE_DATASETS * USUAL_SLOPE + len(seen) * clipped) / (SLOPE_DATASETS + len(seen))
 
 
 def learn_line(seen: Sequence[LeftOut]) -> tuple[float, "LearnedPrior"]:
@@ -448,7 +448,7 @@ class LearnedPrior:
     def intercept(self, profile: Floats) -> Intercept:
         """Return the intercept on a dataset of this profile, as far as it is known."""
         check_fitted(self, "priors_")
-        apart = self._said(np.asarray(profile, dtype=np.float64)) - self.said_.mean()
+        apart = self._panel_log_odds(np.asarray(profile, dtype=np.float64)) - self.said_.mean()
         means = self._mean + self._following * apart
         variances = self._mean_variance + self._following_variance * apart**2 + VARIANCES
 
@@ -476,7 +476,7 @@ class LearnedPrior:
             estimates.append(rule.predict(profile))
         return estimates
 
-    def _said(self, profile: Floats) -> Floats:
+    def _panel_log_odds(self, profile: Floats) -> Floats:
         """Return the log-odds that the panel gives a dataset, or each of several."""
         low, high = logit([SAID_CLIP, 1 - SAID_CLIP])
         return np.clip(share_at(profile, self.centre_), low, high)
@@ -484,7 +484,7 @@ class LearnedPrior:
     def _learn(self, intercepts: Floats) -> None:
         """Compute the posterior at each of `VARIANCES`: weight, mean and variance of m and of g."""
         self.centre_ = float(logit(self.priors_, clip=SHARE_CLIP / 2).mean())
-        self.said_, self.intercepts_ = self._said(self.profiles_), intercepts
+        self.said_, self.intercepts_ = self._panel_log_odds(self.profiles_), intercepts
         n, apart, off = len(self.priors_), self.said_ - self.said_.mean(), intercepts
         precision, following = (
             1 / self.across.mean + n / VARIANCES,
@@ -505,11 +505,11 @@ class LearnedPrior:
         n = len(self.priors_)
         if n < FEW:
             return f"{n} training {'dataset tells' if n == 1 else 'datasets tell'} little about how much shares differ."
-        said, low, high = self._said(np.asarray(profile)), float(self.said_.min()), float(self.said_.max())
-        if abs(said - (low + high) / 2) <= (0.5 + MARGIN) * (high - low):
+        here, low, high = self._panel_log_odds(np.asarray(profile)), float(self.said_.min()), float(self.said_.max())
+        if abs(here - (low + high) / 2) <= (0.5 + MARGIN) * (high - low):
             return None
         return (
-            f"The log-odds of the mean P are {said:.2f}, outside the range of {n} training datasets ({low:.2f} to "
+            f"The log-odds of the mean P are {here:.2f}, outside the range of {n} training datasets ({low:.2f} to "
             f"{high:.2f})."
         )
 

@@ -197,11 +197,11 @@ def choose_subsets(
     """
     check_choice(selector, SELECTOR_NAMES, "selector")
     n_voters, table = len(training.cells.voter_names), training.table()
-    wanted: tuple[str, ...] = (installed_mrmr(), "rfe") if selector == "auto" else (selector,)
+    selectors: tuple[str, ...] = (installed_mrmr(), "rfe") if selector == "auto" else (selector,)
     if all(size >= n_voters for size in sizes):
-        wanted = ()
+        selectors = ()
     # Rankings do not depend on how many are wanted: one.
-    rankings = {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in wanted}
+    rankings = {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in selectors}
 
     def score(subset: Subset) -> float:
         some = training.select(subset.columns)
@@ -222,7 +222,7 @@ def choose_subsets(
 
 
 def calibrate(
-    found: GridResult,
+    result: GridResult,
     training: TrainingSet,
     scores: Floats,
     calibrators: Sequence[str],
@@ -234,35 +234,35 @@ def calibrate(
 
     A calibrator that cannot be fitted is noted in `faults` and left out.
     """
-    rows, on_probability = calibration_rows(found, training, recipe), recipe.calibrate_on == "training"
+    rows, on_probability = calibration_rows(result, training, recipe), recipe.calibrate_on == "training"
     # A score of another fold by a fit that did see the judged fold tells about its labels: where the judged fold's are
     # high, so is that score. A flexible calibrator reads this off and looks better than it is. With two folds nothing
     # would be left to fit on, and the plain out-of-fold scores have to do. The paper names no loss that calibrators are
     # chosen by: each is judged on folds that it was not fitted on.
     if on_probability or training.n_folds < 3 or not calibrators:
-        pairs = np.stack([found.oof] * training.n_folds)
+        pairs = np.stack([result.oof] * training.n_folds)
     else:
-        pairs = leave_pairs_out(found.name, found.params, training, random_state)
+        pairs = leave_pairs_out(result.name, result.params, training, random_state)
     weights = training.weights()
     for name in calibrators:
         try:
             fitted = fit_calibrator(name, *rows, on_probability=on_probability)
-            inner = np.empty_like(found.oof)  # each fold's, calibrated on the other folds' by fits without it
+            inner = np.empty_like(result.oof)  # each fold's, calibrated on the other folds' by fits without it
             for fold in range(training.n_folds):
                 others = scored_rows(pairs[fold], training, weights, training.fold_of != fold)
                 of_others = fit_calibrator(name, *others, on_probability=on_probability)
-                inner[:, fold] = of_others.transform(found.oof[:, fold])
+                inner[:, fold] = of_others.transform(result.oof[:, fold])
             yield name, inner, fitted.transform(scores)
         except InputError as error:
             faults.append(str(error))
 
 
-def calibration_rows(found: GridResult, training: TrainingSet, recipe: Recipe) -> tuple[Floats, Labels, Floats]:
+def calibration_rows(result: GridResult, training: TrainingSet, recipe: Recipe) -> tuple[Floats, Labels, Floats]:
     """Return P, labels and weights to calibrate on: of rows left out or, as in the paper, of those that the fit saw."""
     if recipe.calibrate_on == "training":
         X, y, w = training.table()
-        return found.ensembler.predict_proba(X)[:, 1], y, w
-    return scored_rows(found.oof, training, training.weights(), np.ones(len(training.fold_of), dtype=bool))
+        return result.ensembler.predict_proba(X)[:, 1], y, w
+    return scored_rows(result.oof, training, training.weights(), np.ones(len(training.fold_of), dtype=bool))
 
 
 def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats, *, on_probability: bool = False) -> BaseCalibrator:
@@ -278,9 +278,9 @@ def scored_rows(
 ) -> tuple[Floats, Labels, Floats]:
     """Return out-of-fold probabilities, labels and weights of the rows in `groups`."""
     # Weights stay those of the whole training set: to balance a part anew would change what the loss means.
-    kept = np.where(groups[None, :, None], weights, 0.0)
-    pattern, group, label = np.nonzero(kept)
-    return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
+    masked = np.where(groups[None, :, None], weights, 0.0)
+    pattern, group, label = np.nonzero(masked)
+    return oof[pattern, training.fold_of[group]], label.astype(np.int8), masked[pattern, group, label]
 
 
 def leave_pairs_out(name: str, params: Mapping[str, object], training: TrainingSet, random_state: int) -> Floats:
@@ -430,25 +430,25 @@ class ChainTask:
 
         `faults` takes a sentence on each calibrator that cannot be fitted. The target's labels are never seen here.
         """
-        columns, chosen = list(self.subset.columns), self.training.select(self.subset.columns)
+        columns, subset = list(self.subset.columns), self.training.select(self.subset.columns)
         seed = task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state)
         grid = {**ENSEMBLERS[self.ensembler].param_grid, **self.recipe.grids.get(self.ensembler, {})}
-        result = grid_search(self.ensembler, chosen, criterion=self.recipe.criterion, grid=grid, random_state=seed)
+        result = grid_search(self.ensembler, subset, criterion=self.recipe.criterion, grid=grid, random_state=seed)
         patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, columns]))
-        scores, weights = result.ensembler.predict_proba(patterns)[:, 1], chosen.weights()
+        scores, weights = result.ensembler.predict_proba(patterns)[:, 1], subset.weights()
         names = [name for name in self.calibrators if name != UNCALIBRATED]
-        calibrated = calibrate(result, chosen, scores, names, self.recipe, seed, faults)
+        calibrated = calibrate(result, subset, scores, names, self.recipe, seed, faults)
         own = [(None, result.oof, np.clip(scores, P_MIN, 1 - P_MIN))] if UNCALIBRATED in self.calibrators else []
         for calibrator, inner, p in chain(own, calibrated):
             yield Candidate(
                 ensembler=self.ensembler,
                 params=result.params,
                 subset=self.subset,
-                prompts=chosen.cells.voter_names,
+                prompts=subset.cells.voter_names,
                 calibrator=calibrator,
-                inner_log_loss=-inner_score(inner, chosen, "log_loss", weights),
-                inner_balanced_accuracy=inner_score(inner, chosen, "balanced_accuracy", weights),
-                inner_accuracy=inner_score(inner, chosen, "accuracy", weights),
+                inner_log_loss=-inner_score(inner, subset, "log_loss", weights),
+                inner_balanced_accuracy=inner_score(inner, subset, "balanced_accuracy", weights),
+                inner_accuracy=inner_score(inner, subset, "accuracy", weights),
                 p=p[row_pattern],
             )
 
@@ -500,8 +500,8 @@ def chain_tasks(
             f"`calibrator` must be one of deep's own where rows are weighted. Got {weighted[0]!r} with weighting "
             f"{training.weighting!r}: netcal takes no weights. Add `--weighting uniform` or `--recipe paper`."
         )
-    wanted = distinct_sizes(sizes, len(training.cells.voter_names))
-    subsets = choose_subsets(training, wanted, selector=selector, criterion=recipe.subset_criterion)
+    numbers = distinct_sizes(sizes, len(training.cells.voter_names))
+    subsets = choose_subsets(training, numbers, selector=selector, criterion=recipe.subset_criterion)
     return [
         ChainTask(name, subset, training, recipe, tuple(calibrators), random_state)
         for subset in subsets

@@ -253,7 +253,7 @@ def inner_folds(
         return InnerFolds(row_folds(votes, random_state), "fold")
     keys = {name: votes.family_of(name) if by_family else name for name in datasets}
     # A document in two folds would be in training and in test at once.
-    fold_of = _joined(keys, votes)
+    fold_of = _document_folds(keys, votes)
     # Documents that tie all datasets together leave one fold, and nothing to test on: then each is its own.
     if fold_of.max() == 0:
         fold_of = np.arange(len(datasets))
@@ -362,15 +362,15 @@ class KeptCells:
     def training(self, without: int | None = None) -> TrainingSet:
         """Return the training set that the chain is fitted on, or the one without the datasets of a unit."""
         # Datasets of one unit share documents or a fold, so all of them leave.
-        left = {n for n, unit in zip(self.by_dataset.groups, self.units, strict=True) if unit == without}
-        kept = np.array([name not in left for name in self.joint.groups])
+        absent = {n for n, unit in zip(self.by_dataset.groups, self.units, strict=True) if unit == without}
+        stay = np.array([name not in absent for name in self.joint.groups])
         # Numbered anew from 0, since a fold may have left with the unit.
-        folds = np.unique(np.array(self.folds)[kept], return_inverse=True)[1]
+        folds = np.unique(np.array(self.folds)[stay], return_inverse=True)[1]
         if self.group_by == "dataset":
-            names = [name for name, stays in zip(self.joint.groups, kept, strict=True) if stays]
-            cells = Cells(self.joint.patterns, self.joint.counts[:, kept], tuple(names), self.joint.voter_names)
+            names = [name for name, stays in zip(self.joint.groups, stay, strict=True) if stays]
+            cells = Cells(self.joint.patterns, self.joint.counts[:, stay], tuple(names), self.joint.voter_names)
             return TrainingSet(cells, folds, self.weighting)
-        counts = self._summed(folds, kept)
+        counts = self._summed(folds, stay)
         groups = tuple(str(fold) for fold in range(counts.shape[1]))
         cells = Cells(self.joint.patterns, counts, groups, self.joint.voter_names)
         return TrainingSet(cells, np.arange(len(groups)), self.weighting)
@@ -420,7 +420,7 @@ def _rarer(votes: VoteMatrix) -> int:
     return min(len(np.unique(ids[votes.labels == label])) for label in (0, 1))
 
 
-def _joined(keys: dict[str, str], votes: VoteMatrix) -> npt.NDArray[np.intp]:
+def _document_folds(keys: dict[str, str], votes: VoteMatrix) -> npt.NDArray[np.intp]:
     """Return a fold for every dataset: one key, or a common document, means one fold."""
     names = sorted(keys)
     fold = {name: keys[name] for name in names}

@@ -82,8 +82,8 @@ def _cells(voters: tuple[Voter, ...], patterns: Votes, groups: tuple[str, ...], 
     place, rows = (arrays["cell_pattern"], arrays["cell_group"], arrays["cell_label"]), arrays["cell_count"]
     shape = (len(patterns), len(groups), 2)
     # No fit writes a pattern or a group without rows.
-    used = all(len(np.unique(axis)) == size for axis, size in zip(place[:2], shape, strict=False))
-    expect(used and rows.all(), "training_cells must have rows in every pattern, group and cell")
+    full = all(len(np.unique(axis)) == size for axis, size in zip(place[:2], shape, strict=False))
+    expect(full and rows.all(), "training_cells must have rows in every pattern, group and cell")
     expect(len(np.unique(np.ravel_multi_index(place, shape))) == len(rows), "cells must come once each")
     counts = np.zeros(shape, dtype=np.int64)
     counts[place] = rows
@@ -168,9 +168,9 @@ def _chain(voters: tuple[Voter, ...], cells: JsonObject, table: Table | None, **
     joint = _cells(voters, **{name: cells[name] for name in CELL_KINDS})
     expect(len(cells["folds"]) == len(joint.groups), "folds must be one a group")
     expect(joint.counts.sum(axis=0).any(axis=0).all(), "cells must hold both labels")
-    kept = KeptCells(joint, cells["folds"], cells["group_by"], cells["weighting"])
+    training_cells = KeptCells(joint, cells["folds"], cells["group_by"], cells["weighting"])
     own = {"ensembler": ensembler["name"], "params": ensembler["params"], "random_state": ensembler["random_state"]}
-    return ChainScorer(ChainSpec(**spec, **own), kept, table)
+    return ChainScorer(ChainSpec(**spec, **own), training_cells, table)
 
 
 def _chain_values(scorer: ChainScorer) -> JsonObject:
@@ -410,7 +410,7 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         if field.since > content["schema_version"]:
             values[field.key] = field.default
             continue
-        with _named(field.key):
+        with _key_named(field.key):
             values[field.key] = field.kind.read(content[field.key], field.key, values)
     parts = values["parts"].parts
     chains = [isinstance(part.scorer, ChainScorer) for part in parts]
@@ -424,7 +424,7 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _named(key: str) -> Iterator[None]:
+def _key_named(key: str) -> Iterator[None]:
     """Say in which key of the file something is wrong."""
     try:
         yield

@@ -86,15 +86,15 @@ def described(kind: type) -> JsonKind:
 
     def read(value: object, where: str, _: Earlier) -> object:
         expect(isinstance(value, kind), f"{where} must be a {kind.__name__}")
-        left = [value]
-        while left:  # the name of a dataset, say, must fit on one line
-            inner = left.pop()
+        stack = [value]
+        while stack:  # the name of a dataset, say, must fit on one line
+            inner = stack.pop()
             if isinstance(inner, dict):
                 for name in inner:
                     check_name(name, where)
-                left += inner.values()
+                stack += inner.values()
             elif isinstance(inner, list):
-                left += inner
+                stack += inner
         return value
 
     return JsonKind(read)

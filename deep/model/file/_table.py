@@ -215,8 +215,8 @@ class Voter:
 def voters_of(names: Sequence[str], provenance: Mapping[str, object]) -> tuple[Voter, ...]:
     """Return the voters of these names, with their details in a fit's provenance."""
     details = provenance.get("voters")
-    known = details if isinstance(details, Mapping) else {}
-    return tuple(Voter(name, known.get(name, {})) for name in names)
+    details_of = details if isinstance(details, Mapping) else {}
+    return tuple(Voter(name, details_of.get(name, {})) for name in names)
 
 
 def match_columns(
@@ -245,14 +245,14 @@ def match_columns(
     [1]
     """
     exact = {name: position for position, name in enumerate(columns)}
-    taken = {voter.name for voter in voters}
+    full_names = {voter.name for voter in voters}
     result: list[int | None] = []
     for voter in voters:
         if voter.name in exact:
             result.append(exact[voter.name])
             continue
         # A column that another voter of the model has by its full name stands for that one alone.
-        kin = [name for name in columns if name not in taken and Voter(name).id == voter.id]
+        kin = [name for name in columns if name not in full_names and Voter(name).id == voter.id]
         if kin and not allow_mismatch:
             what = "version" if voter.version != Voter(kin[0]).version else "model"
             raise InputError(
@@ -344,15 +344,15 @@ def row_in_order(
 ) -> npt.NDArray[Any]:
     """Return the answers of one row, given as the judges give them, as :func:`select_columns` would."""
     names = [voter.name for voter in voters]
-    given = [votes.get(name, ABSTAIN) for name in names] if isinstance(votes, Mapping) else list(votes)
+    answers = [votes.get(name, ABSTAIN) for name in names] if isinstance(votes, Mapping) else list(votes)
     unknown = sorted(set(votes) - set(names)) if isinstance(votes, Mapping) else []
     if unknown:
         raise InputError(f"`votes` must name voters of the model, {', '.join(sorted(names))}. Got {unknown[0]!r}.")
-    check_width(voters, [given])
+    check_width(voters, [answers])
     if not scales:
-        return np.asarray(check_votes([given], name="votes")[0])
+        return np.asarray(check_votes([answers], name="votes")[0])
     # -1 stands for no vote, unless it is a grade of the judge's own scale.
-    cells = [np.nan if v == ABSTAIN and scales[n].low >= 0 else v for n, v in zip(names, given, strict=True)]
+    cells = [np.nan if v == ABSTAIN and scales[n].low >= 0 else v for n, v in zip(names, answers, strict=True)]
     row = VoteMatrix([cells], ["row"], names, ["data"], [ABSTAIN], scales=[*scales.values()])
     return np.asarray(select_columns(voters, row, scales)[0])
 
@@ -361,11 +361,11 @@ def with_scores(voters: Sequence[Voter], scales: Scales, votes: VotesLike, score
     """Return votes in which the scores of the judges stand that do not vote, a column each."""
     if not scales:
         raise InputError("`scores` must not be given with a model of votes. Got some.")
-    given, names = votes_of_voters(voters, votes), [name for name, scale in scales.items() if not scale.binary]
-    if not isinstance(given, VoteMatrix):
-        matrix, n = check_votes(given, name="votes"), len(np.asarray(given))
-        given = VoteMatrix(matrix, range(n), [one.name for one in voters], ["data"] * n, [ABSTAIN] * n)
-    return given.with_answers(scores, names, {name: scales[name] for name in names})
+    whole, names = votes_of_voters(voters, votes), [name for name, scale in scales.items() if not scale.binary]
+    if not isinstance(whole, VoteMatrix):
+        matrix, n = check_votes(whole, name="votes"), len(np.asarray(whole))
+        whole = VoteMatrix(matrix, range(n), [one.name for one in voters], ["data"] * n, [ABSTAIN] * n)
+    return whole.with_answers(scores, names, {name: scales[name] for name in names})
 
 
 def votes_of(model: "Model", votes: VotesLike) -> VoteMatrix:

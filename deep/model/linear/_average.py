@@ -209,26 +209,26 @@ def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     first = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
-    kept, hashes, weights = order[first], hashes[first], np.add.reduceat(train.weights[order], first)
+    distinct, hashes, weights = order[first], hashes[first], np.add.reduceat(train.weights[order], first)
     del order, first  # each as large as a column of the rows
-    stratum = 2 * train.groups[kept] + train.labels[kept]
+    stratum = 2 * train.groups[distinct] + train.labels[distinct]
     # The same number for each dataset and class, as each weighs the same in the fit.
     share = int(most // len(np.unique(stratum)))
     priority = (hashes >> np.uint64(11)).astype(np.float64)
     priority += 1
     np.divide(weights, priority, out=priority)
     priority *= 2.0**53
-    sizes, chosen = checks.weigh(stratum, weights), list[Positions]()
+    sizes, samples = checks.weigh(stratum, weights), list[Positions]()
     for code in np.unique(stratum):
         rows = np.flatnonzero(stratum == code)
         if len(rows) > share:
             ranked = rows[np.argsort(-priority[rows], kind="stable")]
             rows = ranked[:share]
             weights[rows] = np.maximum(weights[rows], priority[ranked[share]])
-        chosen.append(rows)
-    at = np.concatenate(chosen)
+        samples.append(rows)
+    at = np.concatenate(samples)
     scale = sizes / np.maximum(checks.weigh(stratum[at], weights[at], len(sizes)), np.finfo(float).tiny)
-    return replace(train.rows(kept[at]), weights=weights[at] * scale[stratum[at]])
+    return replace(train.rows(distinct[at]), weights=weights[at] * scale[stratum[at]])
 
 
 def row_hashes(rows: LabeledRows) -> Hashes:
@@ -269,10 +269,10 @@ def in_order(train: LabeledRows) -> LabeledRows:
     n_groups = int(train.groups.max()) + 1
     cell = (train.groups * 2 + train.labels) * len(patterns) + where
     counts = checks.weigh(cell, train.weights, 2 * n_groups * len(patterns))
-    kept = np.flatnonzero(counts)
-    code, pattern = kept // len(patterns), kept % len(patterns)
+    cells = np.flatnonzero(counts)
+    code, pattern = cells // len(patterns), cells % len(patterns)
     votes, labels = patterns[pattern], (code % 2).astype(np.int8)
-    return LabeledRows(votes, np.empty((len(kept), 0)), counts[kept], labels, code // 2)
+    return LabeledRows(votes, np.empty((len(cells), 0)), counts[cells], labels, code // 2)
 
 
 TIE = 0.001
@@ -392,10 +392,10 @@ def _rates(rows: Weighed, *, smoothing: float) -> tuple[Floats, Floats]:
     n = rows.sizes.sum()
     result = []
     for label in (1, 0):
-        kept = rows.labels == label
-        said = rows.signed[kept]
+        of_class = rows.labels == label
+        votes = rows.signed[of_class]
         # Evidence of x is a vote of 1 by (1 + x) / 2, and a vote of 0 for the rest.
-        ones, cast = (n * (rows.weights[kept] @ part) for part in ((said != 0) * (1 + said) / 2, said != 0))
+        ones, cast = (n * (rows.weights[of_class] @ part) for part in ((votes != 0) * (1 + votes) / 2, votes != 0))
         total = cast + 2 * smoothing
         result.append(np.where(total > 0, (ones + smoothing) / np.where(total > 0, total, 1.0), 0.5))
     return result[0], result[1]

@@ -242,12 +242,12 @@ def strongest_votes(
     """Return for each row the two votes that move P most, with the log-odds that each adds; `scales` as above."""
     distinct, where = distinct_rows(votes)
     gains, is_cast = _without_each(predict, distinct), _is_cast(distinct)
-    said = []
-    for row, gain, known in zip(distinct, gains, is_cast, strict=True):
-        order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if known[j]][:2]
+    texts = []
+    for row, gain, mask in zip(distinct, gains, is_cast, strict=True):
+        order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if mask[j]][:2]
         answers = {j: scales[j].answer(row[j]) if scales else row[j] for j in order}
-        said.append(", ".join(f"{ids[j]} {answer} ({gain[j]:+.1f})" for j, answer in answers.items()) or "no vote")
-    return [said[at] for at in where]
+        texts.append(", ".join(f"{ids[j]} {answer} ({gain[j]:+.1f})" for j, answer in answers.items()) or "no vote")
+    return [texts[at] for at in where]
 
 
 def _without_each(predict: PredictRows, votes: AnyVotes) -> Floats:

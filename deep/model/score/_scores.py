@@ -150,14 +150,14 @@ class DecisionRule:
             No threshold keeps that share, or there is no label.
         """
         name, _, value = self.decide.partition("=")
-        wanted, points = float(value), list(labeled.values())
+        goal, points = float(value), list(labeled.values())
         if not points:
             raise InputError(
                 f"`decide` must be accuracy, balanced or cost=FP:FN for a model of no labeled datasets. "
                 f"Got {self.decide!r}. Give labels to `deep fit` or `deep adapt`, and this rule with them."
             )
-        z, shares = _kept(points, precision=name == "precision")
-        fits = np.flatnonzero(shares >= wanted - TIE)
+        z, shares = _curve(points, precision=name == "precision")
+        fits = np.flatnonzero(shares >= goal - TIE)
         if not len(fits):
             raise InputError(
                 f"`decide` must be a share that some threshold keeps. Got {self.decide!r}, and at most "
@@ -175,8 +175,8 @@ class DecisionRule:
         """Return a rule by labels with the threshold that P of a dataset's labeled rows give; any other as it is."""
         if not self.by_labels:
             return self
-        y, known = np.asarray(labels), np.asarray(labels) >= 0
-        own = LeftOut(logit(p)[known], (y[known] == 1).astype(float), (y[known] == 0).astype(float))
+        y, is_labeled = np.asarray(labels), np.asarray(labels) >= 0
+        own = LeftOut(logit(p)[is_labeled], (y[is_labeled] == 1).astype(float), (y[is_labeled] == 0).astype(float))
         return self.learn({target: own}, f"{target}, which corrected P")
 
     def sentence(self, threshold: float | None = None) -> str:
@@ -212,7 +212,7 @@ class DecisionRule:
 BALANCED = DecisionRule()
 
 
-def _kept(points: list[LeftOut], *, precision: bool) -> tuple[Floats, Floats]:
+def _curve(points: list[LeftOut], *, precision: bool) -> tuple[Floats, Floats]:
     """Return each threshold, the highest first, with the precision or recall there."""
     z = np.concatenate([one.score for one in points])
     ones, zeros = (
@@ -228,10 +228,10 @@ def _kept(points: list[LeftOut], *, precision: bool) -> tuple[Floats, Floats]:
 
 def _counts(points: list[LeftOut], at: float, *, precision: bool) -> tuple[Floats, Floats, Floats]:
     """Return by dataset the labels that count as kept, those that do not, and what a label weighs."""
-    called = [one.score >= at for one in points]
-    hits = np.array([one.ones[on].sum() for one, on in zip(points, called, strict=True)])
+    positive = [one.score >= at for one in points]
+    hits = np.array([one.ones[on].sum() for one, on in zip(points, positive, strict=True)])
     misses = np.array(
-        [one.zeros[on].sum() if precision else one.ones[~on].sum() for one, on in zip(points, called, strict=True)]
+        [one.zeros[on].sum() if precision else one.ones[~on].sum() for one, on in zip(points, positive, strict=True)]
     )
     return hits, misses, np.array([1 / (one.ones.sum() + one.zeros.sum()) for one in points])
 
@@ -241,10 +241,10 @@ def _interval(hits: Floats, misses: Floats, weight: Floats) -> tuple[float, floa
     rng = np.random.default_rng(0)
     rates = rng.beta(hits + 0.5, misses + 0.5, (N_DRAWS, len(hits)))
     # Datasets are drawn as well as labels: the next dataset is none of these.
-    drawn = rng.integers(len(hits), size=rates.shape)
-    mass = ((hits + misses) * weight)[drawn]
-    kept = np.maximum(mass.sum(axis=1), np.finfo(float).tiny)
-    values = (np.take_along_axis(rates, drawn, axis=1) * mass).sum(axis=1) / kept
+    resampled = rng.integers(len(hits), size=rates.shape)
+    mass = ((hits + misses) * weight)[resampled]
+    total = np.maximum(mass.sum(axis=1), np.finfo(float).tiny)
+    values = (np.take_along_axis(rates, resampled, axis=1) * mass).sum(axis=1) / total
     low, high = np.quantile(values[mass.sum(axis=1) > 0], [0.05, 0.95])
     return float(low), float(high)
 
