@@ -238,13 +238,13 @@ CEILINGS = {
     "experiments/loo": 1_771,
     "features": 1_121,
     "llm": 3_169,
-    "model": 5_567,
+    "model": 5_561,
     "prompt_pool": 2_159,
     "report": 1_557,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_007, 14_977, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_001, 14_977, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

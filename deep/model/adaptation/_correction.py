@@ -278,19 +278,11 @@ class FewLabels:
         information, evidence = laplace(design, y, weights, coef, mean, across)
         return coef, np.linalg.inv(information + precision), evidence
 
-    def _log_odds(self, y_prob: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Return the log-odds of P, and the corrected ones."""
-        checks.check_fitted(self, "coef_")
-        z = logit(checks.check_probabilities(y_prob))
-        return z, self.coef_[0] + self.coef_[1] * z
-
     def transform(self, y_prob: npt.ArrayLike) -> Floats:
         """Return corrected P(consistent), shape (n_examples,)."""
-        return np.clip(expit(self._log_odds(y_prob)[1]), P_MIN, 1 - P_MIN)
-
-    def interval(self, y_prob: npt.ArrayLike, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """Return the bounds of corrected P at level 0.9; of the rate observed in `counts` rows where given."""
-        return self.misfit.bounds(*self._log_odds(y_prob), self.covariance_, counts)
+        checks.check_fitted(self, "coef_")
+        z = logit(checks.check_probabilities(y_prob))
+        return np.clip(expit(self.coef_[0] + self.coef_[1] * z), P_MIN, 1 - P_MIN)
 
 
 @dataclass(frozen=True, eq=False)

@@ -317,15 +317,10 @@ class Weighed:
 def fit_best_judge(train: LabeledRows) -> Linear:
     """Return the vote of the judge with the largest difference of its rates in the two classes, calibrated."""
     rows = Weighed.of(train)
+    ones, zeros = _rates(rows, smoothing=0.0)
     coef = np.full(rows.signed.shape[1], TIE / rows.signed.shape[1])
-    coef[best_judge(train)] += 1.0
+    coef[int(np.argmax(ones - zeros))] += 1.0
     return _calibrated(coef, rows)
-
-
-def best_judge(train: LabeledRows) -> int:
-    """Return the column whose share of 1 among its votes differs most between the two classes."""
-    ones, zeros = _rates(Weighed.of(train), smoothing=0.0)
-    return int(np.argmax(ones - zeros))
 
 
 def fit_majority(train: LabeledRows) -> Linear:
