@@ -232,19 +232,19 @@ CEILINGS = {
     "calibration": 824,
     "commands": 751,
     "console": 1_269,
-    "datasets": 2_550,
+    "datasets": 2_536,
     "ensembles": 840,
-    "evaluate": 2_703,
+    "evaluate": 2_695,
     "experiments/loo": 1_771,
-    "features": 1_158,
+    "features": 1_121,
     "llm": 3_169,
-    "model": 5_603,
+    "model": 5_561,
     "prompt_pool": 2_159,
     "report": 1_557,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_102, 14_977, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_001, 14_977, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

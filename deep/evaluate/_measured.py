@@ -92,9 +92,9 @@ def mean_interval(values: npt.ArrayLike, level: float) -> tuple[float, float, fl
     >>> [round(value, 3) for value in mean_interval([1.0, 2.0, 3.0], 0.9)]
     [2.0, 0.314, 3.686]
     """
-    known = np.asarray(values, dtype=np.float64)
-    mean = float(np.mean(known))
-    reach = t_reach(float(np.std(known, ddof=1)), len(known), level)
+    numbers = np.asarray(values, dtype=np.float64)
+    mean = float(np.mean(numbers))
+    reach = t_reach(float(np.std(numbers, ddof=1)), len(numbers), level)
     return mean, mean - reach, mean + reach
 
 

@@ -237,8 +237,8 @@ class MeasuredMethod:
     def mean(self, metric: str) -> float | None:
         """Return the mean of a metric over datasets; None where one lacks it."""
         every = [row.get(metric) for row in self.by_dataset.values()]
-        known = [float(value) for value in every if value is not None]
-        return float(np.mean(known)) if known and len(known) == len(every) else None
+        numbers = [float(value) for value in every if value is not None]
+        return float(np.mean(numbers)) if numbers and len(numbers) == len(every) else None
 
     @property
     def accuracy(self) -> float:
@@ -399,11 +399,11 @@ class DatasetVerdict:
         return {name: getattr(self, name) for name in SENTENCES}
 
     @classmethod
-    def of_dict(cls, told: object) -> "DatasetVerdict | None":
+    def of_dict(cls, values: object) -> "DatasetVerdict | None":
         """Return the verdict of the results of a study, None where they hold none."""
-        if not isinstance(told, dict) or told.keys() != set(SENTENCES):
+        if not isinstance(values, dict) or values.keys() != set(SENTENCES):
             return None
-        return cls(**told) if all(isinstance(said, str) for said in told.values()) else None
+        return cls(**values) if all(isinstance(sentence, str) for sentence in values.values()) else None
 
     @property
     def failure(self) -> str:
