@@ -228,23 +228,23 @@ SHORT = {
 CEILINGS = {
     "(root)": 937,
     "_util": 2_199,
-    "asking": 2_612,
+    "asking": 2_517,
     "calibration": 824,
-    "commands": 751,
-    "console": 1_269,
+    "commands": 727,
+    "console": 1_253,
     "datasets": 2_550,
     "ensembles": 840,
     "evaluate": 2_703,
     "experiments/loo": 1_771,
     "features": 1_158,
-    "llm": 3_169,
+    "llm": 3_094,
     "model": 5_603,
     "prompt_pool": 2_159,
     "report": 1_557,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 30_102, 14_977, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_892, 14_977, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

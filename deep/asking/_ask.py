@@ -14,7 +14,7 @@ from deep.asking._options import AskOptions, ProgressCallback, Sampling, noteboo
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import find_judges
 from deep.asking._run import run_plan
-from deep.asking._write import Row, judged_rows
+from deep.asking._write import judged_rows
 from deep.datasets import Examples, as_examples
 from deep.exceptions import InputError, StoppedError, note
 from deep.judges import Judge
@@ -140,7 +140,16 @@ def _asked(plan: Plan, options: AskOptions | None, progress: ProgressCallback | 
             note(f"{voter}: {counts['failed']:,} of {counts['done']:,} failed, no vote there")
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
-    return _matrix(plan, list(judged_rows(plan, options, outcome.tally, progress)))
+    rows = list(judged_rows(plan, options, outcome.tally, progress))
+    has_documents = any(row.example.document_id for row in rows)
+    return VoteMatrix(
+        votes=[[row.judgments[voter].vote for voter in plan.voters] for row in rows],
+        item_ids=[row.example.example_id for row in rows],
+        voter_names=plan.voters,
+        datasets=[str(row.example.dataset) for row in rows],
+        labels=[-1 if row.example.label is None else row.example.label for row in rows],
+        document_ids=[row.example.document_id or row.example.example_id for row in rows] if has_documents else None,
+    )
 
 
 def ledger_for_once(stack: ExitStack) -> str:
@@ -156,16 +165,3 @@ def _file(ledger: str | Path | None) -> str | None:
     if not Path(ledger).name:
         raise InputError(f"`ledger` must be the path of a file. Got {str(ledger)!r}.")
     return str(ledger)
-
-
-def _matrix(plan: Plan, rows: Sequence[Row]) -> VoteMatrix:
-    return VoteMatrix(
-        votes=[[row.judgments[voter].vote for voter in plan.voters] for row in rows],
-        item_ids=[row.example.example_id for row in rows],
-        voter_names=plan.voters,
-        datasets=[str(row.example.dataset) for row in rows],
-        labels=[-1 if row.example.label is None else row.example.label for row in rows],
-        document_ids=[row.example.document_id or row.example.example_id for row in rows]
-        if any(row.example.document_id for row in rows)
-        else None,
-    )

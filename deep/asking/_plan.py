@@ -487,12 +487,10 @@ def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
     if not example.has_texts:
         return NO_SOURCE
     judge = column.judge
-    try:  # a program that asks nothing is a generator more for each check of a text
-        return (
-            judge.label(example)
-            if isinstance(judge, OfflineJudge)
-            else run_program(judge.program(example), _ask_nobody)
-        )
+    try:
+        if isinstance(judge, OfflineJudge):  # its program would be one more generator for each check of a text
+            return judge.label(example)
+        return run_program(judge.program(example), _ask_nobody)
     except Exception as error:
         return broken(ProgramId(column.name, str(example.dataset), example.example_id), "failed", error, tell=tell)
 

@@ -158,17 +158,17 @@ class _Running:
             questions = next(self._program) if replies is None else self._program.send(replies)
             while not questions:
                 questions = self._program.send([])
-            self.pending = [self._request(question, len(self.asked) + i) for i, question in enumerate(questions)]
+            self.pending = [
+                question
+                if isinstance(question, Request)
+                else _request(question, self.id, self._model, self._endpoint, len(self.asked) + i)
+                for i, question in enumerate(questions)
+            ]
         except StopIteration as end:
             self.pending, self.ended, self.value = [], True, end.value
         except Exception as error:
             self.pending, self.ended, self.error = [], True, error
         self.asked += self.pending
-
-    def _request(self, question: Question | Request, number: int) -> Request:
-        if isinstance(question, Request):
-            return question
-        return _request(question, self.id, self._model, self._endpoint, number)
 
 
 @dataclass(eq=False)
@@ -253,7 +253,9 @@ class Replay:
             unanswered = set() if final else {i for i, answer in enumerate(result) if self._is_open(answer)}
             if final and any(map(_is_not_asked, running.pending, result)):
                 self.not_asked.add(running.id)
-            running.open = {i for i in unanswered if self._may_ask(running, running.pending[i])}
+            # A repair turn is asked about the replies of some runs only; the other ones count as declined.
+            may_repair_all = all(map(self.repairs, running.owners))
+            running.open = {i for i in unanswered if may_repair_all or not is_repair(running.pending[i].context)}
             settled = len(running.asked) - len(running.pending)
             running.declined |= {settled + i for i in unanswered - running.open}
             if not running.open:
@@ -261,10 +263,6 @@ class Replay:
                 running.advance([None if answer is None else answer.reply for answer in result])
                 moved.append(running)
         return [running for running in moved if not running.ended]
-
-    def _may_ask(self, running: _Running, request: Request) -> bool:
-        """Tell whether a question may be asked; a repair turn may about the replies of some runs."""
-        return not is_repair(request.context) or all(map(self.repairs, running.owners))
 
     def _is_open(self, answer: "Answer | None") -> bool:
         if answer is None or answer.state in ("queued", "sent"):

@@ -49,10 +49,9 @@ def add_arguments(parser: console.CommandParser) -> None:
     )
 
 
-def _report(args: argparse.Namespace) -> int:
+def _report(args: argparse.Namespace) -> None:
     results = asking.ledger_report(args.ledger, max_failure_rate=args.max_failure_rate)
     console.print_result(results, asking.ledger_lines(results), as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _ask(args: argparse.Namespace) -> int:

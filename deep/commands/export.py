@@ -18,7 +18,7 @@ from deep._util.entry_points import load_part
 from deep._util.files import check_out
 from deep._util.options import option
 from deep.console import MODEL, SCHEMA, adder, load_model, print_result
-from deep.exceptions import ExitStatus, InputError
+from deep.exceptions import InputError
 
 TABLES = ("csv", "parquet", "sql")
 
@@ -51,7 +51,7 @@ class _Export:
 add_arguments = adder(MODEL, _Export, "decide", "json")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Write the table, and report."""
     if args.to not in TABLES:
         remedy = f", which deep no longer writes. {GONE[args.to]}" if args.to in GONE else ""
@@ -64,4 +64,3 @@ def run(args: argparse.Namespace) -> int:
     n = load_part("tables")(fitted, out, args.to, name=name)
     result = SCHEMA | {"patterns": n, "voters": len(fitted.voters), "out": str(out)}
     print_result(result, [f"{n} patterns of {len(fitted.voters)} voters: {out}"], as_json=args.json)
-    return ExitStatus.DONE

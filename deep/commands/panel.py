@@ -16,7 +16,7 @@ import sys
 
 from deep import console, datasets, evaluate
 from deep._util.files import check_out, to_json, whole_file
-from deep.exceptions import ExitStatus, InputError
+from deep.exceptions import InputError
 
 run = console.run_subcommand
 
@@ -32,13 +32,10 @@ CARD = console.adder(
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
-    parser.add_subcommands(
-        console.Subcommand("card", "the card of each judge", CARD, _print_card),
-        standard="card",
-    )
+    parser.add_subcommands(console.Subcommand("card", "the card of each judge", CARD, _print_card), standard="card")
 
 
-def _print_card(args: argparse.Namespace) -> int:
+def _print_card(args: argparse.Namespace) -> None:
     console.check_least(args, limit=0, n_boot=1, seed=0)
     out = None if args.out is None else check_out(args.out, [".json"])
     args.votes = [*args.files, *args.votes]
@@ -55,7 +52,6 @@ def _print_card(args: argparse.Namespace) -> int:
     claims = {item: example.claim for item, example in texts.examples.items()}
     lines = [*console.card_lines(card, claims, texts.notes, full=args.full), *([] if args.votes else [console.NOTICE])]
     console.print_result(results, lines, as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _price(word: str) -> tuple[str, float]:

@@ -112,9 +112,8 @@ def _pair_lines(scored: "asking.Scored", more: Results) -> Iterator[str]:
 
 def _with_texts(scored: "asking.Scored") -> "asking.Scored":
     """Return a scored example with its texts among its columns."""
-    return replace(
-        scored, columns=scored.columns | {name: getattr(scored.example, name) for name in model.TEXT_COLUMNS}
-    )
+    texts = {name: getattr(scored.example, name) for name in model.TEXT_COLUMNS}
+    return replace(scored, columns=scored.columns | texts)
 
 
 N_LOWEST = 10

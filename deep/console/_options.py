@@ -171,9 +171,6 @@ class JudgeOptions:
     )
 
 
-MODEL_PLACES = "by id on the hub, or as FOLDER or NAME=FOLDER"
-
-
 @dataclass(frozen=True)
 class OfflineJudges:
     """Judges that ask no LLM.
@@ -182,18 +179,18 @@ class OfflineJudges:
     ----------
     lexical : tuple of str
         Lexical checks by name, or all of them: all.
+    encoder : tuple of str
+        NLI or consistency models, by id on the hub, or as FOLDER or NAME=FOLDER; WAY:ID applies it as published
+        (summac-zs, minicheck, hhem, lettucedetect).
+    embedding : tuple of str
+        sentence-embedding models, by id on the hub, or as FOLDER or NAME=FOLDER.
     """
 
     heading: ClassVar[str] = "judges that need no key"
 
     lexical: tuple[str, ...] = option((), "NAME")
-    encoder: tuple[str, ...] = option(
-        (),
-        "ID|FOLDER",
-        help=f"NLI or consistency models, {MODEL_PLACES}; WAY:ID applies it as published (summac-zs, minicheck, hhem, "
-        "lettucedetect)",
-    )
-    embedding: tuple[str, ...] = option((), "ID|FOLDER", rare=True, help=f"sentence-embedding models, {MODEL_PLACES}")
+    encoder: tuple[str, ...] = option((), "ID|FOLDER")
+    embedding: tuple[str, ...] = option((), "ID|FOLDER", rare=True)
 
 
 @dataclass(frozen=True)

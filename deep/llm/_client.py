@@ -80,14 +80,13 @@ class Client:
         max_connections: int = 128,
         named: bool = False,
     ) -> None:
-        import httpx2
         from openai import AsyncOpenAI
 
         self.timeout = timeout
         self.redact = Redactor(api_key, *secret_segments(base_url))
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
         context, self._link = _ssl_context(), Link()
-        options: dict[str, Any] = {"limits": limits, "verify": context, "event_hooks": {"request": [_trace]}}
+        options: dict[str, Any] = {"limits": limits, "verify": context}
         connecting = httpx2.Timeout(None, connect=min(timeout, CONNECT_SECONDS))  # all else is timed by `send`
         clients = [
             AsyncOpenAI(
@@ -105,7 +104,6 @@ class Client:
         self.openai = clients[0]
         self._clients = clients
         self._turn = itertools.cycle(clients)
-        self._cast_to = httpx2.Response
         self.others: dict[str, Client] = {}
 
     def to(self, endpoint: str) -> "Client":
@@ -130,7 +128,7 @@ class Client:
         started = time.monotonic()
         try:
             async with limit or asyncio.timeout(self.timeout):
-                response = await next(self._turn).post("/chat/completions", cast_to=self._cast_to, content=content)
+                response = await next(self._turn).post("/chat/completions", cast_to=httpx2.Response, content=content)
         except TimeoutError:
             seconds = f"{float(f'{time.monotonic() - started:.2g}'):g}"
             if not _sent.get():
@@ -175,18 +173,12 @@ def _through_proxy_if_far(base_url: str, link: "Link", options: dict[str, Any]) 
 @functools.cache
 def _ssl_context() -> ssl.SSLContext:
     """Load the certificates once a process; it takes longer than all else that a client needs."""
-    import httpx2
-
     try:
         return httpx2.create_ssl_context()
     except OSError as error:
         raise InputError(
             f"`SSL_CERT_FILE` and `SSL_CERT_DIR` must name certificates that can be read. Got: {error}. Unset them."
         ) from None
-
-
-async def _trace(request: "httpx2.Request") -> None:
-    request.extensions["trace"] = _note_sent
 
 
 async def _note_sent(event: str, _: object) -> None:
@@ -196,7 +188,6 @@ async def _note_sent(event: str, _: object) -> None:
 
 def call_error(error: Exception, redact: Redactor, asked: str = "") -> CallError:
     """Return the CallError for an exception of the openai client, to what was `asked`; raise any other again."""
-    import httpx2
     import openai
 
     if isinstance(error, CallError):
@@ -222,8 +213,6 @@ def _redirected(response: "httpx2.Response", redact: Redactor) -> CallError:
 
 
 def _connection_error(error: Exception, redact: Redactor) -> CallError:
-    import httpx2
-
     cause = error.__cause__ or error
     message = redact.line(f"{type(cause).__name__}: {cause}")
     lack = _lack(error)
@@ -331,15 +320,12 @@ def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -
         return "server_error"
     if code == "content_filter":
         return "refused"
-    lacks_model = _NO_MODEL.search(message) and _asked_model(asked) in message
+    # Texts may speak of other models: the message must name the one that was asked.
+    model = own_words(str(json.loads(asked)["model"]).rpartition("/")[2], "") if asked else ""
+    lacks_model = _NO_MODEL.search(message) and model in message
     if status == 404 or code == "model_not_found" or lacks_model:
         return "no_model"
     return "rejected"
-
-
-def _asked_model(asked: str) -> str:
-    """Return the name of the model that a request asks, in the form of `own_words`: texts may speak of other models."""
-    return own_words(str(json.loads(asked)["model"]).rpartition("/")[2], "") if asked else ""
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -417,6 +403,7 @@ class BoundedClient(httpx2.AsyncClient):
         CallError
             Of kind ``broken``: the reply is too large.
         """
+        request.extensions["trace"] = _note_sent
         if stream:
             request.headers["connection"] = "close"  # whoever reads the reply does not look at what comes behind it
         response = await super().send(request, stream=True, **{**options, "follow_redirects": False})
@@ -542,8 +529,6 @@ def _as_utf8(content: bytes) -> bytes:
     encoding = json.detect_encoding(content)
     if encoding == "utf-8":
         return content
-    return content.removeprefix(codecs.BOM_UTF8) if encoding == "utf-8-sig" else _recoded(content, encoding)
-
-
-def _recoded(content: bytes, encoding: str) -> bytes:
+    if encoding == "utf-8-sig":
+        return content.removeprefix(codecs.BOM_UTF8)
     return content.decode(encoding, errors="replace").encode(errors="replace")

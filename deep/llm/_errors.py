@@ -3,7 +3,7 @@
 import html
 import random
 import re
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
 from deep.exceptions import DeepError
@@ -50,6 +50,7 @@ class EndpointError(DeepError):
     """The endpoint would refuse every request: a wrong key, an unknown model, no credit left."""
 
 
+@dataclass(eq=False, repr=False)
 class CallError(Exception):
     """One attempt that brought no usable answer.
 
@@ -72,25 +73,17 @@ class CallError(Exception):
         The field of the request that the endpoint complained of.
     """
 
-    def __init__(
-        self,
-        kind: ErrorKind,
-        message: str,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-        reached: bool = True,
-        body: str | None = None,
-        parameter: str | None = None,
-    ) -> None:
-        super().__init__(f"{kind}: {message}")
-        self.kind = kind
-        self.message = message
-        self.status = status
-        self.retry_after = retry_after
-        self.reached = reached
-        self.body = body
-        self.parameter = parameter
+    kind: ErrorKind
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    retry_after: float | None = None
+    reached: bool = True
+    body: str | None = None
+    parameter: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(f"{self.kind}: {self.message}")
 
     @property
     def may_be_length(self) -> bool:

@@ -142,19 +142,15 @@ class ConcurrencyLimit:
             try:
                 await waiter
             except asyncio.CancelledError:
-                self._pass_on(waiter)
+                if waiter.done() and not waiter.cancelled():
+                    self._wake(1)  # its turn had come, and is the next one's now
+                elif waiter in self._waiting:
+                    self._waiting.remove(waiter)
                 raise
 
     def _leave(self, flight: Flight) -> None:
         if self._flights.pop(flight.order, None) is not None:
             self._wake(self.current - len(self._flights))
-
-    def _pass_on(self, waiter: "asyncio.Future[None]") -> None:
-        """Give the turn of a cancelled waiter to the next."""
-        if waiter.done() and not waiter.cancelled():
-            self._wake(1)
-        elif waiter in self._waiting:
-            self._waiting.remove(waiter)
 
     def _wake(self, n: int) -> None:
         while n > 0 and self._waiting:
@@ -559,18 +555,19 @@ class Attempt:
                     bound = spent = None if worst is None else budget.estimate(worst, self.model)
                     await announce(bound)  # whoever is cancelled from here on may be sent a bill
                     ended = await self._exchange(terms, client, flight)
-                    spent, beyond = _spent(ended, bound), self._beyond(terms.prices, ended)
+                    spent, beyond = self._bill(ended, bound, terms.prices)
                     return ended
             finally:
                 budget.settle(worst, spent, self.model, beyond)
 
-    def _beyond(self, prices: PriceBook, ended: Reply | Failed) -> float:
-        """Return the dollars of the tokens by which a reply passes the limits that its worst case was made of."""
+    def _bill(self, ended: Reply | Failed, worst: float | None, prices: PriceBook) -> tuple[float | None, float]:
+        """Return the dollars of an attempt, and those for tokens beyond the limits that its worst case was made of."""
         if isinstance(ended, Failed):
-            return 0.0
+            return (worst if ended.error.kind in AMBIGUOUS else 0.0), 0.0
         limits = {"input": len(self.text.encode()), "output": output_limit(self.body) or 0}
         over = {kind: max(ended.tokens.get(kind, 0) - limit, 0) for kind, limit in limits.items()}
-        return prices.cost([ended.model, self.model], over) or 0.0
+        beyond = prices.cost([ended.model, self.model], over) or 0.0
+        return (worst if ended.cost is None else ended.cost), beyond
 
     async def _exchange(self, terms: Terms, client: Sender, flight: Flight) -> Reply | Failed:
         started, concurrency = time.monotonic(), terms.concurrency
@@ -583,9 +580,3 @@ class Attempt:
         seconds = time.monotonic() - started
         concurrency.answered(flight)
         return replace(reply, seconds=seconds, cost=terms.prices.cost([reply.model, self.model], reply.tokens))
-
-
-def _spent(ended: Reply | Failed, worst: float | None) -> float | None:
-    if isinstance(ended, Failed):
-        return worst if ended.error.kind in AMBIGUOUS else 0.0
-    return worst if ended.cost is None else ended.cost

@@ -215,14 +215,11 @@ class History:
     @_reading
     def other_models(self) -> dict[tuple[str, str], int]:
         """Return the number of answers by a model of another name: by the one asked and the one that answered."""
-        asked, answered = schema.requests.c.model, schema.attempts.c.answered_by
-        chosen = select(asked, answered, func.count()).join(
-            schema.attempts, schema.attempts.c.key == schema.requests.c.key
-        )
-        rows = self._connection.execute(
-            chosen.where(answered != asked).group_by(asked, answered).order_by(asked, answered)
-        )
-        return {(row[0], row[1]): row[2] for row in rows}
+        request, attempt = schema.requests.c, schema.attempts.c
+        names = request.model, attempt.answered_by
+        query = select(*names, func.count()).join(schema.attempts, attempt.key == request.key)
+        query = query.where(request.model != attempt.answered_by).group_by(*names).order_by(*names)
+        return {(row[0], row[1]): row[2] for row in self._connection.execute(query)}
 
     @_reading
     def quirks(self) -> list[Quirk]:

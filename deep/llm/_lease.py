@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select, update
 
 from deep.llm import schema
 from deep.llm._database import Database, among
@@ -155,7 +155,11 @@ class Leases:
 
     def _name_items(self, connection: Connection, items: Sequence[tuple[str, Request]]) -> None:
         """Write down which request asks about which item, where the ledger does not say so."""
-        rows = sorted((_item_row(*item) for item in items), key=_item_order)
+        rows = [
+            ItemRow(endpoint=r.endpoint, dataset=r.dataset, item=r.item, voter=r.voter, sample=r.sample, key=key)
+            for key, r in items
+        ]
+        rows.sort(key=_item_order)
         if self.database.shared and rows:
             table = schema.items
             names = [column.name for column in table.primary_key]
@@ -236,17 +240,6 @@ def known_requests(connection: Connection, keys: Collection[str]) -> dict[str, R
     return {row["key"]: cast(RequestRow, dict(row)) for row in rows.mappings()}
 
 
-def _item_row(key: str, request: Request) -> ItemRow:
-    return ItemRow(
-        endpoint=request.endpoint,
-        dataset=request.dataset,
-        item=request.item,
-        voter=request.voter,
-        sample=request.sample,
-        key=key,
-    )
-
-
 def _item_order(row: ItemRow) -> tuple[str, str, str, str, int]:
     """Return the key to sort by: machines that lock the same rows in the same order never wait for each other's."""
     return row["endpoint"], row["dataset"], row["item"], row["voter"], row["sample"]
@@ -274,19 +267,19 @@ def waiting_in(connection: Connection, endpoint: str, states: Collection[str]) -
 def release_exports(connection: Connection, endpoint: str) -> int:
     """Put the requests of all exported files back into the queue, and return how many there were."""
     n = waiting_in(connection, endpoint, EXPORTS)
-    chosen = select(schema.batches.c.id).where(
-        schema.batches.c.endpoint == endpoint, schema.batches.c.state == "exported"
-    )
-    for batch_id in connection.execute(chosen).scalars().all():
-        release_batch(connection, batch_id, NOBODY)
+    table = schema.batches.c
+    _release(connection, (table.endpoint == endpoint) & (table.state == "exported"))
     return n
 
 
 def release_unmade(connection: Connection, live: Collection[int]) -> None:
     """Put back the requests of batches that dead runs were still writing: the endpoint was not asked to make them."""
-    table = schema.batches
-    chosen = select(table.c.id).where(table.c.state == "filling", table.c.owner.not_in(live))
-    for batch_id in connection.execute(chosen).scalars().all():
+    table = schema.batches.c
+    _release(connection, (table.state == "filling") & table.owner.not_in(live))
+
+
+def _release(connection: Connection, condition: ColumnElement[bool]) -> None:
+    for batch_id in connection.execute(select(schema.batches.c.id).where(condition)).scalars().all():
         release_batch(connection, batch_id, NOBODY)
 
 

@@ -83,19 +83,15 @@ def _rows() -> Mapping[str, dict[str, Any]]:
     """Return the rows of the table by name, those of one's own before others."""
     text = files("deep.llm").joinpath("providers.toml").read_text(encoding="utf-8")
     path = os.environ.get(OWN)
-    return tomllib.loads(text) | ({} if not path else _read(path))
-
-
-def _read(path: str) -> dict[str, dict[str, Any]]:
-    rows = read_toml(path, OWN)
-    for name, row in rows.items():
+    own_rows = read_toml(path, OWN) if path else {}
+    for name, row in own_rows.items():
         known = isinstance(row, dict) and row.keys() <= {"base_url", "key", "lacks", "tried", "source"}
         if not known or not isinstance(row.get("base_url"), str) or not {*row.get("lacks", ())} <= _DROPPED.keys():
             raise InputError(
                 f"`{OWN}` must hold tables with base_url, key, lacks (of {', '.join(sorted(_DROPPED))}), tried and "
                 f"source. Got {name!r} in {path!r}."
             )
-    return rows
+    return tomllib.loads(text) | own_rows
 
 
 MIN_SECRET = 8
@@ -346,8 +342,10 @@ class ModelGate:
 
         Without a `parameter` that is taken to be the cause, it is the one that the endpoint names.
         """
-        named = parameter or _parameter(body, error)
-        blamed = named or _named_in_words(body, error) or ""
+        candidates = _candidates(body, error)
+        from_endpoint = (error.parameter or "").split(".")[0]
+        named = parameter or (from_endpoint if from_endpoint in candidates else None)
+        blamed = named or _named_in_words(body, error, candidates) or ""
         result = [
             Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
             for name in _ASKED_OF.get(blamed, (blamed,))
@@ -399,14 +397,8 @@ def _candidates(body: Body, error: CallError) -> list[str]:
     return [name for name in (*_DROPPABLE, *_RENAMED) if name in body and is_refusal]
 
 
-def _parameter(body: Body, error: CallError) -> str | None:
-    """Return the field that the endpoint itself gives as the one a refusal is about."""
-    named = (error.parameter or "").split(".")[0]
-    return named if named in _candidates(body, error) else None
-
-
-def _named_in_words(body: Body, error: CallError) -> str | None:
+def _named_in_words(body: Body, error: CallError, candidates: Sequence[str]) -> str | None:
     """Return the field that the endpoint's own words name, not those that it quotes from the request."""
-    said = own_words(error.message, json_text(body))
-    names = _candidates(body, error) if _WORDS_OF_REFUSAL.search(said) else ()
-    return next((name for name in names if re.search(rf"\b{name}\b", said)), None)
+    words = own_words(error.message, json_text(body))
+    names = candidates if _WORDS_OF_REFUSAL.search(words) else ()
+    return next((name for name in names if re.search(rf"\b{name}\b", words)), None)

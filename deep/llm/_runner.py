@@ -355,14 +355,6 @@ POLL_SECONDS = 1.0
 FOLLOWER, LEADER = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Leader:
-    """A job, and the jobs of its group that go after it."""
-
-    job: Job
-    followers: list[Job]
-
-
 class Runner:
     """Runs requests through a caller.
 
@@ -390,7 +382,7 @@ class Runner:
         self._halt = asyncio.Event()
         self._tasks: list[asyncio.Task[list[Request]] | asyncio.Task[None]] = []
         self._order = itertools.count()
-        self._queue: asyncio.PriorityQueue[tuple[int, int, _Leader]] = asyncio.PriorityQueue()
+        self._queue: asyncio.PriorityQueue[tuple[int, int, Job, list[Job]]] = asyncio.PriorityQueue()
         # On a shared ledger, a machine that holds many requests it cannot ask yet keeps the others idle at the end.
         self._most = min(workers, LOOK_AHEAD) if ledger.shared else None
         self._room = asyncio.Semaphore(max(self._most // 4, 1) if self._most else LOOK_AHEAD)
@@ -501,23 +493,25 @@ class Runner:
                     most = min(max(int(pace), 1), self._most)
 
     async def _hand_out(self, jobs: Iterable[Job]) -> None:
-        for leader in _leaders(jobs):
+        """Queue the first job of each group with the others behind it, and jobs without a group on their own."""
+        for _, group in itertools.groupby(jobs, key=lambda job: job.request.group or id(job)):
+            leader, *followers = group
             await self._room.acquire()
-            self._queue.put_nowait((LEADER, next(self._order), leader))
+            self._queue.put_nowait((LEADER, next(self._order), leader, followers))
 
     async def _work(self) -> None:
         while not self._halt.is_set():
-            rank, _, leader = await self._queue.get()
+            rank, _, job, followers = await self._queue.get()
             if rank == LEADER:
                 self._room.release()
             try:
-                await self._caller.ask(leader.job)
+                await self._caller.ask(job)
             except BudgetReachedError:
                 self._stop_once("budget")
             except Exception as error:
                 self._end(error)
-            for job in leader.followers:
-                self._queue.put_nowait((FOLLOWER, next(self._order), _Leader(job, [])))
+            for follower in followers:
+                self._queue.put_nowait((FOLLOWER, next(self._order), follower, []))
             self._queue.task_done()
 
     def _stop_once(self, why: StopReason) -> None:
@@ -536,10 +530,3 @@ def _chunks(requests: Iterable[Request]) -> Iterator[list[Request]]:
         chunk.append(request)
     if chunk:
         yield chunk
-
-
-def _leaders(jobs: Iterable[Job]) -> Iterator[_Leader]:
-    """Yield the first job of each group with the others behind it, and jobs without a group on their own."""
-    for _, group in itertools.groupby(jobs, key=lambda job: job.request.group or id(job)):
-        first, *others = group
-        yield _Leader(first, others)

@@ -4,8 +4,8 @@ import asyncio
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,7 +99,9 @@ class PriceBook:
             None where no price or no usage is known.
         """
         names = [*filter(None, models)]
-        if names and self._is_free(names):
+        # The last name is that of the model which was asked: where it was asked decides whether the call is free.
+        url = self._urls.get(names[-1], self._base_url) if names else ""
+        if is_loopback(url) and self._overrides.keys().isdisjoint(names):
             return 0.0
         if "input" not in tokens or "output" not in tokens:
             return None
@@ -109,10 +111,6 @@ class PriceBook:
             if dollars is not None:
                 return dollars
         return None
-
-    def _is_free(self, models: Sequence[str]) -> bool:
-        """Return whether the last of `models`, the one that was asked, is on this machine, and none has a price."""
-        return is_loopback(self._urls.get(models[-1], self._base_url)) and not self._overrides.keys() & set(models)
 
     def _published(self, model: str, tokens: Mapping[str, int], batch: bool) -> float | None:
         calculate = self._rates(model)
@@ -184,6 +182,7 @@ class _Account:
         return max(worst + n * self.excess, n * self.most)
 
 
+@dataclass(eq=False, repr=False)
 class Budget:
     """Dollars that may be spent, those in flight included at their worst case.
 
@@ -212,20 +211,16 @@ class Budget:
     0.3
     """
 
-    def __init__(
-        self,
-        limit: float | None = None,
-        spent_before: float = 0.0,
-        surprised: Callable[[str, float, float], object] | None = None,
-    ) -> None:
-        if limit is not None and not 0 <= limit < float("inf"):
-            raise InputError(f"`budget` must be 0 or more dollars. Got {limit!r}.")
-        self.limit = limit
-        self.spent_before = spent_before
-        self._surprised = surprised
-        self._spent = 0.0
-        self._accounts: dict[str, _Account] = {}
-        self._changed = asyncio.Event()
+    limit: float | None = None
+    spent_before: float = 0.0
+    surprised: Callable[[str, float, float], object] | None = None
+    _spent: float = field(default=0.0, init=False)
+    _accounts: dict[str, _Account] = field(default_factory=dict, init=False)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and not 0 <= self.limit < float("inf"):
+            raise InputError(f"`budget` must be 0 or more dollars. Got {self.limit!r}.")
 
     @property
     def left(self) -> float:
@@ -286,8 +281,8 @@ class Budget:
         if worst is None or cost is None or cost <= self.estimate(worst, model) + NOTHING:
             return
         account = self._accounts.setdefault(model, _Account())
-        if self._surprised is not None and not account.most:
-            self._surprised(model, cost, worst)
+        if self.surprised is not None and not account.most:
+            self.surprised(model, cost, worst)
         account.excess = max(account.excess, cost - worst, beyond)
         account.most = max(account.most, cost)
 
@@ -490,17 +485,12 @@ class Tally:
         self._count(voter, "failed")
 
     def _count(self, voter: str, reason: str | None) -> None:
-        if voter.endswith(f"#{REPAIR}"):
-            self._count_repair(voter.removesuffix(f"#{REPAIR}"), reason)
-            return
-        counts = self.by_voter.setdefault(voter, Counter())
-        counts["done"] += 1
-        counts[reason or "votes"] += 1
-
-    def _count_repair(self, voter: str, reason: str | None) -> None:
-        counts = self.by_voter.setdefault(voter, Counter())
-        counts["repairs"] += 1
-        if reason in (None, "abstained"):
+        is_repair = voter.endswith(f"#{REPAIR}")
+        counts = self.by_voter.setdefault(voter.removesuffix(f"#{REPAIR}"), Counter())
+        counts["repairs" if is_repair else "done"] += 1
+        if not is_repair:
+            counts[reason or "votes"] += 1
+        elif reason in (None, "abstained"):
             counts["repaired"] += 1
             counts["unparsable"] -= 1
             counts[reason or "votes"] += 1
