@@ -31,6 +31,7 @@ class GivenExamples(Examples):
     name = UNNAMED
 
     def __init__(self, examples: Iterable[Example]) -> None:
+        # An item is known by its dataset and its id: without a dataset it could not be kept.
         self._examples = [e if e.dataset is not None else replace(e, dataset=self.name) for e in examples]
 
     def __iter__(self) -> Iterator[Example]:
@@ -123,6 +124,7 @@ def ask(
                 raise InputError(
                     "`ledger` must be given with judges that ask an LLM: a file for the answers. Got none."
                 )
+            # Without a ledger of one's own the answers of functions last as long as this call.
             file = file or ledger_for_once(stack)
             options = AskOptions(ledger=file, budget=budget, base_url=base_url or "")
         if options is not None and plan.asks:
@@ -135,6 +137,7 @@ def ask(
 def _asked(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None) -> VoteMatrix:
     """Ask, tell of what has failed, and return the votes."""
     outcome = run_plan(plan, options, progress)
+    # A failed call is no vote and no error, so it would go unnoticed.
     for voter, counts in outcome.tally.by_voter.items():
         if counts["failed"]:
             note(f"{voter}: {counts['failed']:,} of {counts['done']:,} failed, no vote there")

@@ -181,6 +181,7 @@ class AskOptions:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"`{name}` must be above 0. Got {value!r}.")
+        # An infinite wait or budget is a mistake; None stands for no limit.
         for name, most in (("backoff", math.inf), ("budget", math.inf), ("max_failure_rate", 1.0)):
             value = getattr(self, name)
             if (value is not None and not 0 <= value <= most) or value == math.inf:
@@ -242,6 +243,7 @@ class AskOptions:
         if not variable.isidentifier():
             raise InputError("`api_key_env` must be the name of an environment variable. Got something else.")
         key = os.environ.get(variable, "").strip()
+        # The address stands in the ledger and in vote files: a key in it would be published.
         if llm.Redactor(key)(self.base_url) != self.base_url:
             raise InputError(f"`base_url` must not hold the key in `{variable}`: keys come from the environment only.")
         if not key.isascii() or not key.isprintable() or " " in key:
@@ -259,10 +261,12 @@ class AskOptions:
 
     def client(self, *, default: bool = True) -> "llm.Client":
         """Return a client of the endpoint, and of those of the providers; without `default`, of these alone."""
+        # A few more than requests in flight: one that waits for a connection loses time of its own clock.
         room = self.limit.maximum + 8
         named = {provider.endpoint: provider for provider in self.providers.values()}
         others = {}
         for endpoint, row in named.items():
+            # A provider without a key of its own must not be sent OpenAI's.
             key = replace(self, base_url=row.address, api_key_env=row.key or "NO_KEY", providers={}).api_key()
             if row.key and key is None:
                 raise InputError(f"`{row.key}` must hold the API key for {row.name}/.... Got nothing. Set it.")
@@ -272,6 +276,7 @@ class AskOptions:
         if default or not others:
             client = llm.Client(self.base_url, self.api_key(), timeout=self.timeout, max_connections=room)
         else:
+            # Nothing is asked at the endpoint of the options, whose key may be missing.
             client = next(iter(others.values()))
         client.others = others
         asked = [*others, *([self.public_url] if default or not others else [])]
@@ -368,7 +373,7 @@ def live_text(progress: AskProgress) -> str:
 
 
 SOON = 180.0
-"""Seconds that a sample takes which is proposed."""
+"""A sample is proposed that takes about these seconds."""
 
 
 def pace_text(tally: "llm.Tally", items: int = 0) -> str:
@@ -388,6 +393,7 @@ def pace_text(tally: "llm.Tally", items: int = 0) -> str:
     n = total - tally.found - tally.answered - tally.failed
     said = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {llm.span(left)}"
     seconds = total / tally.rate / items if items else math.inf
+    # A round number: no pace is known to two digits after five answers.
     few = int(float(f"{SOON / seconds:.0e}"))
     return f"{said}; `--sample {few}` takes about {llm.span(few * seconds)}." if 0 < few <= items / 2 else f"{said}."
 

@@ -125,6 +125,7 @@ def _kind_of(given: str) -> tuple[JudgeKind, str]:
         return "lexical", ALL if given == "lexical" else name
     if "/" in given or (Path(given) / "config.json").is_file():
         return "encoder", given
+    # Last, for it reads the metadata of all packages that are installed.
     judges = judge_entries()
     if given in judges.usable or given in judges.refused or _PLACE.fullmatch(given):
         return "judge", given
@@ -148,6 +149,7 @@ def judge_entries() -> entry_points.FoundEntryPoints:
     from deep.features.lexical import LEXICAL
 
     checks = {name for check in LEXICAL for name in (check, f"{LEXICAL_PREFIX}{check}")}
+    # Names of deep's own judges: an entry point of another package may not take one over.
     others = {*prompt_pool.POOLS, *prompt_pool.list_prompts(), *NETWORKS, *checks, "lexical"}
     return entry_points.find_entry_points(entry_points.JUDGE, others)
 
@@ -180,6 +182,7 @@ def load_judge(name: str) -> Judge:
         if judge is make and not isinstance(judge, FunctionJudge):
             judge = FunctionJudge(make, name=name)
     except Exception as error:
+        # An error of deep's own judge is a fault of deep, and needs its traceback.
         if entry_points.is_own(entry):
             raise
         raise entry_points.unusable(entry, f"{type(error).__name__}: {error}") from error
@@ -198,12 +201,14 @@ _PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 def _imported(place: str) -> Judge:
     """Return the judge at MODULE:FUNCTION; modules of the folder that the command runs in are found, too."""
     module, _, name = place.partition(":")
+    # The console script of a package does not have this folder on its path, as `python -m` does.
     if "" not in sys.path and (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         return _given(attrgetter(name)(import_module(module)))
     except InputError as error:
         raise InputError(f"{error} It is {place!r} of `judge`.") from None
+    # A module may raise whatever it likes as it is imported, SystemExit too.
     except (Exception, SystemExit) as error:
         raise InputError(
             f"`judge` must be MODULE:FUNCTION that can be imported. Got {place!r}: {type(error).__name__}: {error}."
@@ -221,6 +226,7 @@ def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
     from deep.features.lexical import LEXICAL
 
     chosen = [check_choice(name, [*LEXICAL, ALL], "lexical") for name in names]
+    # In the order of the table, whatever the order of the names.
     return [check() for name, check in LEXICAL.items() if name in chosen or ALL in chosen]
 
 
@@ -318,6 +324,7 @@ class Finder:
             return self._network(voter)
         if voter.id in self._pool:
             said = voter.details.get("parameters") or {}
+            # As the votes were made that the model was fitted on: other settings would be another judge.
             samples = int(voter.details.get("samples") or 1)
             asked = replace(
                 self.sampling,

@@ -43,6 +43,7 @@ class StoppableRunner(RequestRunner, Protocol):
 TOLERATED = ((10, 0.5), (50, 0.05))
 """From how many replies of a judge on how many of them may be lost: a model that cannot do it is told of early."""
 
+# Three endings show what a model does wrong, each on one line of a terminal.
 ENDINGS = 3
 LONGEST_ENDING = 80
 
@@ -103,10 +104,10 @@ class LossWatch:
 
 
 QUICK_SECONDS = 1.5
-"""Up to so long a run says nothing of itself."""
+"""A run of fewer seconds says nothing of itself."""
 
 FIRST_SILENCE = 20.0
-"""Seconds without an answer that are told, and again each time they have doubled."""
+"""A silence of these seconds is told, and again each time it has doubled."""
 
 PACE_FROM, WORTH_SAYING = 5, 120.0
 """The answers after which the pace is told, where the seconds to go are more than a few."""
@@ -149,6 +150,7 @@ def run_plan(
     if options is None:
         return RunOutcome(llm.Tally(0))
     plan.check_costs(options.budget)
+    # How much staged judges ask is known only as answers come.
     total = None if plan.staged else plan.n_requests + plan.n_complete * len(plan.functions)
     return _Run(
         plan.with_providers(options),
@@ -238,6 +240,7 @@ class Engine:
             terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
             gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
             caller = llm.Caller(ledger, cast("llm.Client", client), read, terms, gate, tally)
+            # The ledger exists by now; the history only reads it, beside the thread that writes.
             yield cls(options, caller, stack.enter_context(llm.History(options.ledger)))
 
     async def ask(
@@ -318,6 +321,7 @@ class _Run:
 
     def to_end(self) -> RunOutcome:
         """Ask until nothing is open or the run is stopped, in the loop of functions: their clients live on there."""
+        # Signals reach the main thread; what they stop runs in the loop of functions.
         with _stop_on_signal(self):
             return wait_in_loop(self._ask())
 
@@ -343,6 +347,7 @@ class _Run:
         options, tally = self.options, self.state.tally
         with llm.History(options.ledger) as history:
             once, retry = options.at_most_once, options.retry_failed
+            # A doubtful request that is never to be repeated is as good as settled.
             final = {"done", "failed", "unknown"} if once else {"done", "failed"}
             replay = Replay(self.programs, self.endpoint, history, at_most_once=once, retry=retry)
             calls = chain.from_iterable(requests() for _, requests in self.calls)
@@ -369,6 +374,7 @@ class _Run:
     async def _runner(self, caller: "llm.Caller") -> "_SideBySide":
         options, ledger, tally = self.options, caller.ledger, self.state.tally
         lanes = [llm.Runner(ledger, caller, tally, workers=workers) for workers, _ in self.calls]
+        # What waits in a batch would be paid twice if it were asked one by one as well.
         n = 0 if options.batch else await ledger.call(llm.waiting_in, self.endpoint, llm.MAKING)
         if n:
             raise InputError(
@@ -405,6 +411,7 @@ class _Run:
         first = [request for _, requests in self.calls for request in islice(requests(), 1)]
         rows = history.rows([request.key for request in first])
         failed = [r for r in first if r.key in rows and rows[r.key]["failure"] == llm.RAISED]
+        # A function that fails at once is a mistake in its code: nothing is won by a thousand more calls.
         if first and len(failed) == len(first):
             told = "; ".join(f"{r.voter}: {rows[r.key]['message']}" for r in first)
             raise InputError(
@@ -421,6 +428,7 @@ class _Run:
         """Yield repair turns, which the total did not count; look for none where every reply can be read."""
         tally = self.state.tally
         for request in requests if self._lacks_votes else ():
+            # Progress would pass its own total else.
             tally.total = None if tally.total is None else tally.total + 1
             yield request
 
@@ -431,6 +439,7 @@ class _Run:
         try:
             yield
         finally:
+            # The last call comes below, with the final counts.
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
@@ -442,6 +451,7 @@ class _Run:
         while True:
             if self.progress is not None:
                 self.progress(self.state)
+            # At most one line a look, and the most important one first.
             if tally.seconds > QUICK_SECONDS and (line := next(lines)) is not None:
                 note(line)
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
@@ -464,6 +474,7 @@ class _Run:
                 told_lacks, line = True, "; ".join(quirk_lines(map(asdict, quirks)))
             elif tally.seconds - heard >= quiet:
                 line = f"No answer for {llm.span(tally.seconds - heard)}; {tally.attempts:,} attempts so far."
+                # Twice as long each time: a server that is down overnight fills no screen.
                 quiet *= 2
             yield line
 

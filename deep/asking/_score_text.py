@@ -301,6 +301,7 @@ class TextScorer:
                 self._waiting.setdefault(name, (example, Future()))
             mine = [self._waiting[name][1] for name in examples]
         with self._turn:
+            # Whoever has the turn asks about all pairs that have come meanwhile, in one run.
             with self._queue:
                 taken, self._waiting = list(self._waiting.values()), {}
             try:

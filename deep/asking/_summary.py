@@ -23,6 +23,7 @@ from deep.judges import REPAIR, LLMJudge, VoteQuestion
 from deep.prompt_pool import PromptJudge
 from deep.records import UNASKED_REASONS
 
+# About four characters of English are a token of most LLMs; an estimate needs no more.
 CHARACTERS_A_TOKEN = 4
 
 LONGEST_REPLY = "\U0001f600" * 10_000
@@ -81,6 +82,7 @@ class Estimate:
         self.calls += 1
         self.input_tokens += n_input
         self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
+        # Answers seldom come near their limit: a tenth of it is the guess, the whole the bound.
         likely = {"input": n_input, **({} if limit is None else {"output": limit // 10 + 1})}
         self.dollars = _plus(self.dollars, prices.cost([request.model], likely, batch=batch))
         self.dollars_at_most = _plus(self.dollars_at_most, llm.worst_case(prices, request.body, text, batch=batch))
@@ -111,6 +113,7 @@ class Estimate:
         self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
         worst = llm.worst_case(prices, request.body, llm.json_text(request.body))
         self.dollars_at_most = _plus(self.dollars_at_most, worst)
+        # A repair turn never goes in a batch.
         self._add_longer(request, prices, batch=False)
 
     def _add_longer(self, request: llm.Request, prices: llm.PriceBook, *, batch: bool) -> None:
@@ -136,6 +139,7 @@ def _plus(total: float | None, amount: float | None) -> float | None:
 
 def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
     """Count the requests of a plan that are still to be sent and bound their cost, without sending anything."""
+    # The prices of providers count too, though nothing is sent to them.
     options = plan.with_providers(options)
     estimate, shared, prices = Estimate(plan.n_offline), set[str](), options.price_book
     with history_of(options.ledger, plan) or nullcontext() as history:
@@ -157,6 +161,7 @@ def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
             estimate.add_repair(request, prices)
         for caller in plan.functions.values():
             estimate.add_calls(caller.judge.cost, plan.calls(caller), history)
+    # Only after all: `n_open` counts as the requests are read.
     estimate.more_follow = replay.n_open > 0
     estimate.calls_at_most = _most_calls(plan) if plan.staged else None
     return estimate
@@ -174,6 +179,7 @@ def _most_calls(plan: Plan) -> int | None:
     judges, total = [column.judge for column in plan.staged], 0
     for example in plan.complete:
         for judge in judges:
+            # One judge that cannot say leaves the whole without a bound.
             most = judge.most_calls(example) if isinstance(judge, LLMJudge) else None
             if most is None:
                 return None
@@ -256,6 +262,7 @@ def _failure_rates(rows: Sequence[llm.ReportRow]) -> dict[str, float]:
     lost: Counter[str] = Counter()
     for row in rows:
         if row.voter.endswith(f"#{REPAIR}"):
+            # Its first reply is among those without an answer.
             lost[row.voter.removesuffix(f"#{REPAIR}")] -= row.votes + row.reasons.get("abstained", 0)
             continue
         settled[row.voter] += row.settled
@@ -265,6 +272,7 @@ def _failure_rates(rows: Sequence[llm.ReportRow]) -> dict[str, float]:
 
 def failing_voters(tally: llm.Tally, limit: float) -> dict[str, float]:
     """Return the voters that fail on a larger share of a dataset than `limit`, as ``deep fit`` counts it."""
+    # A judge that fails on one dataset only is left out by `deep fit` as well, so rates are by dataset.
     judged = [Failures(voter, name, counts.total(), counts) for (voter, name), counts in tally.by_dataset.items()]
     return {one.voter: one.rate for one in sorted(judged, key=lambda one: one.rate) if one.rate > limit}
 
@@ -317,6 +325,7 @@ def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
 def _classes(counts: Mapping[str, Any], failures: Iterable[str]) -> list[str]:
     """Return the classes of failure among the counts of a voter, those of what `failed` being `failures`."""
     reasons = counts.get("reasons", counts)
+    # Without `abstained`, which is an answer, and `failed`, whose classes stand beside it.
     return [*(r for r in REASONS[1:-1] if reasons.get(r)), *(failures if reasons.get("failed") else ())]
 
 
@@ -324,6 +333,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     reasons = [str(row["reasons"].get(reason, 0)) for reason in REASONS]
     seconds = ["" if row[name] is None else f"{row[name]:.2f}" for name in ("seconds_median", "seconds_p95")]
     counts = [str(row[name]) for name in ("waiting", "unknown", "attempts")]
+    # The number of answers without a price has no room in a column; the sum below the table has it.
     cost = money(row["cost"], row["unpriced"]).partition(" ")[0]
     votes = f"{row['answers']} answers" if row["answers"] else str(row["votes"])
     return [row["voter"], row["dataset"], str(row["asked"]), votes, *reasons, *counts, cost, *seconds]
@@ -365,6 +375,7 @@ def summary(
         "unknown": outcome.unknown,
         "in_doubt_twice": outcome.in_doubt_twice,
         "asked_again": 0 if options is None or options.at_most_once else outcome.unknown,
+        # Where no answer has a known price, a sum of 0 would read as free.
         "cost": None if tally.unpriced and not tally.cost else tally.cost,
         "unpriced": tally.unpriced,
         "seconds": tally.seconds,
@@ -395,6 +406,7 @@ def _forms(plan: Plan, unbound: Collection[str]) -> dict[str, list[str]]:
     for column, judge in ((column, column.judge) for column in plan.columns if isinstance(column.judge, PromptJudge)):
         has_schema = judge.prompt.coded or "response_format" in judge.parameters
         form = "schema" if has_schema else judge.constrain if judge.prompt.is_direct else "none"
+        # A quirk knows an LLM by its name at the provider, a column by the user's name for it.
         form = "none" if {column.llm, column.llm.partition("/")[2]} & {*unbound} else form
         forms.setdefault(FORMS[form], []).append(column.name)
     return forms
@@ -456,6 +468,7 @@ def summary_text(values: dict[str, Any]) -> str:
 def _unasked_lines(values: dict[str, Any]) -> Iterator[str]:
     """Yield a sentence about what was not asked, and how to get it."""
     total, left = values["judgments"], sum(voter["not_asked"] for voter in values["voters"])
+    # The summary names where they are, since a stopped run writes beside votes that are whole.
     made, where = f"{total - left:,} of {total:,} judgments are made", values["outputs"]["votes"]
     if values["stopped"] == "budget":
         cause = f"Stopped by its budget of {money(values['budget'])}"

@@ -163,9 +163,11 @@ class Outputs:
 
         schemas, paths = self._schemas(), output_paths(self.out)
         places = {kind: path for kind, path in paths.items() if kind in schemas}
+        # Soft votes of an earlier run would not belong to these votes.
         gone = [path for kind, path in paths.items() if kind not in schemas]
         with whole_files(places, gone) as partial, ExitStack() as stack:
             writers = {kind: stack.enter_context(pq.ParquetWriter(partial[kind], schemas[kind])) for kind in schemas}
+            # All files take a chunk before the next is read, so that rows are held once.
             for chunk in chunks(rows):
                 for kind, writer in writers.items():
                     writer.write_table(self._table(kind, chunk, schemas[kind]))
@@ -288,6 +290,7 @@ def run_programs(
     if outcome.stopped is not None:
         return outcome, {}
     values = {}
+    # Read again from the ledger: a run holds no answers, so that it can be of any size.
     with llm.History(options.ledger) as history:
         for identity, value in Replay(programs, name, history).values():
             if isinstance(value, Exception):
@@ -315,6 +318,7 @@ def write_votes(
     written. What a run that was `stopped` by its ``budget``, ``interrupted``, or that only reads the ``ledger``, has
     not asked is ``not_asked``. Returns where they are: votes of a stopped run lie beside a table that is whole.
     """
+    # First of all: votes on other texts than those that were judged would be wrong in silence.
     plan.check_unchanged()
     out = out if stopped == FROM_LEDGER else place_of_votes(out, stopped)
     asked: dict[str, object] = {} if options is None else {"max_failure_rate": options.max_failure_rate}
@@ -328,6 +332,7 @@ def write_votes(
             **asked,
             "examples": datasets.origin_record(plan.examples, out),
         },
+        # A column of nothing but missing ids would only take room.
         documents=any(example.document_id is not None for example in plan.examples),
         claim_first=plan.claim_first,
         free={column.name for column in plan.offline},
@@ -395,6 +400,7 @@ def judged_rows(
                     on_judged(example, judgments)
                 yield Row(example, judgments)
     asked = {column.name for column in plan.columns} - {column.name for column in plan.offline}
+    # To find nothing is a mistake in the command; the votes would all be missing.
     if stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asked):
         raise InputError(
             "`from_ledger` must hold answers to these questions. Got none. Give the examples, judges, --llm and "
@@ -451,11 +457,13 @@ def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
         raise InputError("`reread` must be given with judges that ask an LLM. Got none of them. Leave it out.")
     if not out.is_file():
         raise InputError(f"`out` must be the votes of an earlier run with `reread`. Got no file at {str(out)!r}.")
+    # Read before they are written over.
     before = pd.read_parquet(out).set_index(KEYS)
     write_votes(plan, options, out, llm.Tally(0))
     after = pd.read_parquet(out).set_index(KEYS)
     changes: dict[tuple[str, str], list[str]] = {}
     for voter in plan.voters:
+        # A voter that is new in this run had no votes.
         was = before[voter].reindex(after.index) if voter in before else pd.Series(index=after.index, dtype="float64")
         for item, old, new in zip(after.index, was, after[voter], strict=True):
             said = f"{_shown(old)} -> {_shown(new)}"

@@ -32,11 +32,13 @@ add_arguments = console.adder(console.MODEL, TARGET, console.AdaptOptions, "deci
 
 def run(args: argparse.Namespace) -> None:
     """Adapt the model, write and report."""
+    # Before anything is read: what is found must not be lost to a folder that cannot be written to.
     out = check_out(args.out, [".json"])
     if bool(args.votes) == (args.moments is not None):
         given = "both" if args.votes else "none"
         raise InputError(f"`votes` or `moments` must be given. Got {given}.")
     other = next((name for name in ("labels", "scores") if getattr(args, name)), None)
+    # Moments are counts: no label or score can be matched to an item.
     if args.moments is not None and other is not None:
         raise InputError(f"`{other}` must be given with `votes`. Got them with moments, which name no items.")
     fitted = model.load(args.model).believing(args.share)
@@ -53,6 +55,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> None:
     adapted, n = load_part("adapt-moments")(fitted, args.moments, args.dataset)
+    # The rule of the model stays unless another is given.
     adapted = adapted if args.decide is None else adapted.deciding(args.decide)
     adapted.save(out)
     result = {"dataset": adapted.target, "n": n, "prior": vars(adapted.prior)}
@@ -97,5 +100,6 @@ def _corrected(correction: console.Results, labels: console.Results) -> Iterator
         f"{console.percent(labels[f'ece_{when}'])} {when} (noise floor {console.percent(labels[f'ece_floor_{when}'])})"
         for when in ("before", "after")
     )
+    # A correction looks better on the labels that it was learned from than it is.
     flattered = "the second is optimistic: the correction was learned from these labels"
     yield f"ECE on these labels: {before}, {after}; {flattered}"

@@ -85,6 +85,7 @@ def _ask(args: argparse.Namespace) -> int:
     failing = asking.failing_voters(outcome.tally, args.max_failure_rate)
     results = asking.summary(outcome, options, out, failing, plan)
     console.print_result(results, [asking.summary_text(results)], as_json=args.json)
+    # A stopped run has a status of its own: what failed in it may still be asked again.
     return ExitStatus.FOUND if failing and not results["stopped"] else ExitStatus.of_stop(results["stopped"])
 
 

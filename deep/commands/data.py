@@ -63,6 +63,7 @@ def _list(args: argparse.Namespace) -> None:
 def _info(args: argparse.Namespace) -> None:
     result = []
     for name in args.names:
+        # A card describes files of claims without sources, too.
         examples = console.examples_from(args, name, require_source=False)
         examples.check()
         result.append(datasets.card_of(examples, name))
@@ -72,6 +73,7 @@ def _info(args: argparse.Namespace) -> None:
 
 def _fetch(args: argparse.Namespace) -> None:
     options = {"allow_unverified": args.allow_unverified, "progress": sys.stderr.isatty()}
+    # All names are looked up before the first download.
     chosen = [benchmarks.find_benchmark(name)[0] for name in args.names]
     paths = [path for benchmark in chosen for path in benchmarks.fetch_benchmark(benchmark, **options)]
     files = [{"path": str(path), "sha256": benchmarks.sha256_of(path)} for path in paths]
@@ -102,7 +104,9 @@ def _check(args: argparse.Namespace) -> None:
 
 def _leakage(args: argparse.Namespace) -> int | None:
     votes = _read_votes(args)
+    # A file that is named twice would share every document with itself.
     parts = {name: console.examples_from(args, name, require_source=False) for name in dict.fromkeys(args.names)}
+    # Faults of a file are told before its documents are compared.
     for examples in parts.values():
         examples.check()
     shared = datasets.shared_documents(parts | ({"votes": votes[0]} if votes else {}))

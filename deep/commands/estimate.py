@@ -51,6 +51,7 @@ add_arguments = console.adder(console.MODEL, console.add_target_options, _Estima
 def run(args: argparse.Namespace) -> None:
     """Estimate and report."""
     fitted = model.load(args.model).believing(args.share)
+    # An option without effect is refused: its user believes that it has one.
     if args.tell is not None and args.compare is None:
         raise InputError(f"`tell` must be given with `compare`. Got {args.tell!r} without.")
     if args.compare is not None:
@@ -66,6 +67,7 @@ def run(args: argparse.Namespace) -> None:
 def _compare(fitted: "model.Model", args: argparse.Namespace) -> None:
     target = evaluate.read_together(fitted, args.votes, args.labels, args.scores)
     systems = evaluate.read_systems(args.votes, target, args.compare)
+    # The default is that of the function.
     tell = {} if args.tell is None else {"tell": args.tell}
     result = evaluate.compare_systems(fitted, target, systems, of=args.of, level=args.level, **tell)
     console.print_result(console.SCHEMA | result.as_dict(), result.sentences(), as_json=args.json)

@@ -53,6 +53,7 @@ add_arguments = adder(MODEL, _Export, "decide", "json")
 
 def run(args: argparse.Namespace) -> None:
     """Write the table, and report."""
+    # Not by the choices of argparse: a format of an earlier version is refused with its remedy.
     if args.to not in TABLES:
         remedy = f", which deep no longer writes. {GONE[args.to]}" if args.to in GONE else ""
         raise InputError(f"`to` must be csv, parquet or sql. Got {args.to!r}{remedy}.")
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> None:
     if args.table is not None and args.to != "sql":
         raise InputError(f"`table` must be given with `to` sql. Got it with {args.to}. Leave it out.")
     fitted = load_model(args.model, args.decide)
+    # None until here, to tell whether it was given.
     name = "deep_model" if args.table is None else args.table
     n = load_part("tables")(fitted, out, args.to, name=name)
     result = SCHEMA | {"patterns": n, "voters": len(fitted.voters), "out": str(out)}

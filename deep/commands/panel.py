@@ -37,11 +37,13 @@ def add_arguments(parser: console.CommandParser) -> None:
 
 def _print_card(args: argparse.Namespace) -> None:
     console.check_least(args, limit=0, n_boot=1, seed=0)
+    # Before the card is made, which may take minutes.
     out = None if args.out is None else check_out(args.out, [".json"])
     args.votes = [*args.files, *args.votes]
     if (args.people or args.consistent_from is not None) and not args.labels:
         raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
     card = _card(args)
+    # Texts are looked up of the few items that are shown, not of all.
     shown = console.shown_items(card)
     given = {"examples": args.examples, "columns": console.column_map(args)}
     texts = datasets.read_texts(args.votes, shown, **given) if args.votes else datasets.FoundTexts()
@@ -84,6 +86,7 @@ def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
                 **settings,
                 progress=progress,
             )
+        # Simulated votes have no file, and so no texts and no judgments beside them.
         votes, _ = console.read_votes_and_scores(args)
         given = datasets.read_people(args.labels, votes, **people) if args.labels else None
         return evaluate.panel_card(votes, given, **settings, progress=progress)

@@ -87,6 +87,7 @@ def _show(args: argparse.Namespace) -> None:
 
 def _render(args: argparse.Namespace) -> None:
     names = [name for name in ("source", "claim", "question") if getattr(args, name) is not None]
+    # Standard input can be read once.
     if [getattr(args, name) for name in names].count("-") > 1:
         raise InputError("`claim` must be a file where `source` is -. Got - for both.")
     prompt = prompt_pool.load_prompt(args.prompt)
@@ -105,6 +106,7 @@ def _check(args: argparse.Namespace) -> int | None:
         console.print_result(result.results(), result.lines(), as_json=args.json)
         return None
     problems = prompt_pool.check_folder(args.folder)
+    # A folder with one broken prompt cannot be loaded as a pool.
     sound = [] if problems else prompt_pool.load_pool(args.folder)
     lines = problems or [table([("ID", "HASH"), *((prompt.id, prompt.hash[:8]) for prompt in sound)])]
     console.print_result({"problems": problems}, lines, as_json=args.json)

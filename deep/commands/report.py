@@ -52,6 +52,7 @@ add_arguments = adder(_Report, *SHARED, ExampleColumns)
 
 def run(args: argparse.Namespace) -> None:
     """Write and report."""
+    # A run has its report in its own folder.
     out = args.out or report.standard_place(args.sources)
     if (args.people or args.consistent_from is not None) and not args.labels:
         raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")

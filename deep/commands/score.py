@@ -63,6 +63,7 @@ def _add_items(parser: console.CommandParser) -> None:
     console.add_options(
         parser, _Score, console.ScoreInput, *names, *texts, few_shot=rare, dataset=rare, allow_missing=rare
     )
+    # Behind all options, and only under --help-all: it is a table of a screen.
     columns = model.column_lines([*model.ITEM_COLUMNS.values(), *model.SCORE_COLUMNS.values()])
     parser.details = "\n".join(["", "columns of --out:", *(f"  {line}" for line in columns), ""])
 
@@ -80,6 +81,7 @@ def _items(args: argparse.Namespace) -> int | None:
 
 def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> int | None:
     """Run the model's judges on text, and score their judgments."""
+    # No table of soft scores comes with text: a model that was fitted on some cannot score it.
     model.check_scores_given(fitted, ())
     console.scores_out(args, [".csv", ".jsonl", ".parquet"])
     examples = console.texts_to_score(args)

@@ -44,6 +44,7 @@ add_arguments = console.adder(console.MODEL, console.add_target_options, _Select
 
 def run(args: argparse.Namespace) -> None:
     """Find the confidence, decide, write and report."""
+    # Before the votes are read, so that no work is lost to a folder that cannot be written to.
     out = None if args.out is None else check_out(args.out, [".csv"])
     fitted = console.load_model(args.model, args.decide)
     console.note_run(args, [voter.name for voter in fitted.voters])

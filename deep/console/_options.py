@@ -85,6 +85,7 @@ class Computation:
         "N",
         flags=["--jobs"],
         rare=True,
+        # Asked as the parser is made, on the machine that runs the command.
         default=lambda: min(os.cpu_count() or 1, MOST_JOBS),
         help="processes, half a gigabyte of memory each; the results do not depend on it (default: one a core, at most "
         f"{MOST_JOBS})",
@@ -167,6 +168,7 @@ class JudgeOptions:
     judge: tuple[str, ...] = option(
         (),
         "NAME",
+        # Only where help is printed: it reads the metadata of all packages that are installed.
         help=lambda: f"functions as MODULE:FUNCTION, or of: {', '.join(sorted(find_entry_points(JUDGE).usable))}",
     )
 
@@ -542,6 +544,7 @@ MODEL = argument("model", "MODEL", "a model file that `deep fit` wrote")
 
 def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the tables of the one dataset that a model is used on; those of votes by place or by name."""
+    # Both ways fill `votes`: the one by place has no default, which would take the place of what the other has read.
     votes: dict[str, object] = {"help": "votes of the whole dataset"}
     by_place = {"flags": ["votes"], "action": Values, "nargs": "*", "default": argparse.SUPPRESS, "metavar": "VOTES"}
     either = parser.add_mutually_exclusive_group(required=required)

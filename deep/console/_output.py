@@ -255,6 +255,7 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     named = 1 + (len(sizes) > 2 and all(row[1][:1].isalpha() for row in rows))
     start, first = named, sum(sizes[:named]) + 2 * named - 2
+    # At least one column a part, however narrow the terminal is.
     while start < len(sizes):
         end = start + 1
         while end < len(sizes) and first + sum(size + 2 for size in sizes[start : end + 1]) <= width:

@@ -295,6 +295,7 @@ def with_config(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[s
     if not path:
         return list(words)
     given = {word.partition("=")[0] for word in words if word.startswith("-")}
+    # What is given by place takes the place of all that was given so.
     if not words[0].startswith("-"):
         given.add("")
     return [*_words(parser, read_run(path, parser.prog)["options"], Path(path).parent, given), *words]

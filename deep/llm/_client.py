@@ -84,6 +84,7 @@ class Client:
 
         self.timeout = timeout
         self.redact = Redactor(api_key, *secret_segments(base_url))
+        # A connection for each request in flight: one that waits for a connection uses up its own time-out.
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
         context, self._link = _ssl_context(), Link()
         options: dict[str, Any] = {"limits": limits, "verify": context}
@@ -93,12 +94,14 @@ class Client:
                 api_key=api_key or PLACEHOLDER_KEY,
                 base_url=base_url,
                 timeout=connecting,
+                # Retries are the runner's, which writes every attempt down before it is made.
                 max_retries=0,
                 http_client=_through_proxy_if_far(base_url, self._link, options),
             )
             for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
         ]
         account = (None, None) if named else (_header_value("OPENAI_ORG_ID"), _header_value("OPENAI_PROJECT_ID"))
+        # Set afterwards: the constructor takes None for "as the environment says".
         for client in clients:
             client.organization, client.project = account
         self.openai = clients[0]
@@ -124,6 +127,7 @@ class Client:
         CallError
             There was no reply with status 200.
         """
+        # Until the headers go out nothing can be on the bill: such a time-out leaves no doubt.
         _sent.set(False)
         started = time.monotonic()
         try:
@@ -139,6 +143,7 @@ class Client:
             if failure.kind == "unsent":
                 self._link.keeps = False  # an idle connection takes the room of another
             raise failure from None
+        # A reply may quote the key, and the ledger keeps replies.
         return self.redact(response.text)
 
     async def close(self) -> None:
@@ -161,6 +166,7 @@ def _through_proxy_if_far(base_url: str, link: "Link", options: dict[str, Any]) 
         The environment names a proxy that cannot be used.
     """
     try:
+        # The localhost of a proxy is another machine.
         return BoundedClient(link, trust_env=not is_loopback(base_url), **options)
     except (ImportError, ValueError, httpx2.InvalidURL):
         raise InputError(
@@ -215,6 +221,7 @@ def _redirected(response: "httpx2.Response", redact: Redactor) -> CallError:
 def _connection_error(error: Exception, redact: Redactor) -> CallError:
     cause = error.__cause__ or error
     message = redact.line(f"{type(cause).__name__}: {cause}")
+    # First of all: a lack of this machine looks like a server that cannot be reached.
     lack = _lack(error)
     if lack is not None:
         return CallError("unsent", lack, reached=False)
@@ -311,11 +318,14 @@ def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -
     if status // 100 == 3:
         return "redirected"
     if status == 429:
+        # OpenAI answers 429 where the account is empty, too; no wait helps there.
         return "fatal" if code in _NO_CREDIT else "rate_limited"
     if status in (401, 402):
         return "fatal"
+    # Before the server errors: where the words say so, even a 500 is about the length of this one text.
     if status == 413 or says_too_long(words, refused=status in (400, 422)):
         return "too_long"
+    # A time-out of the server, a conflict and "too early" pass as a 5xx does.
     if status >= 500 or status in (408, 409, 425):
         return "server_error"
     if code == "content_filter":
@@ -330,6 +340,7 @@ def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds a reply asks to wait, from Retry-After in seconds, milliseconds or as a date."""
+    # Milliseconds first: that header is not standard, and where it is sent it is the more exact one.
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) / unit
@@ -344,16 +355,16 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 LARGEST_REPLY = 8 << 20
-"""Bytes of a reply, decompressed."""
+"""A reply of more bytes, decompressed, is refused: no answer comes near it, and a bomb would fill the memory."""
 
 LARGEST_ERROR = 1 << 16
-"""Bytes of an error reply that are read; its beginning says what is wrong."""
+"""Of an error reply this many bytes are read: its beginning says what is wrong."""
 
 SMALL = 1 << 18
-"""Bytes up to which replies are read side by side."""
+"""Replies of up to this many bytes are read side by side; larger ones wait for each other."""
 
 LARGE_AT_ONCE = 2
-"""Larger replies that are read at a time, however many requests are in flight."""
+"""This many larger replies are in memory at a time, however many requests are in flight."""
 
 
 PROBE_SECONDS = 0.1
@@ -416,6 +427,7 @@ class BoundedClient(httpx2.AsyncClient):
             content = await self._read(response)
             is_spent = response.status_code == 200 and _is_spent(response, content)
         finally:
+            # The first answer's connection is watched for a moment: it tells whether the endpoint's can be kept at all.
             if is_spent and self._link.probe is None:
                 self._link.probe = asyncio.create_task(self._probe(response, content))
             else:
@@ -512,6 +524,7 @@ async def _inflated(response: httpx2.Response) -> AsyncIterator[bytes]:
             yield raw
             continue
         if inflate is None:
+            # Some servers send deflate without the header of zlib that RFC 9110 asks for.
             without_header = window == 15 and raw[0] & 15 != zlib.DEFLATED
             inflate = zlib.decompressobj(-window if without_header else window)
         while raw and not inflate.eof:

@@ -134,6 +134,7 @@ class Leases:
         # Sorted, here and below: machines that insert the same keys in one order never wait for each other in a circle.
         texts = {key: json_text(asked[key].body) for key in sorted(chosen - before.keys())}
         new = (self.new_row(key, asked[key], text) for key, text in texts.items())
+        # Another machine may enter the same request at this moment: whoever is first keeps it.
         write_all(connection, (Write(schema.requests, "insert_or_keep", row) for row in new))
         self._take(connection, [before[key] for key in sorted(chosen & before.keys())])
         rows = [(key, request) for key, request in items if key in asked]
@@ -192,6 +193,7 @@ class Leases:
         """
         others = [row for row in before.values() if row["owner"] != self.run or (again and row["failure"] == RAISED)]
         open_rows = [row for row in others if self._is_open(row)]
+        # Who is alive is asked for only where an owner is not known to be: it is a query of its own.
         if not {row["owner"] for row in open_rows} <= self.live:
             self.live = self.database.live_runs(connection, self.run)
         return {row["key"] for row in open_rows if row["owner"] not in self.live or row["state"] in ("done", "failed")}
@@ -204,6 +206,7 @@ class Leases:
         unchanged = (table.c[name] == bindparam(f"old_{name}") for name in ("key", "owner", "state"))
         taken = update(table).where(*unchanged).values(owner=self.run, state="queued")
         old = [{"old_key": row["key"], "old_owner": row["owner"], "old_state": row["state"]} for row in rows]
+        # Where another machine was quicker no row is as it was, and the request stays with that one.
         connection.execute(taken, old)
 
     def _is_open(self, row: RequestRow) -> bool:
@@ -223,6 +226,7 @@ class Leases:
                 lease.settled.append((request, row))
             elif row["owner"] != self.run:
                 lease.elsewhere.append(request)
+            # One answer serves all items with the same question; to ask it twice would be to pay twice.
             elif key in mine_before or asked[key] is not request:
                 lease.repeated.append(request)
             else:
@@ -288,6 +292,7 @@ def release_batch(connection: Connection, batch_id: str, run: int) -> None:
     requests, attempts = schema.requests, schema.attempts
     waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
     keys = select(requests.c.key).where(waiting)
+    # They never went out: nothing of them can be on the bill.
     unsent = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
     connection.execute(update(attempts).where(unsent).values(outcome="unsent", reached=False))
     connection.execute(update(requests).where(waiting).values(state="queued", batch=None, owner=run))

@@ -23,7 +23,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 DOUBTS = 2
-"""Attempts at a request that may be lost with their runs before it is left alone: it may have been paid so often."""
+"""A request is left alone after this many attempts that were lost with their runs: each of them may be on the bill."""
 
 
 @dataclass(eq=False, repr=False)
@@ -82,6 +82,7 @@ class Ledger:
                 stack.callback(reserve.release)
             connection = _database.connect(engine, self.name)
             if not self.shared:
+                # Before the files are remembered as they are: what enters changes the ledger.
                 self.entered = _database.enter_kept(connection, self.target)
                 files = _database.LedgerFiles(self.target)
             shared = self._kept_in.writer(connection, self.name)
@@ -110,6 +111,7 @@ class Ledger:
 
     def _begin_run(self, connection: Connection) -> int:
         row = {"started": time.time(), "options": json_text(dict(self.options))}
+        # The number comes from the database: on a shared ledger two runs may begin at one moment.
         run = connection.execute(schema.runs.insert().returning(schema.runs.c.id), row).scalar_one()
         self._kept_in.lock_run(connection, int(run))
         return int(run)
@@ -127,6 +129,7 @@ class Ledger:
         """Mark requests that dead runs had in flight as unknown, or failed at last; return how many of each."""
         table = schema.requests
         self._leases.live = self.live_runs(connection)
+        # In this order: what has just become unknown counts among the doubts.
         _mark_unknown(connection, table.c.owner.not_in(self._leases.live))
         _lease.release_unmade(connection, self._leases.live)
         _give_up_doubts(connection)
@@ -217,6 +220,7 @@ class Ledger:
         return self._writer.write([Write(schema.attempts, "insert", row)])
 
     def _end(self, job: Job, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
+        # A run whose ledger was moved away goes on in a copy that may lack these rows.
         def whole_attempt() -> AttemptRow:
             return AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time())
 
@@ -245,6 +249,7 @@ class Ledger:
         table = schema.attempts
         billed = table.c.outcome.is_(None) | table.c.outcome.in_(["answered", *AMBIGUOUS])
         dollars = func.sum(func.coalesce(table.c.cost, table.c.worst_case))
+        # This run's own spending is the budget's own count, which also knows what is in flight.
         total = select(dollars).where(billed & (table.c.run != self.run))
         return await self.call(lambda connection: float(connection.execute(total).scalar() or 0.0))
 

@@ -91,6 +91,7 @@ def _rows() -> Mapping[str, dict[str, Any]]:
                 f"`{OWN}` must hold tables with base_url, key, lacks (of {', '.join(sorted(_DROPPED))}), tried and "
                 f"source. Got {name!r} in {path!r}."
             )
+    # The user's own rows come last, and win.
     return tomllib.loads(text) | own_rows
 
 
@@ -171,6 +172,7 @@ def check_base_url(url: str) -> str:
         port_is_valid = False
     if not port_is_valid or not url.isprintable() or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError("`base_url` must be an http(s) URL, such as http://localhost:8000/v1. Got something else.")
+    # Addresses stand in ledgers and vote files, where a password would be published.
     if any(sign in url for sign in "@?#"):
         raise InputError(
             "`base_url` must hold no user, password, query or fragment: keys come from the environment only."
@@ -226,11 +228,13 @@ _DROPPABLE = (
     "reasoning_effort",
     "stop",
 )
+# OpenAI's reasoning models take the new name alone.
 _RENAMED = {"max_tokens": "max_completion_tokens"}
 _WORDS_OF_REFUSAL = re.compile(
     r"unsupported|support|unknown|unrecogni[sz]ed|unexpected|invalid|not (?:allowed|permitted|available)|extra inputs",
     re.IGNORECASE,
 )
+# A request for the top ones without log-probabilities is refused, so that both go.
 _ASKED_OF = {"logprobs": ("logprobs", "top_logprobs"), "top_logprobs": ("logprobs", "top_logprobs")}
 
 
@@ -302,6 +306,7 @@ class ModelGate:
     @asynccontextmanager
     async def turn(self, model: str) -> AsyncIterator[None]:
         """Wait until `model` is open, or until it is this caller's turn to send the canary request."""
+        # Again after each wait: where a canary request was refused, the next one is a canary too.
         while self._is_shut(model) and model in self._canaries:
             await self._canaries[model].wait()
         if not self._is_shut(model):
@@ -369,6 +374,7 @@ class ModelGate:
         and none with it.
         """
         model = str(body["model"])
+        # A field that came with an answer was not refused, whatever a later message names.
         self._taken.update((endpoint, model, name) for name in body)
         self._helped.update(quirk.field for quirk in tried)
         return self._add(
@@ -393,6 +399,7 @@ class ModelGate:
 
 def _candidates(body: Body, error: CallError) -> list[str]:
     """Return the fields that a refusal may be about, and we can do without."""
+    # Other statuses are about the key, the rate or the server, never about one field.
     is_refusal = error.status in (400, 403, 422) and error.kind == "rejected"
     return [name for name in (*_DROPPABLE, *_RENAMED) if name in body and is_refusal]
 

@@ -118,6 +118,7 @@ class PriceBook:
             return None
         from genai_prices.types import Usage
 
+        # genai-prices raises an error where more tokens are cached than there are.
         cached = min(tokens.get("cached", 0), tokens["input"])
         usage = Usage(input_tokens=tokens["input"], cache_read_tokens=cached, output_tokens=tokens["output"])
         context = {"processing": "batch"} if batch else None
@@ -129,6 +130,7 @@ class PriceBook:
 
         calculate = partial(calc_price, model_ref=model, provider_api_url=self._urls.get(model, self._base_url))
         try:
+            # Tried with one token: only by an error does genai-prices say that it does not know a model.
             calculate(Usage(input_tokens=1, output_tokens=1))
         except LookupError:
             return None
@@ -154,10 +156,10 @@ def _check_rates(model: str, rates: object, path: str | Path) -> None:
 
 
 LONGER = 4
-"""How many times its output limit a request has whose reply was cut off there."""
+"""A request whose reply was cut off at its output limit is asked again with this many times the limit."""
 
 NOTHING = 1e-12
-"""Dollars; sums of floats that should be zero are below it."""
+"""Sums of floats, in dollars, that should be zero stay below it."""
 
 
 class BudgetReachedError(Exception):
@@ -241,6 +243,7 @@ class Budget:
         """
         while not self.fits(worst, model):
             if not any(account.n for account in self._accounts.values()):
+                # Nothing in flight can turn out cheaper and free any money.
                 raise BudgetReachedError
             self._changed.clear()
             await self._changed.wait()
@@ -269,6 +272,7 @@ class Budget:
         account = self._accounts.setdefault(model, _Account())
         if account.n:
             account.n -= 1
+            # Exactly 0 once nothing is in flight, so that rounding does not add up over a run.
             account.worst = account.worst - (worst or 0.0) if account.n else 0.0
             self._spent += cost or 0.0
         else:  # an earlier run's, in a batch: `spent_before` has its worst case
@@ -281,6 +285,7 @@ class Budget:
         if worst is None or cost is None or cost <= self.estimate(worst, model) + NOTHING:
             return
         account = self._accounts.setdefault(model, _Account())
+        # Once for each LLM: its later answers cost as much, and a line for each would fill the screen.
         if self.surprised is not None and not account.most:
             self.surprised(model, cost, worst)
         account.excess = max(account.excess, cost - worst, beyond)
@@ -299,6 +304,7 @@ def worst_case(prices: PriceBook, body: Body, text: str, *, batch: bool = False)
     >>> worst_case(prices, {"model": "m", "max_tokens": 500_000}, "x" * 1_000_000)
     2.0
     """
+    # Without a limit of the output there is no worst case: `cost` then knows no price either.
     limit = output_limit(body)
     tokens = {"input": len(text.encode()), **({} if limit is None else {"output": limit})}
     return prices.cost([str(body["model"])], tokens, batch=batch)
@@ -328,7 +334,7 @@ def ends_early(body: Body, reply: Reply) -> bool:
 
 
 SHORTEST_LOOP, LONGEST_LOOP = 60, 6000
-"""Characters at the end of a reply that a loop must fill, and those that are looked at."""
+"""A loop must fill at least so many characters at the end of a reply; no more than so many are looked at."""
 
 
 def may_end_later(body: Body, reply: Reply) -> bool:
@@ -454,6 +460,7 @@ class Tally:
         """Count an answer; its judgment is None where it has no vote of its own."""
         self.answered += 1
         self.cost += cost or 0.0
+        # An answer without a known price may still cost: it is never counted as 0 in silence.
         self.unpriced += cost is None
         self._count(voter, "answers" if judgment is None else judgment.reason)
 
@@ -491,6 +498,7 @@ class Tally:
         if not is_repair:
             counts[reason or "votes"] += 1
         elif reason in (None, "abstained"):
+            # The reply that it repairs was counted as unparsable.
             counts["repaired"] += 1
             counts["unparsable"] -= 1
             counts[reason or "votes"] += 1
