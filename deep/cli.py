@@ -190,11 +190,11 @@ def _main(words: list[str], command: str | None) -> int:
     with console.spoken(asked), console.recorded(asked):
         dataset, scales = (getattr(asked.args, name, None) for name in ("dataset", "scale"))
         if dataset is None and not scales:
-            return _command(command).run(asked.args)
+            return _command(command).run(asked.args) or ExitStatus.DONE
         from deep._util.frames import rows_under
 
         with rows_under(dataset, scales or ()):
-            return _command(command).run(asked.args)
+            return _command(command).run(asked.args) or ExitStatus.DONE
 
 
 class _ErrorStream(FileIO):

@@ -14,7 +14,7 @@ from deep.asking._options import AskOptions, ProgressCallback, Sampling, noteboo
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import find_judges
 from deep.asking._run import run_plan
-from deep.asking._write import Row, judged_rows
+from deep.asking._write import judged_rows
 from deep.datasets import Examples, as_examples
 from deep.exceptions import InputError, StoppedError, note
 from deep.judges import Judge
@@ -31,6 +31,7 @@ class GivenExamples(Examples):
     name = UNNAMED
 
     def __init__(self, examples: Iterable[Example]) -> None:
+        # An item is known by its dataset and its id: without a dataset it could not be kept.
         self._examples = [e if e.dataset is not None else replace(e, dataset=self.name) for e in examples]
 
     def __iter__(self) -> Iterator[Example]:
@@ -123,6 +124,7 @@ def ask(
                 raise InputError(
                     "`ledger` must be given with judges that ask an LLM: a file for the answers. Got none."
                 )
+            # Without a ledger of one's own the answers of functions last as long as this call.
             file = file or ledger_for_once(stack)
             options = AskOptions(ledger=file, budget=budget, base_url=base_url or "")
         if options is not None and plan.asks:
@@ -135,12 +137,22 @@ def ask(
 def _asked(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None) -> VoteMatrix:
     """Ask, tell of what has failed, and return the votes."""
     outcome = run_plan(plan, options, progress)
+    # A failed call is no vote and no error, so it would go unnoticed.
     for voter, counts in outcome.tally.by_voter.items():
         if counts["failed"]:
             note(f"{voter}: {counts['failed']:,} of {counts['done']:,} failed, no vote there")
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
-    return _matrix(plan, list(judged_rows(plan, options, outcome.tally, progress)))
+    rows = list(judged_rows(plan, options, outcome.tally, progress))
+    has_documents = any(row.example.document_id for row in rows)
+    return VoteMatrix(
+        votes=[[row.judgments[voter].vote for voter in plan.voters] for row in rows],
+        item_ids=[row.example.example_id for row in rows],
+        voter_names=plan.voters,
+        datasets=[str(row.example.dataset) for row in rows],
+        labels=[-1 if row.example.label is None else row.example.label for row in rows],
+        document_ids=[row.example.document_id or row.example.example_id for row in rows] if has_documents else None,
+    )
 
 
 def ledger_for_once(stack: ExitStack) -> str:
@@ -156,16 +168,3 @@ def _file(ledger: str | Path | None) -> str | None:
     if not Path(ledger).name:
         raise InputError(f"`ledger` must be the path of a file. Got {str(ledger)!r}.")
     return str(ledger)
-
-
-def _matrix(plan: Plan, rows: Sequence[Row]) -> VoteMatrix:
-    return VoteMatrix(
-        votes=[[row.judgments[voter].vote for voter in plan.voters] for row in rows],
-        item_ids=[row.example.example_id for row in rows],
-        voter_names=plan.voters,
-        datasets=[str(row.example.dataset) for row in rows],
-        labels=[-1 if row.example.label is None else row.example.label for row in rows],
-        document_ids=[row.example.document_id or row.example.example_id for row in rows]
-        if any(row.example.document_id for row in rows)
-        else None,
-    )

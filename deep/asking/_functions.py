@@ -20,6 +20,7 @@ from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from uuid import uuid4
 
+from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util import sqlite_log
 from deep.exceptions import InputError, note
 from deep.judges import LLMReply, OfflineJudge, VoteQuestion, parse_voter, voter_name
@@ -374,8 +375,6 @@ class FunctionCaller:
 
     async def _answer(self, example: Example, key: str, terms: "Terms", announce: "Announce") -> "Reply | Failed":
         """Call the function once, as soon as there is room for it, beside its other calls and in the budget."""
-        from deep.llm import Failed
-
         judge, voter, spent = self.judge, self._voter, 0.0
         async with self._room:
             await terms.budget.admit(judge.cost, voter)
@@ -388,10 +387,10 @@ class FunctionCaller:
                 except Exception as error:
                     spent = 0.0
                     self._tell(example, error)
-                    return Failed(CallError(RAISED, said_of(error)), time.monotonic() - started)
+                    return llm.Failed(CallError(RAISED, said_of(error)), time.monotonic() - started)
                 spent = judgment.cost or 0.0
                 if judgment.reason == "failed":  # it says so itself, and is called again like one that raises
-                    return Failed(CallError(RAISED, judgment.rationale or "failed"), time.monotonic() - started)
+                    return llm.Failed(CallError(RAISED, judgment.rationale or "failed"), time.monotonic() - started)
                 if len(self.answers) < MOST_ANSWERS:
                     self.answers[key] = judgment
                 raw = _reply_of(text)
@@ -443,7 +442,7 @@ async def enter_earlier(ledger: "Ledger") -> None:
 
 def _enter(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> int:
     """Write answers of functions as those of a run before all others; return how many."""
-    from deep.llm import NOBODY, schema
+    from deep.llm import schema
 
     now, n = time.time(), 0
     for key, voter, text in rows:
@@ -452,11 +451,11 @@ def _enter(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> in
         except (AttributeError, TypeError, ValueError):  # no judgment: the function is called again
             continue
         n += 1
-        request: dict[str, object] = {"key": asked.key, "owner": NOBODY, "queued": now, "finished": now, "attempts": 1}
+        request: dict[str, object] = {"key": asked.key, "owner": llm.NOBODY, "attempts": 1, "state": "done"}
+        request |= {"queued": now, "finished": now, "requested_body": json_text(asked.body)}
         request |= {"endpoint": CALLS, "model": voter, "sample": 0, "prompt": asked.prompt, "prompt_hash": CALLS}
-        request |= {"requested_body": json_text(asked.body), "state": "done"}
         request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
-        attempt: dict[str, object] = {"key": asked.key, "number": 1, "run": NOBODY, "started": now, "status": 200}
+        attempt: dict[str, object] = {"key": asked.key, "number": 1, "run": llm.NOBODY, "started": now, "status": 200}
         attempt |= {"outcome": "answered", "reply": _reply_of(text), "finish_reason": "stop"}
         attempt |= {"cost": judgment.cost, "seconds": judgment.seconds}
         rows_of = (schema.requests, request), (schema.attempts, attempt)

@@ -10,12 +10,12 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util.options import option
 from deep.exceptions import InputError, note
 from deep.records import Judgment
 
 if TYPE_CHECKING:
-    from deep.llm import Client, ConcurrencyLimit, PriceBook, Provider, Quirk, Tally, Terms
     from deep.prompt_pool import Chunking, FewShot
 
 
@@ -27,16 +27,14 @@ NOT_ASKED = Judgment(-1, "not_asked")
 
 def base_url_from(given: str | None) -> str:
     """Return the address to ask at: the one given, else that of the environment, else OpenAI's."""
-    from deep.llm import check_base_url
-
     if given is not None and not given.strip():  # as of a variable that is not set: it must not mean OpenAI
         raise InputError(f"`base_url` must be an address. Got {given!r}. Leave it out for OPENAI_BASE_URL or OpenAI.")
-    return check_base_url(given or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
+    return llm.check_base_url(given or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
 
 
-def model_of(llm: str) -> str:
+def model_of(name: str) -> str:
     """Return the name of an LLM at its provider."""
-    return llm.partition("/")[2]
+    return name.partition("/")[2]
 
 
 CONSTRAINTS = ("none", "schema", "vllm")
@@ -175,21 +173,20 @@ class AskOptions:
     repair: bool | None = None
     max_failure_rate: float = 0.05
     record: Mapping[str, object] = field(default_factory=dict)
-    providers: "Mapping[str, Provider]" = field(default_factory=dict)
+    providers: "Mapping[str, llm.Provider]" = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        from deep.llm import FAILURES, ConcurrencyLimit
-
-        ConcurrencyLimit.parse(self.concurrency)
+        llm.ConcurrencyLimit.parse(self.concurrency)
         for name in ("rpm", "tpm", "timeout", "max_attempts", "poll"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"`{name}` must be above 0. Got {value!r}.")
+        # An infinite wait or budget is a mistake; None stands for no limit.
         for name, most in (("backoff", math.inf), ("budget", math.inf), ("max_failure_rate", 1.0)):
             value = getattr(self, name)
             if (value is not None and not 0 <= value <= most) or value == math.inf:
                 raise InputError(f"`{name}` must be 0 or more{', up to 1' if most == 1 else ''}. Got {value!r}.")
-        allowed = sorted({*FAILURES, "exported", "refused", "truncated", "unknown", "unparsable"})
+        allowed = sorted({*llm.FAILURES, "exported", "refused", "truncated", "unknown", "unparsable"})
         wrong = [name for name in self.retry_failed if name not in allowed]
         if wrong:
             raise InputError(f"`retry_failed` must be one of {', '.join(allowed)}. Got {wrong[0]!r}.")
@@ -214,29 +211,25 @@ class AskOptions:
         return self.repair is not False and not (self.batch or self.at_most_once)
 
     @cached_property
-    def price_book(self) -> "PriceBook":
+    def price_book(self) -> "llm.PriceBook":
         """The prices of the endpoint's models."""
-        from deep.llm import PriceBook
-
-        urls = {model_of(llm): provider.address for llm, provider in self.providers.items()}
-        return PriceBook.from_file(self.base_url, self.prices, urls)
+        urls = {model_of(name): provider.address for name, provider in self.providers.items()}
+        return llm.PriceBook.from_file(self.base_url, self.prices, urls)
 
     def prices_of(self, llms: Iterable[str]) -> dict[str, dict[str, float]]:
         """Return by LLM the dollars of a million tokens in and out, where they are known."""
         million = {"input": {"input": 1_000_000, "output": 0}, "output": {"input": 0, "output": 1_000_000}}
         result: dict[str, dict[str, float]] = {}
-        for llm in llms:
+        for name in llms:
             for kind, tokens in million.items():
-                if (dollars := self.price_book.cost([llm, model_of(llm)], tokens)) is not None:
-                    result.setdefault(llm, {})[kind] = dollars
+                if (dollars := self.price_book.cost([name, model_of(name)], tokens)) is not None:
+                    result.setdefault(name, {})[kind] = dollars
         return result
 
     @property
-    def limit(self) -> "ConcurrencyLimit":
+    def limit(self) -> "llm.ConcurrencyLimit":
         """A new count of the requests in flight."""
-        from deep.llm import ConcurrencyLimit
-
-        return ConcurrencyLimit.parse(self.concurrency)
+        return llm.ConcurrencyLimit.parse(self.concurrency)
 
     def api_key(self) -> str | None:
         """Return the key from the environment; None where there is none and the endpoint is not OpenAI's own.
@@ -246,13 +239,12 @@ class AskOptions:
         InputError
             A key is needed or is not printable ASCII. The message never holds the value that was given.
         """
-        from deep.llm import Redactor
-
         variable = self.api_key_env
         if not variable.isidentifier():
             raise InputError("`api_key_env` must be the name of an environment variable. Got something else.")
         key = os.environ.get(variable, "").strip()
-        if Redactor(key)(self.base_url) != self.base_url:
+        # The address stands in the ledger and in vote files: a key in it would be published.
+        if llm.Redactor(key)(self.base_url) != self.base_url:
             raise InputError(f"`base_url` must not hold the key in `{variable}`: keys come from the environment only.")
         if not key.isascii() or not key.isprintable() or " " in key:
             raise InputError(f"`{variable}` must hold a key of printable ASCII characters. Got something else.")
@@ -265,41 +257,40 @@ class AskOptions:
     @property
     def public_url(self) -> str:
         """The endpoint's address as files may hold it."""
-        from deep.llm import public_url
+        return llm.public_url(self.base_url)
 
-        return public_url(self.base_url)
-
-    def client(self, *, default: bool = True) -> "Client":
+    def client(self, *, default: bool = True) -> "llm.Client":
         """Return a client of the endpoint, and of those of the providers; without `default`, of these alone."""
-        from deep.llm import Client, is_loopback
-
+        # A few more than requests in flight: one that waits for a connection loses time of its own clock.
         room = self.limit.maximum + 8
         named = {provider.endpoint: provider for provider in self.providers.values()}
         others = {}
         for endpoint, row in named.items():
+            # A provider without a key of its own must not be sent OpenAI's.
             key = replace(self, base_url=row.address, api_key_env=row.key or "NO_KEY", providers={}).api_key()
             if row.key and key is None:
                 raise InputError(f"`{row.key}` must hold the API key for {row.name}/.... Got nothing. Set it.")
-            others[endpoint] = Client(row.address, key, timeout=self.timeout, max_connections=room, named=True)
+            others[endpoint] = llm.Client(row.address, key, timeout=self.timeout, max_connections=room, named=True)
             if not row.tried:
                 note(f"{row.name} at {endpoint}: as documented ({row.source}); deep has never tried it.")
         if default or not others:
-            client = Client(self.base_url, self.api_key(), timeout=self.timeout, max_connections=room)
+            client = llm.Client(self.base_url, self.api_key(), timeout=self.timeout, max_connections=room)
         else:
+            # Nothing is asked at the endpoint of the options, whose key may be missing.
             client = next(iter(others.values()))
         client.others = others
         asked = [*others, *([self.public_url] if default or not others else [])]
-        free = [url for url in asked if is_loopback(url)]
+        free = [url for url in asked if llm.is_loopback(url)]
         if free and self.budget is not None and self.prices is None:
             note(f"--budget does not hold back {free[0]}: a server on this machine costs nothing without --prices.")
         return client
 
     @property
-    def quirks(self) -> "list[Quirk]":
+    def quirks(self) -> "list[llm.Quirk]":
         """The fields that are not sent to the LLMs of providers, which lack them."""
-        return [quirk for llm, provider in self.providers.items() for quirk in provider.quirks([model_of(llm)])]
+        return [quirk for name, provider in self.providers.items() for quirk in provider.quirks([model_of(name)])]
 
-    def terms(self, spent: float) -> "Terms":
+    def terms(self, spent: float) -> "llm.Terms":
         """Return the limits and prices of a run.
 
         Parameters
@@ -307,27 +298,21 @@ class AskOptions:
         spent : float
             Dollars that other runs have put on the ledger, which count towards the budget.
         """
-        from deep.llm import Budget, RetryPolicy, Terms, Throttle
-
-        return Terms(
+        retry = llm.RetryPolicy(self.max_attempts, self.backoff, jitter=self.backoff, at_most_once=self.at_most_once)
+        return llm.Terms(
             prices=self.price_book,
             concurrency=self.limit,
-            requests_per_minute=Throttle(self.rpm),
-            tokens_per_minute=Throttle(self.tpm),
-            retry=RetryPolicy(
-                attempts=self.max_attempts,
-                wait_initial=self.backoff,
-                jitter=self.backoff,
-                at_most_once=self.at_most_once,
-            ),
-            budget=Budget(self.budget, spent, _say_surprise),
+            requests_per_minute=llm.Throttle(self.rpm),
+            tokens_per_minute=llm.Throttle(self.tpm),
+            retry=retry,
+            budget=llm.Budget(self.budget, spent, _say_surprise),
         )
 
 
-def _say_surprise(llm: str, cost: float, worst: float) -> None:
+def _say_surprise(name: str, cost: float, worst: float) -> None:
     """Say that an answer cost more than was thought possible; the tokens of hidden reasoning may be billed so."""
     note(
-        f"An answer of {llm} cost ${cost:.4f}, and ${worst:.4f} is the most that its limits allow. "
+        f"An answer of {name} cost ${cost:.4f}, and ${worst:.4f} is the most that its limits allow. "
         "Every request to it is estimated to cost that much more from now on."
     )
 
@@ -344,7 +329,7 @@ class AskProgress:
         Examples that judges without an LLM are done with, and all of them; 0 of 0 while an LLM is asked.
     """
 
-    tally: "Tally"
+    tally: "llm.Tally"
     judged: int = 0
     n_examples: int = 0
 
@@ -388,10 +373,10 @@ def live_text(progress: AskProgress) -> str:
 
 
 SOON = 180.0
-"""Seconds that a sample takes which is proposed."""
+"""A sample is proposed that takes about these seconds."""
 
 
-def pace_text(tally: "Tally", items: int = 0) -> str:
+def pace_text(tally: "llm.Tally", items: int = 0) -> str:
     """Return how fast answers come and how long the others take, with a sample of the `items` that takes less.
 
     Examples
@@ -404,14 +389,13 @@ def pace_text(tally: "Tally", items: int = 0) -> str:
     >>> pace_text(slow, 180)
     '0.2 replies/s: 175 more questions take about 15 minutes; `--sample 40` takes about 3 minutes.'
     """
-    from deep.llm import span
-
     left, total = tally.seconds_left or 0.0, tally.total or 0
     n = total - tally.found - tally.answered - tally.failed
-    said = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {span(left)}"
+    said = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {llm.span(left)}"
     seconds = total / tally.rate / items if items else math.inf
+    # A round number: no pace is known to two digits after five answers.
     few = int(float(f"{SOON / seconds:.0e}"))
-    return f"{said}; `--sample {few}` takes about {span(few * seconds)}." if 0 < few <= items / 2 else f"{said}."
+    return f"{said}; `--sample {few}` takes about {llm.span(few * seconds)}." if 0 < few <= items / 2 else f"{said}."
 
 
 def quirk_lines(quirks: Iterable[Mapping[str, Any]]) -> Iterator[str]:

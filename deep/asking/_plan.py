@@ -28,7 +28,7 @@ Asked = TypeVar("Asked")
 Replies = TypeVar("Replies")
 
 CLAIMS_AT_ONCE = 50
-"""Claims about one document that are asked about together, so that no document fills the memory."""
+"""At most this many claims about one document are asked about together, so that no document fills the memory."""
 
 ABOUT_CLAIM = ("lexical", "staged")
 """The kinds of judges whose evidence is words or sentences of the claim; others quote the source."""
@@ -70,6 +70,7 @@ def planned_voters(
     judges: Iterable[Judge], llms: Sequence[str], workers: int | None = None
 ) -> tuple[PlannedVoter, ...]:
     """Return a voter for each judge and LLM: prompts first, then staged judges, then judges that need no LLM."""
+    # The sort is stable: within a kind the order is the user's.
     ordered = sorted(judges, key=lambda judge: (not judge.needs_llm, not isinstance(judge, PromptJudge)))
     each = ((judge, llm) for judge in ordered for llm in (llms if judge.needs_llm else ("",)))
     return tuple(PlannedVoter(judge, llm, workers) for judge, llm in each)
@@ -118,6 +119,7 @@ class Plan:
             )
         for voter in self.voters:
             check_name(voter, "llm")
+        # Tried on every example now: a prompt that lacks labeled examples must not end a paid run.
         shown = {few.version: few for judge, _ in self.prompts if (few := judge.few_shot) is not None}
         for example in self.complete if shown else ():
             for few in shown.values():
@@ -172,6 +174,7 @@ class Plan:
         """Return how to ask, with the providers of the plan's LLMs."""
         if not self.providers:
             return options
+        # A batch is made and collected at one endpoint, by its own address and key.
         if options.batch:
             llm = next(iter(self.providers))
             raise InputError(
@@ -196,6 +199,7 @@ class Plan:
 
     def check_costs(self, budget: float | None) -> None:
         """Raise where there is a budget and the cost of a function is not known."""
+        # What a function pays is its own affair, so that only it can say what a call costs.
         unknown = [name for name, caller in self.functions.items() if caller.judge.cost is None]
         if budget is not None and unknown:
             raise InputError(f"`budget` needs the `cost` of every function. Got {unknown[0]!r} without one.")
@@ -226,12 +230,14 @@ class Plan:
     @cached_property
     def n_examples(self) -> int:
         """The number of examples; the file is read once to check it."""
+        # Read to its end: a fault in the last row must come before the first question is paid for.
         n = self.examples.check()
         return n if self.sample is None else min(n, self.sample)
 
     @cached_property
     def _drawn(self) -> frozenset[tuple[str, str]]:
         """The items of the sample: those whose names have the lowest hashes, so that a larger one holds a smaller."""
+        # By hashes and not at random, so that the same sample comes again, also on another machine.
         items = ((str(example.dataset), example.example_id) for example in self.examples)
         return frozenset(nsmallest(self.sample or 0, items, key=lambda item: sha256(repr(item).encode()).digest()))
 
@@ -278,6 +284,7 @@ class Plan:
             columns = [c for judge, c in self.prompts if c.llm == llm and judge.prompt.document_first is first]
             asked = (q for e, column in product(examples, columns) for q in next(self.program(column, e), ()))
             cut = first and any(judge.chunk is not None for judge, _ in self.prompts)
+            # Windows come example by example; the server's cache serves them best window by window.
             yield from _by_group(asked) if cut else asked
 
     def program(self, column: PlannedVoter, example: Example, *, tell: bool = False) -> RequestProgram[Judgment]:
@@ -286,6 +293,7 @@ class Plan:
         if column.caller is not None:
             return unbroken(_called(column.caller, example), identity, "failed", tell=tell)
         provider = self.providers.get(column.llm)
+        # The provider knows the LLM by its own name; the column keeps that of the provider before it.
         model, endpoint = (column.llm, self.endpoint) if provider is None else (model_of(column.llm), provider.endpoint)
         program = unbroken(program_of(column.judge, example), identity, "unparsable", tell=tell)
         return as_requests(program, identity, model, endpoint)
@@ -419,6 +427,7 @@ def _of_votes(path: str | Path, examples: str | Path | None) -> Iterable[Example
     labels = read_labels(path)
     known = dict(zip(zip(labels.datasets, labels.item_ids, strict=True), labels.labels.tolist(), strict=True))
     remembered = read_texts(path, list(known)).examples
+    # What the table itself remembers counts before the file that is named.
     result = {**(read_texts(path, list(known), examples=examples).examples if examples else {}), **remembered}
     for item, example in result.items():
         yield replace(example, label=known[item])
@@ -454,6 +463,7 @@ def judgments_of_plan(
     none = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
     offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
     judgments = [asked | read for asked, read in zip(rows.values(), offline, strict=True)]
+    # Rows without texts keep their place in the table, so that it has a row for every example.
     nothing = dict.fromkeys(plan.voters, NO_SOURCE)
     return [result if example.has_texts else nothing for example, result in zip(examples, judgments, strict=True)]
 
@@ -476,6 +486,7 @@ def judge_offline(
     that lexical checks share the analysis of a text.
     """
     complete = [example for example in examples if example.has_texts]
+    # A network is quicker on a batch than on its examples one by one.
     many = [column for column in columns if complete and hasattr(column.judge, "label_many")]
     batches = {column.name: iter(cast("Any", column.judge).label_many(complete)) for column in many}
     for example in examples:
@@ -487,12 +498,10 @@ def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
     if not example.has_texts:
         return NO_SOURCE
     judge = column.judge
-    try:  # a program that asks nothing is a generator more for each check of a text
-        return (
-            judge.label(example)
-            if isinstance(judge, OfflineJudge)
-            else run_program(judge.program(example), _ask_nobody)
-        )
+    try:
+        if isinstance(judge, OfflineJudge):  # its program would be one more generator for each check of a text
+            return judge.label(example)
+        return run_program(judge.program(example), _ask_nobody)
     except Exception as error:
         return broken(ProgramId(column.name, str(example.dataset), example.example_id), "failed", error, tell=tell)
 

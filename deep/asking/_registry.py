@@ -11,16 +11,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from deep import prompt_pool
+from deep._util import entry_points
 from deep._util.checks import check_choice
-from deep._util.entry_points import (
-    JUDGE,
-    FoundEntryPoints,
-    find_entry_points,
-    is_own,
-    load_entry_point,
-    load_part,
-    unusable,
-)
 from deep.asking._functions import AnyFunction, FunctionJudge, takes_nothing
 from deep.asking._options import Sampling
 from deep.asking._plan import Plan, PlannedVoter
@@ -133,6 +125,7 @@ def _kind_of(given: str) -> tuple[JudgeKind, str]:
         return "lexical", ALL if given == "lexical" else name
     if "/" in given or (Path(given) / "config.json").is_file():
         return "encoder", given
+    # Last, for it reads the metadata of all packages that are installed.
     judges = judge_entries()
     if given in judges.usable or given in judges.refused or _PLACE.fullmatch(given):
         return "judge", given
@@ -143,28 +136,22 @@ def _kind_of(given: str) -> tuple[JudgeKind, str]:
     )
 
 
-def _prompts(prompts: Iterable[prompt_pool.Prompt], sampling: Sampling) -> list[Judge]:
-    return [prompt_pool.PromptJudge(prompt, **vars(sampling)) for prompt in prompts]
-
-
-def _pools(names: Sequence[str], sampling: Sampling) -> list[Judge]:
-    return [judge for name in names for judge in _pool(prompt_pool.load_pool(name), sampling)]
-
-
-def _pool(prompts: Sequence[prompt_pool.Prompt], sampling: Sampling) -> list[Judge]:
+def _pool(name: str, sampling: Sampling) -> list[Judge]:
     """Return the judges of one pool; labeled examples go to the prompts written for them, where there are any."""
-    if not any(prompt.takes_examples for prompt in prompts):
-        return _prompts(prompts, sampling)
-    bare = replace(sampling, few_shot=None)
-    return [prompt_pool.PromptJudge(prompt, **vars(sampling if prompt.takes_examples else bare)) for prompt in prompts]
+    prompts = prompt_pool.load_pool(name)
+    others = replace(sampling, few_shot=None) if any(prompt.takes_examples for prompt in prompts) else sampling
+    settings = (vars(sampling if prompt.takes_examples else others) for prompt in prompts)
+    return [prompt_pool.PromptJudge(prompt, **each) for prompt, each in zip(prompts, settings, strict=True)]
 
 
-def judge_entries() -> FoundEntryPoints:
+def judge_entries() -> entry_points.FoundEntryPoints:
     """Return the entry points of judges: deep's staged ones, and those of other packages under names of their own."""
     from deep.features.lexical import LEXICAL
 
     checks = {name for check in LEXICAL for name in (check, f"{LEXICAL_PREFIX}{check}")}
-    return find_entry_points(JUDGE, {*prompt_pool.POOLS, *prompt_pool.list_prompts(), *NETWORKS, *checks, "lexical"})
+    # Names of deep's own judges: an entry point of another package may not take one over.
+    others = {*prompt_pool.POOLS, *prompt_pool.list_prompts(), *NETWORKS, *checks, "lexical"}
+    return entry_points.find_entry_points(entry_points.JUDGE, others)
 
 
 def load_judge(name: str) -> Judge:
@@ -189,19 +176,21 @@ def load_judge(name: str) -> Judge:
         why = f"{entries.refused[name]}. Uninstall one" if name in entries.refused else repr(name)
         raise InputError(f"`judge` must be one of {', '.join(sorted(entries.usable))}, or MODULE:FUNCTION. Got {why}.")
     entry = entries.usable[name]
-    make = load_entry_point(entry)
+    make = entry_points.load_entry_point(entry)
     try:
         judge = make() if takes_nothing(make) else make
         if judge is make and not isinstance(judge, FunctionJudge):
             judge = FunctionJudge(make, name=name)
     except Exception as error:
-        if is_own(entry):
+        # An error of deep's own judge is a fault of deep, and needs its traceback.
+        if entry_points.is_own(entry):
             raise
-        raise unusable(entry, f"{type(error).__name__}: {error}") from error
+        raise entry_points.unusable(entry, f"{type(error).__name__}: {error}") from error
     if not isinstance(judge, Judge):
-        raise unusable(entry, f"{type(judge).__name__}, which lacks the methods of deep.judges.Judge")
+        raise entry_points.unusable(entry, f"{type(judge).__name__}, which lacks the methods of deep.judges.Judge")
     if judge.name not in entries.usable:
-        raise unusable(entry, f"a judge named {judge.name!r}, which differs from the name of its entry point")
+        words = f"a judge named {judge.name!r}, which differs from the name of its entry point"
+        raise entry_points.unusable(entry, words)
     return judge
 
 
@@ -212,12 +201,14 @@ _PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 def _imported(place: str) -> Judge:
     """Return the judge at MODULE:FUNCTION; modules of the folder that the command runs in are found, too."""
     module, _, name = place.partition(":")
+    # The console script of a package does not have this folder on its path, as `python -m` does.
     if "" not in sys.path and (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         return _given(attrgetter(name)(import_module(module)))
     except InputError as error:
         raise InputError(f"{error} It is {place!r} of `judge`.") from None
+    # A module may raise whatever it likes as it is imported, SystemExit too.
     except (Exception, SystemExit) as error:
         raise InputError(
             f"`judge` must be MODULE:FUNCTION that can be imported. Got {place!r}: {type(error).__name__}: {error}."
@@ -235,16 +226,19 @@ def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
     from deep.features.lexical import LEXICAL
 
     chosen = [check_choice(name, [*LEXICAL, ALL], "lexical") for name in names]
+    # In the order of the table, whatever the order of the names.
     return [check() for name, check in LEXICAL.items() if name in chosen or ALL in chosen]
 
 
 _LOADERS: Mapping[JudgeKind, Callable[[Sequence[str], Sampling], list[Judge]]] = {
-    "pool": _pools,
-    "prompt": lambda names, sampling: _prompts(map(prompt_pool.load_prompt, names), sampling),
+    "pool": lambda names, sampling: [judge for name in names for judge in _pool(name, sampling)],
+    "prompt": lambda names, sampling: [
+        prompt_pool.PromptJudge(prompt_pool.load_prompt(name), **vars(sampling)) for name in names
+    ],
     "judge": _judges,
     "lexical": _lexical,
-    "encoder": lambda names, _: [load_part("encoder")(name) for name in names],
-    "embedding": lambda names, _: [load_part("embedding")(name) for name in names],
+    "encoder": lambda names, _: [entry_points.load_part("encoder")(name) for name in names],
+    "embedding": lambda names, _: [entry_points.load_part("embedding")(name) for name in names],
 }
 
 
@@ -315,8 +309,7 @@ class Finder:
             what = "model" if Voter(column.name).version == voter.version else "version"
             raise InputError(
                 f"`model` must name judges in the versions installed here. Got {voter.name!r}, and here it is "
-                f"{column.name!r}, of "
-                f"another {what}. Judge and fit anew, or override with --allow-mismatch."
+                f"{column.name!r}, of another {what}. Judge and fit anew, or override with --allow-mismatch."
             )
         return column
 
@@ -331,6 +324,7 @@ class Finder:
             return self._network(voter)
         if voter.id in self._pool:
             said = voter.details.get("parameters") or {}
+            # As the votes were made that the model was fitted on: other settings would be another judge.
             samples = int(voter.details.get("samples") or 1)
             asked = replace(
                 self.sampling,
@@ -358,16 +352,14 @@ class Finder:
     @cached_property
     def _pool(self) -> dict[str, prompt_pool.Prompt]:
         own = [prompt_pool.load_prompt(name) for name in prompt_pool.list_prompts()]
-        given = [
-            p
-            for path in self.prompts
-            for p in (prompt_pool.load_pool(path) if Path(path).is_dir() else [prompt_pool.load_prompt(path)])
-        ]
-        return {prompt.id: prompt for prompt in (*own, *given)}
+        for path in self.prompts:
+            own += prompt_pool.load_pool(path) if Path(path).is_dir() else [prompt_pool.load_prompt(path)]
+        # The user's own prompts come last, so that they take the place of deep's of the same id.
+        return {prompt.id: prompt for prompt in own}
 
     def _network(self, voter: Voter) -> Judge:
         wanted = str(voter.model)
         place = next((path for path in self.encoders if Path(path).name == Path(wanted).name), wanted)
         options = {**(voter.details.get("settings") or {}), "model_id": wanted}
-        judge: Judge = load_part("encoder-of-model")(voter.id, place, options)
+        judge: Judge = entry_points.load_part("encoder-of-model")(voter.id, place, options)
         return judge

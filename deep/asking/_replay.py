@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# So many rows are read or written together: enough that a query pays, too few to fill the memory.
 ROWS_AT_ONCE = 1000
 
 
@@ -27,7 +28,7 @@ def chunks(values: Iterable[T], size: int = ROWS_AT_ONCE) -> Iterator[list[T]]:
 
 
 AT_ONCE = 256
-"""Programs that are replayed side by side: their questions are looked up together."""
+"""So many programs are replayed side by side: their questions are looked up by one query."""
 
 SHARED = "program"
 """In place of a prompt's hash in the key of a request, so that whoever asks the same question shares its answer."""
@@ -94,6 +95,7 @@ def _request(question: Question, identity: ProgramId, llm: str, endpoint: str, n
         dataset=identity.dataset,
         item=f"{identity.item}{_part(question, number)}",
         sample=question.sample,
+        # Two LLMs share no cache of prefixes.
         group=None if group is None else f"{llm} {group}",
         context=question,
         choice=question.choice,
@@ -158,17 +160,18 @@ class _Running:
             questions = next(self._program) if replies is None else self._program.send(replies)
             while not questions:
                 questions = self._program.send([])
-            self.pending = [self._request(question, len(self.asked) + i) for i, question in enumerate(questions)]
+            self.pending = [
+                question
+                if isinstance(question, Request)
+                else _request(question, self.id, self._model, self._endpoint, len(self.asked) + i)
+                for i, question in enumerate(questions)
+            ]
         except StopIteration as end:
             self.pending, self.ended, self.value = [], True, end.value
+        # A judge that breaks must not end the others; whoever reads the values gets its error.
         except Exception as error:
             self.pending, self.ended, self.error = [], True, error
         self.asked += self.pending
-
-    def _request(self, question: Question | Request, number: int) -> Request:
-        if isinstance(question, Request):
-            return question
-        return _request(question, self.id, self._model, self._endpoint, number)
 
 
 @dataclass(eq=False)
@@ -223,6 +226,7 @@ class Replay:
                     continue
                 is_open = number - settled in running.open
                 self.n_open += is_open
+                # One that has its answer is yielded once, to be counted.
                 if is_open or number >= seen:
                     yield request
 
@@ -245,6 +249,7 @@ class Replay:
     def _advance(self, waiting: Sequence[_Running], *, final: bool) -> list[_Running]:
         """Give programs their replies, and return those that have more to ask."""
         keys = [[request.key for request in running.pending] for running in waiting]  # each is a hash of the texts
+        # Programs that ask the same question share its answer.
         wanted = list(dict.fromkeys(chain.from_iterable(keys)))
         answers = {} if self.history is None else self.history.answers(wanted)
         moved = []
@@ -253,7 +258,9 @@ class Replay:
             unanswered = set() if final else {i for i, answer in enumerate(result) if self._is_open(answer)}
             if final and any(map(_is_not_asked, running.pending, result)):
                 self.not_asked.add(running.id)
-            running.open = {i for i in unanswered if self._may_ask(running, running.pending[i])}
+            # A repair turn is asked about the replies of some runs only; the other ones count as declined.
+            may_repair_all = all(map(self.repairs, running.owners))
+            running.open = {i for i in unanswered if may_repair_all or not is_repair(running.pending[i].context)}
             settled = len(running.asked) - len(running.pending)
             running.declined |= {settled + i for i in unanswered - running.open}
             if not running.open:
@@ -262,13 +269,10 @@ class Replay:
                 moved.append(running)
         return [running for running in moved if not running.ended]
 
-    def _may_ask(self, running: _Running, request: Request) -> bool:
-        """Tell whether a question may be asked; a repair turn may about the replies of some runs."""
-        return not is_repair(request.context) or all(map(self.repairs, running.owners))
-
     def _is_open(self, answer: "Answer | None") -> bool:
         if answer is None or answer.state in ("queued", "sent"):
             return True
+        # Once in a run: what failed in it is not asked again by the next wave.
         if answer.owner == self.run:
             return False
         return not self.at_most_once if answer.state == "unknown" else answer.failure in self.retry
@@ -284,6 +288,7 @@ def may_repair(options: AskOptions, history: "History | None", run: int | None =
         return lambda _: False
     if options.repair:
         return lambda _: True
+    # A run without repairs, or of a version that had none: what it bought is read as it was then.
     repairing = {run, *(() if history is None else history.runs_with("repairs"))}
     return lambda owner: owner in repairing
 
@@ -303,6 +308,7 @@ def repair_requests(
     """
     for chunk in chunks(requests):
         result = list(_offered(chunk, history))
+        # One that was begun is yielded in any case, so that what it cost is counted.
         begun = history.rows([request.key for _, request in result])
         yield from (request for owner, request in result if may(owner) or request.key in begun)
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util.entry_points import load_part
@@ -21,31 +21,29 @@ from deep.asking._replay import Entry, Replay, chunks, is_repair, may_repair, re
 from deep.exceptions import InputError, note, printable
 from deep.records import ABSTAIN, Judgment
 
-if TYPE_CHECKING:
-    from deep.llm import Caller, Client, History, Ledger, Quirk, Reply, Request, StopReason, Tally
-
 
 class RequestRunner(Protocol):
     """Takes requests to their answers, side by side."""
 
     @property
-    def stopped(self) -> "StopReason | None":
+    def stopped(self) -> "llm.StopReason | None":
         """Why the run ended before its end."""
 
-    async def run(self, requests: "Callable[[], Iterable[Request]]") -> None:
+    async def run(self, requests: "Callable[[], Iterable[llm.Request]]") -> None:
         """Bring all requests to their end; called once for each wave of them."""
 
 
 class StoppableRunner(RequestRunner, Protocol):
     """Calls of the endpoint, or the Batch API, which is a guest."""
 
-    def stop(self, why: "StopReason") -> None:
+    def stop(self, why: "llm.StopReason") -> None:
         """End the run cleanly."""
 
 
 TOLERATED = ((10, 0.5), (50, 0.05))
 """From how many replies of a judge on how many of them may be lost: a model that cannot do it is told of early."""
 
+# Three endings show what a model does wrong, each on one line of a terminal.
 ENDINGS = 3
 LONGEST_ENDING = 80
 
@@ -79,7 +77,7 @@ class LossWatch:
         self._told: set[str] = set()
         self.first: str | None = None
 
-    def read(self, request: "Request", reply: "Reply") -> Judgment | None:
+    def read(self, request: "llm.Request", reply: "llm.Reply") -> Judgment | None:
         """Return the vote of a reply, and count it; a repair turn is not counted again."""
         judgment = read_answer(request, reply)
         if judgment is not None and not is_repair(request.context):
@@ -106,10 +104,10 @@ class LossWatch:
 
 
 QUICK_SECONDS = 1.5
-"""Up to so long a run says nothing of itself."""
+"""A run of fewer seconds says nothing of itself."""
 
 FIRST_SILENCE = 20.0
-"""Seconds without an answer that are told, and again each time they have doubled."""
+"""A silence of these seconds is told, and again each time it has doubled."""
 
 PACE_FROM, WORTH_SAYING = 5, 120.0
 """The answers after which the pace is told, where the seconds to go are more than a few."""
@@ -132,11 +130,11 @@ class RunOutcome:
         Fields that LLMs of the endpoint refuse or ignore, as far as the ledger knows.
     """
 
-    tally: "Tally"
+    tally: "llm.Tally"
     stopped: str | None = None
     unknown: int = 0
     in_doubt_twice: int = 0
-    quirks: "tuple[Quirk, ...]" = ()
+    quirks: "tuple[llm.Quirk, ...]" = ()
 
 
 FROM_LEDGER = "ledger"
@@ -152,6 +150,7 @@ def run_plan(
     if options is None:
         return RunOutcome(llm.Tally(0))
     plan.check_costs(options.budget)
+    # How much staged judges ask is known only as answers come.
     total = None if plan.staged else plan.n_requests + plan.n_complete * len(plan.functions)
     return _Run(
         plan.with_providers(options),
@@ -168,11 +167,11 @@ def run_plan(
     ).to_end()
 
 
-_Lane = tuple[int, "Callable[[], Iterable[Request]]"]
+_Lane = tuple[int, "Callable[[], Iterable[llm.Request]]"]
 """How many calls of a function there may be side by side, and all of them, which wait for no other's."""
 
 
-def history_of(ledger: str, plan: Plan) -> "History | None":
+def history_of(ledger: str, plan: Plan) -> "llm.History | None":
     """Open a ledger to read, once it has the answers of an earlier file of functions; None where there is no ledger."""
     if plan.functions and earlier_file(ledger) is not None and not llm.is_read_only(ledger):
         wait_in_loop(_take_over(ledger))
@@ -188,14 +187,12 @@ def ask_requests(
     options: AskOptions,
     *,
     endpoint: str,
-    requests: "Callable[[], Iterable[Request]]" = tuple,
-    programs: Callable[[], Iterable[Entry]] = tuple,
-    total: int | None = None,
+    programs: Callable[[], Iterable[Entry]],
     progress: ProgressCallback | None = None,
     default: bool = True,
 ) -> RunOutcome:
-    """Ask the requests and the questions of programs that the ledger lacks, until no program asks anything more."""
-    return _Run(options, endpoint, requests, programs, AskProgress(llm.Tally(total)), progress, default).to_end()
+    """Ask the questions of programs that the ledger lacks, until no program asks anything more."""
+    return _Run(options, endpoint, tuple, programs, AskProgress(llm.Tally()), progress, default).to_end()
 
 
 @dataclass(eq=False)
@@ -212,16 +209,16 @@ class Engine:
     """
 
     options: AskOptions
-    caller: "Caller"
-    history: "History"
+    caller: "llm.Caller"
+    history: "llm.History"
 
     @classmethod
     @asynccontextmanager
     async def opened(
         cls,
         options: AskOptions,
-        tally: "Tally",
-        read: "Callable[[Request, Reply], Judgment | None]" = read_answer,
+        tally: "llm.Tally",
+        read: "Callable[[llm.Request, llm.Reply], Judgment | None]" = read_answer,
         *,
         asks: bool = True,
         default: bool = True,
@@ -242,18 +239,19 @@ class Engine:
             await enter_earlier(ledger)
             terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
             gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
-            caller = llm.Caller(ledger, cast("Client", client), read, terms, gate, tally)
+            caller = llm.Caller(ledger, cast("llm.Client", client), read, terms, gate, tally)
+            # The ledger exists by now; the history only reads it, beside the thread that writes.
             yield cls(options, caller, stack.enter_context(llm.History(options.ledger)))
 
     async def ask(
         self,
         runner: RequestRunner,
         endpoint: str,
-        requests: "Callable[[], Iterable[Request]]",
+        requests: "Callable[[], Iterable[llm.Request]]",
         programs: Callable[[], Iterable[Entry]],
         *,
-        first: "Callable[[Callable[[], Iterable[Request]]], Awaitable[None]] | None" = None,
-        more: "Callable[[Iterable[Request]], Iterable[Request]]" = iter,
+        first: "Callable[[Callable[[], Iterable[llm.Request]]], Awaitable[None]] | None" = None,
+        more: "Callable[[Iterable[llm.Request]], Iterable[llm.Request]]" = iter,
     ) -> None:
         """Ask everything that can be asked at once, and again the questions to which the answers lead.
 
@@ -308,7 +306,7 @@ class _Run:
 
     options: AskOptions
     endpoint: str
-    requests: "Callable[[], Iterable[Request]]"
+    requests: "Callable[[], Iterable[llm.Request]]"
     programs: Callable[[], Iterable[Entry]]
     state: AskProgress
     progress: ProgressCallback | None
@@ -323,6 +321,7 @@ class _Run:
 
     def to_end(self) -> RunOutcome:
         """Ask until nothing is open or the run is stopped, in the loop of functions: their clients live on there."""
+        # Signals reach the main thread; what they stop runs in the loop of functions.
         with _stop_on_signal(self):
             return wait_in_loop(self._ask())
 
@@ -348,6 +347,7 @@ class _Run:
         options, tally = self.options, self.state.tally
         with llm.History(options.ledger) as history:
             once, retry = options.at_most_once, options.retry_failed
+            # A doubtful request that is never to be repeated is as good as settled.
             final = {"done", "failed", "unknown"} if once else {"done", "failed"}
             replay = Replay(self.programs, self.endpoint, history, at_most_once=once, retry=retry)
             calls = chain.from_iterable(requests() for _, requests in self.calls)
@@ -364,31 +364,23 @@ class _Run:
             self._find_repairs(history)
         return RunOutcome(tally)
 
-    def _find_repairs(self, history: "History") -> None:
+    def _find_repairs(self, history: "llm.History") -> None:
         """Count the repair turns in the ledger, where none may be asked."""
         for requests in chunks(repair_requests(self.requests(), history, lambda _: False)):
             rows = history.rows([request.key for request in requests])
             for request in requests:
                 self.state.tally.find(request.voter, rows[request.key])
 
-    async def _runner(self, caller: "Caller") -> "_SideBySide":
+    async def _runner(self, caller: "llm.Caller") -> "_SideBySide":
         options, ledger, tally = self.options, caller.ledger, self.state.tally
         lanes = [llm.Runner(ledger, caller, tally, workers=workers) for workers, _ in self.calls]
+        # What waits in a batch would be paid twice if it were asked one by one as well.
         n = 0 if options.batch else await ledger.call(llm.waiting_in, self.endpoint, llm.MAKING)
         if n:
             raise InputError(
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
             )
-        await self._check_exported(ledger)
-        if not options.batch:
-            return _SideBySide(llm.Runner(ledger, caller, tally, workers=caller.terms.concurrency.maximum), lanes)
-        batch_runner: Callable[..., StoppableRunner] = load_part("batch").BatchRunner
-        session = (ledger, caller.client, caller.parse, caller.terms, caller.gate, tally)
-        return _SideBySide(batch_runner(*session, endpoint=self.endpoint, poll=options.poll), lanes)
-
-    async def _check_exported(self, ledger: "Ledger") -> None:
-        """Give up on requests in files where that is asked for; raise where some have not come back."""
-        if "exported" in self.options.retry_failed:
+        if "exported" in options.retry_failed:
             await ledger.call(llm.release_exports, self.endpoint)
         n = await ledger.call(llm.waiting_in, self.endpoint, llm.EXPORTS)
         if n:
@@ -396,23 +388,30 @@ class _Run:
                 f"`batch_in` must be given: {n} requests are in exported files. Got a run that asks. Enter their "
                 "results first, or give up on them with `retry_failed` exported."
             )
+        if not options.batch:
+            return _SideBySide(llm.Runner(ledger, caller, tally, workers=caller.terms.concurrency.maximum), lanes)
+        batch_runner: Callable[..., StoppableRunner] = load_part("batch").BatchRunner
+        session = (ledger, caller.client, caller.parse, caller.terms, caller.gate, tally)
+        return _SideBySide(batch_runner(*session, endpoint=self.endpoint, poll=options.poll), lanes)
 
     async def _to_end(self, engine: Engine, runner: "_SideBySide") -> None:
         if self.alone:
             await self._check_first(runner, engine.history)
-        calls = [partial(_between, requests, int(self.alone), None) for _, requests in self.calls]
         if runner.stopped is None:
+            # Where functions judge alone, their first calls are made already.
+            calls = [partial(_between, requests, int(self.alone), None) for _, requests in self.calls]
             first, more = partial(runner.run, calls=calls), self._uncounted_repairs
             await engine.ask(runner, self.endpoint, self.requests, self.programs, first=first, more=more)
         if runner.stopped is None and not self.options.repairs and self._lacks_votes:
             self._find_repairs(engine.history)
 
-    async def _check_first(self, runner: "_SideBySide", history: "History") -> None:
+    async def _check_first(self, runner: "_SideBySide", history: "llm.History") -> None:
         """Call each function on the first item before all else; raise where all fail on it."""
         await runner.run(tuple, [partial(_between, requests, 0, 1) for _, requests in self.calls])
         first = [request for _, requests in self.calls for request in islice(requests(), 1)]
         rows = history.rows([request.key for request in first])
         failed = [r for r in first if r.key in rows and rows[r.key]["failure"] == llm.RAISED]
+        # A function that fails at once is a mistake in its code: nothing is won by a thousand more calls.
         if first and len(failed) == len(first):
             told = "; ".join(f"{r.voter}: {rows[r.key]['message']}" for r in first)
             raise InputError(
@@ -425,10 +424,11 @@ class _Run:
         """Whether there is a reply that cannot be read."""
         return any(counts["unparsable"] for counts in self.state.tally.by_voter.values())
 
-    def _uncounted_repairs(self, requests: "Iterable[Request]") -> "Iterator[Request]":
+    def _uncounted_repairs(self, requests: "Iterable[llm.Request]") -> "Iterator[llm.Request]":
         """Yield repair turns, which the total did not count; look for none where every reply can be read."""
         tally = self.state.tally
         for request in requests if self._lacks_votes else ():
+            # Progress would pass its own total else.
             tally.total = None if tally.total is None else tally.total + 1
             yield request
 
@@ -439,6 +439,7 @@ class _Run:
         try:
             yield
         finally:
+            # The last call comes below, with the final counts.
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
@@ -450,6 +451,7 @@ class _Run:
         while True:
             if self.progress is not None:
                 self.progress(self.state)
+            # At most one line a look, and the most important one first.
             if tally.seconds > QUICK_SECONDS and (line := next(lines)) is not None:
                 note(line)
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
@@ -472,6 +474,7 @@ class _Run:
                 told_lacks, line = True, "; ".join(quirk_lines(map(asdict, quirks)))
             elif tally.seconds - heard >= quiet:
                 line = f"No answer for {llm.span(tally.seconds - heard)}; {tally.attempts:,} attempts so far."
+                # Twice as long each time: a server that is down overnight fills no screen.
                 quiet *= 2
             yield line
 
@@ -488,7 +491,7 @@ def doubt_lines(unknown: int, twice: int, *, asked_again: bool) -> Iterator[str]
         )
 
 
-def _between(requests: "Callable[[], Iterable[Request]]", begin: int, end: int | None) -> "Iterator[Request]":
+def _between(requests: "Callable[[], Iterable[llm.Request]]", begin: int, end: int | None) -> "Iterator[llm.Request]":
     return islice(requests(), begin, end)
 
 
@@ -505,19 +508,19 @@ class _SideBySide:
         self._runners = [endpoint, *lanes]
 
     @property
-    def stopped(self) -> "StopReason | None":
+    def stopped(self) -> "llm.StopReason | None":
         """Why the run ended before its end."""
         return next((runner.stopped for runner in self._runners if runner.stopped is not None), None)
 
-    def stop(self, why: "StopReason") -> None:
+    def stop(self, why: "llm.StopReason") -> None:
         """End the run cleanly."""
         for runner in self._runners:
             runner.stop(why)
 
     async def run(
         self,
-        requests: "Callable[[], Iterable[Request]]",
-        calls: "Sequence[Callable[[], Iterable[Request]]]" = (),
+        requests: "Callable[[], Iterable[llm.Request]]",
+        calls: "Sequence[Callable[[], Iterable[llm.Request]]]" = (),
     ) -> None:
         """Bring all requests to their end, and with them the calls of each function."""
         works = zip(self._runners, [requests, *calls], strict=False)  # without calls, no lane has any work

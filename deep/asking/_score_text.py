@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from weakref import finalize
 
 import numpy as np
 
+from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import to_json, whole_file
 from deep.asking._ask import GivenExamples, ledger_for_once
@@ -124,12 +125,7 @@ class PlanScorer:
 def score_examples(model: Model, plan: Plan, ledger: str | None, options: ScoreOptions) -> Iterator[list[Scored]]:
     """Yield scored examples, a chunk at a time; the answers of LLMs are read from the ledger."""
     score = PlanScorer(model, plan, options)
-    with ExitStack() as stack:
-        history = None
-        if ledger is not None:
-            from deep.llm import History
-
-            history = stack.enter_context(History(ledger))
+    with nullcontext() if ledger is None else llm.History(ledger) as history:
         for examples in chunks(plan.examples):
             yield score(examples, history)
 
@@ -237,14 +233,9 @@ class TextScorer:
         self.options = options
         check_scores_given(self.model, ())
         self.ask, self._dataset = ask, dataset
-        self.plan = finder.plan(
-            self.model,
-            GivenExamples(()),
-            lambda: endpoint or ("" if ask is None else ask.public_url),
-            None if ask is None else ask.workers,
-        )
+        name = endpoint or ("" if ask is None else ask.public_url)
+        self.plan = finder.plan(self.model, GivenExamples(()), lambda: name, None if ask is None else ask.workers)
         self.asks = self.plan.asks
-        self._keeps_answers = self.plan.keeps_answers
         if self.asks and ask is None:
             raise InputError(
                 "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
@@ -285,8 +276,7 @@ class TextScorer:
         distinct = {example.example_id: example for example in examples}
         if not distinct:
             return []
-        in_turn = self._keeps_answers
-        result = self._in_turn(distinct) if in_turn else self._score(list(distinct.values()))
+        result = self._in_turn(distinct) if self.plan.keeps_answers else self._score(list(distinct.values()))
         by_id = {scored.example.example_id: scored for scored in result}
         return [by_id[example.example_id] for example in examples]
 
@@ -311,35 +301,29 @@ class TextScorer:
                 self._waiting.setdefault(name, (example, Future()))
             mine = [self._waiting[name][1] for name in examples]
         with self._turn:
+            # Whoever has the turn asks about all pairs that have come meanwhile, in one run.
             with self._queue:
                 taken, self._waiting = list(self._waiting.values()), {}
-            self._answer(taken)
+            try:
+                # There may be none: another caller has asked about these pairs with its own.
+                result = self._score([example for example, _ in taken]) if taken else []
+            except BaseException as error:
+                for _, future in taken:
+                    future.set_exception(error)
+            else:
+                for (_, future), scored in zip(taken, result, strict=True):
+                    future.set_result(scored)
         return [future.result() for future in mine]
 
-    def _answer(self, taken: Sequence[tuple[Example, "Future[Scored]"]]) -> None:
-        """Fill in the results of the waiting pairs, or the error that keeps them all from coming."""
-        if not taken:
-            return
-        try:
-            result = self._score([example for example, _ in taken])
-        except BaseException as error:
-            for _, future in taken:
-                future.set_exception(error)
-        else:
-            for (_, future), scored in zip(taken, result, strict=True):
-                future.set_result(scored)
-
     def _score(self, examples: Sequence[Example]) -> list[Scored]:
-        if not self._keeps_answers:
+        if not self.plan.keeps_answers:
             with self._turn:  # lexical checks share what they keep of a text
                 return self.read(examples)
-        from deep.llm import History
-
         assert self.ask is not None  # or `__init__` has raised
         outcome = run_plan(replace(self.plan, examples=GivenExamples(examples)), self.ask)
         if outcome.stopped is not None:
             raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
-        with History(self.ask.ledger) as history:
+        with llm.History(self.ask.ledger) as history:
             return self.read(examples, history)
 
 

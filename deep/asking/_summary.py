@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from deep import llm
 from deep._util.names import short_names, table
 from deep.asking._options import AskOptions, money, quirk_lines
 from deep.asking._plan import Plan
@@ -19,22 +20,10 @@ from deep.asking._write import output_paths
 from deep.datasets import Failures
 from deep.exceptions import InputError
 from deep.judges import REPAIR, LLMJudge, VoteQuestion
-from deep.llm import (
-    CONSTRAINTS,
-    History,
-    PriceBook,
-    ReportRow,
-    Request,
-    Tally,
-    describe_ledger,
-    json_text,
-    output_limit,
-    with_longer_limit,
-    worst_case,
-)
 from deep.prompt_pool import PromptJudge
 from deep.records import UNASKED_REASONS
 
+# About four characters of English are a token of most LLMs; an estimate needs no more.
 CHARACTERS_A_TOKEN = 4
 
 LONGEST_REPLY = "\U0001f600" * 10_000
@@ -81,26 +70,27 @@ class Estimate:
         self.repairs_at_most = self.longer_at_most = self.unpriced_calls = 0
         self.calls_at_most: int | None = None
 
-    def add(self, request: Request, prices: PriceBook, *, settled: bool, batch: bool) -> None:
+    def add(self, request: llm.Request, prices: llm.PriceBook, *, settled: bool, batch: bool) -> None:
         """Count one request."""
         if settled:
             self.settled += 1
             return
-        text = json_text(request.body)
-        limit = output_limit(request.body)
+        text = llm.json_text(request.body)
+        limit = llm.output_limit(request.body)
         self._add_longer(request, prices, batch=batch)
         n_input = len(text) // CHARACTERS_A_TOKEN + 1
         self.calls += 1
         self.input_tokens += n_input
         self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
+        # Answers seldom come near their limit: a tenth of it is the guess, the whole the bound.
         likely = {"input": n_input, **({} if limit is None else {"output": limit // 10 + 1})}
         self.dollars = _plus(self.dollars, prices.cost([request.model], likely, batch=batch))
-        self.dollars_at_most = _plus(self.dollars_at_most, worst_case(prices, request.body, text, batch=batch))
+        self.dollars_at_most = _plus(self.dollars_at_most, llm.worst_case(prices, request.body, text, batch=batch))
         if request.model not in self.priced_models | self.unpriced_models:
             unknown = prices.cost([request.model], {"input": 1, "output": 1}) is None
             (self.unpriced_models if unknown else self.priced_models).add(request.model)
 
-    def add_calls(self, cost: float | None, requests: Iterable[Request], history: History | None) -> None:
+    def add_calls(self, cost: float | None, requests: Iterable[llm.Request], history: llm.History | None) -> None:
         """Count the calls of a function, of which each costs so much; of the same texts it is called once."""
         seen = set[str]()
         for chunk in chunks(requests):
@@ -116,23 +106,25 @@ class Estimate:
                 self.dollars = _plus(self.dollars, cost or 0.0)
                 self.dollars_at_most = _plus(self.dollars_at_most, cost or 0.0)
 
-    def add_repair(self, request: Request, prices: PriceBook) -> None:
+    def add_repair(self, request: llm.Request, prices: llm.PriceBook) -> None:
         """Count a repair turn that may be needed."""
-        limit = output_limit(request.body)
+        limit = llm.output_limit(request.body)
         self.repairs_at_most += 1
         self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
-        worst = worst_case(prices, request.body, json_text(request.body))
+        worst = llm.worst_case(prices, request.body, llm.json_text(request.body))
         self.dollars_at_most = _plus(self.dollars_at_most, worst)
+        # A repair turn never goes in a batch.
         self._add_longer(request, prices, batch=False)
 
-    def _add_longer(self, request: Request, prices: PriceBook, *, batch: bool) -> None:
+    def _add_longer(self, request: llm.Request, prices: llm.PriceBook, *, batch: bool) -> None:
         """Count the second request that is needed where the reply is cut off at its limit."""
-        body = with_longer_limit(request.body)
-        limit = output_limit(body)
+        body = llm.with_longer_limit(request.body)
+        limit = llm.output_limit(body)
         if limit is not None:
             self.longer_at_most += 1
             self.output_tokens = None if self.output_tokens is None else self.output_tokens + limit
-            self.dollars_at_most = _plus(self.dollars_at_most, worst_case(prices, body, json_text(body), batch=batch))
+            worst = llm.worst_case(prices, body, llm.json_text(body), batch=batch)
+            self.dollars_at_most = _plus(self.dollars_at_most, worst)
 
     def as_dict(self) -> dict[str, object]:
         """Return the estimate for `--json`."""
@@ -147,43 +139,39 @@ def _plus(total: float | None, amount: float | None) -> float | None:
 
 def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
     """Count the requests of a plan that are still to be sent and bound their cost, without sending anything."""
+    # The prices of providers count too, though nothing is sent to them.
     options = plan.with_providers(options)
+    estimate, shared, prices = Estimate(plan.n_offline), set[str](), options.price_book
     with history_of(options.ledger, plan) or nullcontext() as history:
-        estimate = _estimate(plan, options, history)
+        replay = Replay(plan.programs, plan.endpoint, history)
+        for chunk in chunks(chain(plan.requests(), replay.requests())):
+            keys = [request.key for request in chunk]
+            rows = {} if history is None else history.rows(keys)
+            for key, request in zip(keys, chunk, strict=True):
+                if not isinstance(request.context, VoteQuestion):
+                    # Steps of programs that ask the same share one answer; each vote has a key of its own.
+                    if key in shared:
+                        continue
+                    shared.add(key)
+                settled = key in rows and rows[key]["state"] in ("done", "failed")
+                estimate.add(request, prices, settled=settled, batch=options.batch)
+                if options.repairs and not settled and offers_repair(request):
+                    estimate.add_repair(repair_request(request, LONGEST_REPLY), prices)
+        for request in () if history is None else _missing_repairs(plan, options, history):
+            estimate.add_repair(request, prices)
         for caller in plan.functions.values():
             estimate.add_calls(caller.judge.cost, plan.calls(caller), history)
+    # Only after all: `n_open` counts as the requests are read.
+    estimate.more_follow = replay.n_open > 0
     estimate.calls_at_most = _most_calls(plan) if plan.staged else None
     return estimate
 
 
-def _estimate(plan: Plan, options: AskOptions, history: History | None) -> Estimate:
-    estimate, shared = Estimate(plan.n_offline), set[str]()
-    replay = Replay(plan.programs, plan.endpoint, history)
-    for chunk in chunks(chain(plan.requests(), replay.requests())):
-        keys = [request.key for request in chunk]
-        rows = {} if history is None else history.rows(keys)
-        for key, request in zip(keys, chunk, strict=True):
-            if not isinstance(request.context, VoteQuestion):
-                if key in shared:
-                    continue
-                shared.add(key)
-            settled = key in rows and rows[key]["state"] in ("done", "failed")
-            estimate.add(request, options.price_book, settled=settled, batch=options.batch)
-            if options.repairs and not settled and offers_repair(request):
-                estimate.add_repair(repair_request(request, LONGEST_REPLY), options.price_book)
-    if history is not None:
-        _add_missing_repairs(estimate, plan, options, history)
-    estimate.more_follow = replay.n_open > 0
-    return estimate
-
-
-def _add_missing_repairs(estimate: Estimate, plan: Plan, options: AskOptions, history: History) -> None:
-    """Count the repair turns of replies in the ledger that are to be asked, or asked again."""
+def _missing_repairs(plan: Plan, options: AskOptions, history: llm.History) -> Iterator[llm.Request]:
+    """Yield the repair turns of replies in the ledger that are to be asked, or asked again."""
     for chunk in chunks(repair_requests(plan.requests(), history, may_repair(options, history))):
         rows = history.rows([request.key for request in chunk])
-        for request in chunk:
-            if request.key not in rows or rows[request.key]["state"] not in ("done", "failed"):
-                estimate.add_repair(request, options.price_book)
+        yield from (r for r in chunk if r.key not in rows or rows[r.key]["state"] not in ("done", "failed"))
 
 
 def _most_calls(plan: Plan) -> int | None:
@@ -191,6 +179,7 @@ def _most_calls(plan: Plan) -> int | None:
     judges, total = [column.judge for column in plan.staged], 0
     for example in plan.complete:
         for judge in judges:
+            # One judge that cannot say leaves the whole without a bound.
             most = judge.most_calls(example) if isinstance(judge, LLMJudge) else None
             if most is None:
                 return None
@@ -248,7 +237,7 @@ def ledger_report(ledger: str, *, max_failure_rate: float = 0.05) -> dict[str, A
     """
     if not 0 <= max_failure_rate <= 1:
         raise InputError(f"`max_failure_rate` must lie in [0, 1]. Got {max_failure_rate!r}.")
-    with History(ledger) as history:
+    with llm.History(ledger) as history:
         rows, quirks, lost, (dollars, unpriced) = history.report(), history.quirks(), history.lost(), history.cost()
         others = history.other_models()
     failing = {voter: rate for voter, rate in _failure_rates(rows).items() if rate > max_failure_rate}
@@ -264,7 +253,7 @@ def ledger_report(ledger: str, *, max_failure_rate: float = 0.05) -> dict[str, A
     }
 
 
-def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
+def _failure_rates(rows: Sequence[llm.ReportRow]) -> dict[str, float]:
     """Return each voter's share of settled requests without a usable answer, over all datasets.
 
     A repair turn with an answer makes up for the reply before it.
@@ -273,6 +262,7 @@ def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
     lost: Counter[str] = Counter()
     for row in rows:
         if row.voter.endswith(f"#{REPAIR}"):
+            # Its first reply is among those without an answer.
             lost[row.voter.removesuffix(f"#{REPAIR}")] -= row.votes + row.reasons.get("abstained", 0)
             continue
         settled[row.voter] += row.settled
@@ -280,8 +270,9 @@ def _failure_rates(rows: Sequence[ReportRow]) -> dict[str, float]:
     return {voter: lost[voter] / n for voter, n in sorted(settled.items()) if n}
 
 
-def failing_voters(tally: Tally, limit: float) -> dict[str, float]:
+def failing_voters(tally: llm.Tally, limit: float) -> dict[str, float]:
     """Return the voters that fail on a larger share of a dataset than `limit`, as ``deep fit`` counts it."""
+    # A judge that fails on one dataset only is left out by `deep fit` as well, so rates are by dataset.
     judged = [Failures(voter, name, counts.total(), counts) for (voter, name), counts in tally.by_dataset.items()]
     return {one.voter: one.rate for one in sorted(judged, key=lambda one: one.rate) if one.rate > limit}
 
@@ -334,6 +325,7 @@ def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
 def _classes(counts: Mapping[str, Any], failures: Iterable[str]) -> list[str]:
     """Return the classes of failure among the counts of a voter, those of what `failed` being `failures`."""
     reasons = counts.get("reasons", counts)
+    # Without `abstained`, which is an answer, and `failed`, whose classes stand beside it.
     return [*(r for r in REASONS[1:-1] if reasons.get(r)), *(failures if reasons.get("failed") else ())]
 
 
@@ -341,6 +333,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     reasons = [str(row["reasons"].get(reason, 0)) for reason in REASONS]
     seconds = ["" if row[name] is None else f"{row[name]:.2f}" for name in ("seconds_median", "seconds_p95")]
     counts = [str(row[name]) for name in ("waiting", "unknown", "attempts")]
+    # The number of answers without a price has no room in a column; the sum below the table has it.
     cost = money(row["cost"], row["unpriced"]).partition(" ")[0]
     votes = f"{row['answers']} answers" if row["answers"] else str(row["votes"])
     return [row["voter"], row["dataset"], str(row["asked"]), votes, *reasons, *counts, cost, *seconds]
@@ -382,6 +375,7 @@ def summary(
         "unknown": outcome.unknown,
         "in_doubt_twice": outcome.in_doubt_twice,
         "asked_again": 0 if options is None or options.at_most_once else outcome.unknown,
+        # Where no answer has a known price, a sum of 0 would read as free.
         "cost": None if tally.unpriced and not tally.cost else tally.cost,
         "unpriced": tally.unpriced,
         "seconds": tally.seconds,
@@ -397,8 +391,8 @@ def summary(
         "contradictions": tally.contradictions,
         "voters": voters,
         "constant_judges": _constant_judges(tally),
-        "forms": _forms(plan, {quirk.model for quirk in outcome.quirks if quirk.parameter in CONSTRAINTS}),
-        "ledger": None if options is None else describe_ledger(options.ledger),
+        "forms": _forms(plan, {quirk.model for quirk in outcome.quirks if quirk.parameter in llm.CONSTRAINTS}),
+        "ledger": None if options is None else llm.describe_ledger(options.ledger),
         "outputs": paths,
     }
 
@@ -412,12 +406,13 @@ def _forms(plan: Plan, unbound: Collection[str]) -> dict[str, list[str]]:
     for column, judge in ((column, column.judge) for column in plan.columns if isinstance(column.judge, PromptJudge)):
         has_schema = judge.prompt.coded or "response_format" in judge.parameters
         form = "schema" if has_schema else judge.constrain if judge.prompt.is_direct else "none"
+        # A quirk knows an LLM by its name at the provider, a column by the user's name for it.
         form = "none" if {column.llm, column.llm.partition("/")[2]} & {*unbound} else form
         forms.setdefault(FORMS[form], []).append(column.name)
     return forms
 
 
-def _constant_judges(tally: Tally) -> list[str]:
+def _constant_judges(tally: llm.Tally) -> list[str]:
     """Return sentences on the judges that say the same of every claim."""
     from deep.evaluate import constant_words
 
@@ -426,6 +421,21 @@ def _constant_judges(tally: Tally) -> list[str]:
         votes[voter] += counts["votes"]
         items[voter] += counts.total()
     return constant_words({name: (tally.ones[v], votes[v], items[v]) for v, name in short_names(items).items()})
+
+
+TROUBLES = {
+    "in_doubt": "{in_doubt} attempts timed out or lost their connection. They may still cost money.",
+    "asked_longer": "{asked_longer} replies were cut off at their length limit. A limit four times as long saved "
+    "{saved} of them.",
+    "context_full": "{context_full} replies were cut off because the context was full. Use a server with a larger "
+    "context, or --chunk.",
+    "too_long": "{too_long} requests exceed the context of their LLM. --chunk SIZE:OVERLAP cuts long sources into "
+    "windows.",
+    "lines_passed_over": "{lines_passed_over} lines of batches matched no request and were skipped",
+    "contradictions": "{contradictions} requests have two contradictory results in a batch, so they have no vote. "
+    "--retry-failed broken asks them again.",
+}
+"""The sentences of a summary that stand there where their count is not 0, by the name of that."""
 
 
 def summary_text(values: dict[str, Any]) -> str:
@@ -439,35 +449,11 @@ def summary_text(values: dict[str, Any]) -> str:
             f"{values['attempts']} attempts in {values['seconds']:.1f} s"
         )
     for kind, row in values["failures"].items():
-        lines.append(
-            f"{row['requests']} failed as {kind}" + (f", most with: {row['message']}" if row["message"] else "")
-        )
+        message = f", most with: {row['message']}" if row["message"] else ""
+        lines.append(f"{row['requests']} failed as {kind}{message}")
     lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
     lines += [*other_model_lines(values["answered_by_another"]), *quirk_lines(values["quirks"])]
-    if values["in_doubt"]:
-        lines.append(f"{values['in_doubt']} attempts timed out or lost their connection. They may still cost money.")
-    if values["asked_longer"]:
-        lines.append(
-            f"{values['asked_longer']} replies were cut off at their length limit. A limit four times as long saved "
-            f"{values['saved']} of them."
-        )
-    if values["context_full"]:
-        lines.append(
-            f"{values['context_full']} replies were cut off because the context was full. Use a server with a larger "
-            "context, or --chunk."
-        )
-    if values["too_long"]:
-        lines.append(
-            f"{values['too_long']} requests exceed the context of their LLM. --chunk SIZE:OVERLAP cuts long sources "
-            "into windows."
-        )
-    if values["lines_passed_over"]:
-        lines.append(f"{values['lines_passed_over']} lines of batches matched no request and were skipped")
-    if values["contradictions"]:
-        lines.append(
-            f"{values['contradictions']} requests have two contradictory results in a batch, so they have no vote. "
-            "--retry-failed broken asks them again."
-        )
+    lines += [words.format(**values) for count, words in TROUBLES.items() if values[count]]
     lines += doubt_lines(values["unknown"], values["in_doubt_twice"], asked_again=bool(values["asked_again"]))
     failing = [voter for voter in values["voters"] if voter["failing"]]
     classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing)
@@ -482,6 +468,7 @@ def summary_text(values: dict[str, Any]) -> str:
 def _unasked_lines(values: dict[str, Any]) -> Iterator[str]:
     """Yield a sentence about what was not asked, and how to get it."""
     total, left = values["judgments"], sum(voter["not_asked"] for voter in values["voters"])
+    # The summary names where they are, since a stopped run writes beside votes that are whole.
     made, where = f"{total - left:,} of {total:,} judgments are made", values["outputs"]["votes"]
     if values["stopped"] == "budget":
         cause = f"Stopped by its budget of {money(values['budget'])}"

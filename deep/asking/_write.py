@@ -10,22 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import uuid4
 
-from deep import llm
+from deep import datasets, llm
 from deep._util.files import check_out, remember, whole_files
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan, judgments_of_plan
 from deep.asking._replay import Entry, ProgramId, Replay, chunks
 from deep.asking._run import FROM_LEDGER, RunOutcome, ask_requests, history_of
-from deep.datasets import (
-    BESIDE,
-    Passage,
-    TextPlace,
-    file_beside,
-    file_metadata,
-    judgments_schema,
-    origin_record,
-    passages_of,
-)
 from deep.exceptions import InputError
 from deep.prompt_pool import SearchableText
 from deep.records import ABSTAIN, UNASKED_REASONS, Example, Judgment
@@ -54,23 +44,23 @@ class Places:
 
     def __init__(self, example: Example) -> None:
         self._texts: dict[TextPart, str] = {"claim": example.claim, "source": example.source}
-        self._known: dict[tuple[str, TextPart], TextPlace | None] = {}
+        self._known: dict[tuple[str, TextPart], datasets.TextPlace | None] = {}
 
-    def in_source(self, text: str) -> TextPlace | None:
+    def in_source(self, text: str) -> datasets.TextPlace | None:
         """Return the place of a passage, first of all in the source."""
         return self._first(text, ("source", "claim"))
 
-    def in_claim(self, text: str) -> TextPlace | None:
+    def in_claim(self, text: str) -> datasets.TextPlace | None:
         """Return the place of a passage, first of all in the claim."""
         return self._first(text, ("claim", "source"))
 
-    def _first(self, text: str, parts: tuple[TextPart, TextPart]) -> TextPlace | None:
+    def _first(self, text: str, parts: tuple[TextPart, TextPart]) -> datasets.TextPlace | None:
         key = text, parts[0]
         if key not in self._known and len(self._known) < MOST_SOUGHT:
             self._known[key] = next(filter(None, (self._find(text, part) for part in parts)), None)
         return self._known.get(key)
 
-    def _find(self, text: str, part: TextPart) -> TextPlace | None:
+    def _find(self, text: str, part: TextPart) -> datasets.TextPlace | None:
         start = self._texts[part].find(text)
         if start >= 0 and " " in text.strip():  # a whole chunk, as encoders give it: nothing needs folding
             return part, start, start + len(text)
@@ -78,13 +68,11 @@ class Places:
         return None if span is None else (part, *span)
 
 
-@lru_cache(maxsize=16)
-def _searchable(text: str) -> SearchableText:
-    """Return a text as it is searched; claims on one source follow each other."""
-    return SearchableText(text)
+_searchable = lru_cache(maxsize=16)(SearchableText)
+"""Returns a text as it is searched. Claims on one source follow each other, so that a few texts are enough."""
 
 
-def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[Passage, ...]:
+def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[datasets.Passage, ...]:
     """Return the evidence of a judgment, each piece with its place in the source or the claim.
 
     Parameters
@@ -95,7 +83,7 @@ def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[P
     claim_first : bool
         Where to look first, as :attr:`Plan.claim_first` says.
     """
-    return passages_of(judgment.evidence, places.in_claim if claim_first else places.in_source)
+    return datasets.passages_of(judgment.evidence, places.in_claim if claim_first else places.in_source)
 
 
 class Row(NamedTuple):
@@ -115,7 +103,7 @@ def output_paths(out: Path) -> dict[str, Path]:
     >>> output_paths(Path("votes.parquet"))["reasons"].name
     'votes.reasons.parquet'
     """
-    return {"votes": out, **{kind: file_beside(out, kind) for kind in BESIDE}}
+    return {"votes": out, **{kind: datasets.file_beside(out, kind) for kind in datasets.BESIDE}}
 
 
 def check_outputs(out: Path) -> Path:
@@ -134,10 +122,11 @@ def place_of_votes(out: Path, stopped: str | None) -> Path:
     >>> place_of_votes(Path("votes.parquet"), "budget").name
     'votes.parquet'
     """
-    finished = stopped is not None and out.is_file() and not file_metadata(out).get("stopped")
+    finished = stopped is not None and out.is_file() and not datasets.file_metadata(out).get("stopped")
     return out.with_name(f"{out.stem}.partial{out.suffix}") if finished else out
 
 
+@dataclass(frozen=True, kw_only=True)
 class Outputs:
     """Writes votes and the files beside them to temporary files, and moves them into place together at the end.
 
@@ -152,40 +141,33 @@ class Outputs:
     metadata : mapping
         Goes into the Parquet files under the key ``deep``, as JSON, with an id of the run: readers of one of these
         files refuse another one of another run.
-    documents : bool
+    documents : bool, default=True
         Whether there is a column `document_id`.
     claim_first : collection of str
         The voters whose evidence is looked for in the claim before the source.
-    free : sequence of str
+    free : collection of str
         The voters that cost nothing.
     """
 
-    def __init__(
-        self,
-        out: Path,
-        voters: Sequence[str],
-        *,
-        soft: Sequence[str],
-        metadata: Mapping[str, object],
-        documents: bool,
-        claim_first: Collection[str],
-        free: Sequence[str],
-    ) -> None:
-        self._paths = output_paths(out)
-        self._columns = {"votes": list(voters), "soft": list(soft)}
-        self._metadata = {"deep": json.dumps({**metadata, "run": uuid4().hex}, sort_keys=True)}
-        self._documents = documents
-        self._claim_first, self._free = frozenset(claim_first), frozenset(free)
+    out: Path
+    voters: Sequence[str]
+    soft: Sequence[str]
+    metadata: Mapping[str, object]
+    documents: bool = True
+    claim_first: Collection[str] = frozenset()
+    free: Collection[str] = frozenset()
 
     def write(self, rows: Iterable[Row]) -> None:
         """Write all rows, a thousand at a time."""
         import pyarrow.parquet as pq
 
-        schemas = self._schemas()
-        places = {kind: path for kind, path in self._paths.items() if kind in schemas}
-        gone = [path for kind, path in self._paths.items() if kind not in schemas]
+        schemas, paths = self._schemas(), output_paths(self.out)
+        places = {kind: path for kind, path in paths.items() if kind in schemas}
+        # Soft votes of an earlier run would not belong to these votes.
+        gone = [path for kind, path in paths.items() if kind not in schemas]
         with whole_files(places, gone) as partial, ExitStack() as stack:
             writers = {kind: stack.enter_context(pq.ParquetWriter(partial[kind], schemas[kind])) for kind in schemas}
+            # All files take a chunk before the next is read, so that rows are held once.
             for chunk in chunks(rows):
                 for kind, writer in writers.items():
                     writer.write_table(self._table(kind, chunk, schemas[kind]))
@@ -195,13 +177,15 @@ class Outputs:
 
         text = pa.string()
         index = [("dataset", text), ("item_id", text), ("label", pa.int8())]
-        index += [("document_id", text)] if self._documents else []
-        votes = [(voter, pa.int8()) for voter in self._columns["votes"]]
+        index += [("document_id", text)] if self.documents else []
+        votes = [(voter, pa.int8()) for voter in self.voters]
         reasons = [("dataset", text), ("item_id", text), ("voter", text), ("reason", text)]
-        schemas = {"judgments": judgments_schema(), "reasons": pa.schema(reasons), "votes": pa.schema([*index, *votes])}
-        if self._columns["soft"]:
-            schemas["soft"] = pa.schema([*index, *((voter, pa.float64()) for voter in self._columns["soft"])])
-        return {kind: schema.with_metadata(self._metadata) for kind, schema in schemas.items()}
+        schemas = {"reasons": pa.schema(reasons), "votes": pa.schema([*index, *votes])}
+        schemas["judgments"] = datasets.judgments_schema()
+        if self.soft:
+            schemas["soft"] = pa.schema([*index, *((voter, pa.float64()) for voter in self.soft)])
+        metadata = {"deep": json.dumps({**self.metadata, "run": uuid4().hex}, sort_keys=True)}
+        return {kind: schema.with_metadata(metadata) for kind, schema in schemas.items()}
 
     def _table(self, kind: str, rows: Sequence[Row], schema: "pa.Schema") -> "pa.Table":
         import pyarrow as pa
@@ -215,7 +199,7 @@ class Outputs:
             "label": [row.example.label for row in rows],
             "document_id": [row.example.document_id for row in rows],
         }
-        for voter in self._columns[kind]:
+        for voter in self.voters if kind == "votes" else self.soft:
             judgments = [row.judgments.get(voter) for row in rows]
             columns[voter] = [_vote(one) if kind == "votes" or one is None else one.score for one in judgments]
         return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
@@ -242,10 +226,10 @@ class Outputs:
                     "rationale": _storable(judgment.rationale),
                     "passages": [
                         {name: _storable(value) for name, value in asdict(passage).items()}
-                        for passage in located(judgment, places, claim_first=voter in self._claim_first)
+                        for passage in located(judgment, places, claim_first=voter in self.claim_first)
                     ],
                     "samples": judgment.samples,
-                    "cost": cost_of(judgment, free=voter in self._free),
+                    "cost": cost_of(judgment, free=voter in self.free),
                     "seconds": judgment.seconds,
                     "tokens": sum(tokens) if tokens else None,
                     "repaired": judgment.repaired,
@@ -306,6 +290,7 @@ def run_programs(
     if outcome.stopped is not None:
         return outcome, {}
     values = {}
+    # Read again from the ledger: a run holds no answers, so that it can be of any size.
     with llm.History(options.ledger) as history:
         for identity, value in Replay(programs, name, history).values():
             if isinstance(value, Exception):
@@ -333,23 +318,24 @@ def write_votes(
     written. What a run that was `stopped` by its ``budget``, ``interrupted``, or that only reads the ``ledger``, has
     not asked is ``not_asked``. Returns where they are: votes of a stopped run lie beside a table that is whole.
     """
+    # First of all: votes on other texts than those that were judged would be wrong in silence.
     plan.check_unchanged()
-    documents = any(example.document_id is not None for example in plan.examples)
     out = out if stopped == FROM_LEDGER else place_of_votes(out, stopped)
     asked: dict[str, object] = {} if options is None else {"max_failure_rate": options.max_failure_rate}
     asked |= {} if stopped is None else {"stopped": stopped}
     outputs = Outputs(
-        out,
-        plan.voters,
+        out=out,
+        voters=plan.voters,
         soft=plan.soft_voters,
         metadata={
             **plan.metadata(options.public_url if options is not None and plan.asks else None),
             **asked,
-            "examples": origin_record(plan.examples, out),
+            "examples": datasets.origin_record(plan.examples, out),
         },
-        documents=documents,
+        # A column of nothing but missing ids would only take room.
+        documents=any(example.document_id is not None for example in plan.examples),
         claim_first=plan.claim_first,
-        free=[column.name for column in plan.offline],
+        free={column.name for column in plan.offline},
     )
     outputs.write(judged_rows(plan, options, tally, progress, stopped, on_judged))
     return out
@@ -376,8 +362,7 @@ def write_judged(
     soft : sequence of str
         The voters whose scores are written beside their votes.
     """
-    outputs = Outputs(out, voters, soft=soft, metadata=made, documents=True, claim_first=(), free=())
-    outputs.write(map(Row._make, judged))
+    Outputs(out=out, voters=voters, soft=soft, metadata=made).write(map(Row._make, judged))
 
 
 def judged_rows(
@@ -415,6 +400,7 @@ def judged_rows(
                     on_judged(example, judgments)
                 yield Row(example, judgments)
     asked = {column.name for column in plan.columns} - {column.name for column in plan.offline}
+    # To find nothing is a mistake in the command; the votes would all be missing.
     if stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asked):
         raise InputError(
             "`from_ledger` must hold answers to these questions. Got none. Give the examples, judges, --llm and "
@@ -471,11 +457,13 @@ def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
         raise InputError("`reread` must be given with judges that ask an LLM. Got none of them. Leave it out.")
     if not out.is_file():
         raise InputError(f"`out` must be the votes of an earlier run with `reread`. Got no file at {str(out)!r}.")
+    # Read before they are written over.
     before = pd.read_parquet(out).set_index(KEYS)
     write_votes(plan, options, out, llm.Tally(0))
     after = pd.read_parquet(out).set_index(KEYS)
     changes: dict[tuple[str, str], list[str]] = {}
     for voter in plan.voters:
+        # A voter that is new in this run had no votes.
         was = before[voter].reindex(after.index) if voter in before else pd.Series(index=after.index, dtype="float64")
         for item, old, new in zip(after.index, was, after[voter], strict=True):
             said = f"{_shown(old)} -> {_shown(new)}"

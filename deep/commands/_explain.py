@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from deep import evaluate, model
 from deep._util.options import option
 from deep.console import MODEL, SCHEMA, Results, adder, print_result
-from deep.exceptions import ExitStatus, InputError
+from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
 VOTES = {"1": 1, "0": 0, "none": ABSTAIN}
@@ -45,7 +45,7 @@ add_arguments = adder(
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Explain and report."""
     if bool(args.votes) == bool(args.vote) or bool(args.votes) != (args.item is not None):
         raise InputError(
@@ -62,7 +62,6 @@ def run(args: argparse.Namespace) -> int:
         votes = _given_votes(fitted, args.vote)
     results = SCHEMA | evaluate.explanation(fitted, votes)
     print_result(results, _lines(results), as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _given_votes(fitted: "model.Model", words: Sequence[str]) -> dict[str, int]:

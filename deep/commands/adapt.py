@@ -24,39 +24,38 @@ from pathlib import Path
 from deep import console, evaluate, model
 from deep._util.entry_points import load_part
 from deep._util.files import check_out
-from deep.exceptions import ExitStatus, InputError
+from deep.exceptions import InputError
 
 TARGET = partial(console.add_target_options, required=False)
 add_arguments = console.adder(console.MODEL, TARGET, console.AdaptOptions, "decide", "share", "json")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Adapt the model, write and report."""
+    # Before anything is read: what is found must not be lost to a folder that cannot be written to.
     out = check_out(args.out, [".json"])
-    _check_given(args)
+    if bool(args.votes) == (args.moments is not None):
+        given = "both" if args.votes else "none"
+        raise InputError(f"`votes` or `moments` must be given. Got {given}.")
+    other = next((name for name in ("labels", "scores") if getattr(args, name)), None)
+    # Moments are counts: no label or score can be matched to an item.
+    if args.moments is not None and other is not None:
+        raise InputError(f"`{other}` must be given with `votes`. Got them with moments, which name no items.")
     fitted = model.load(args.model).believing(args.share)
     console.note_run(args, [voter.name for voter in fitted.voters])
     if args.moments is not None:
-        return _by_moments(fitted, args, out)
+        _by_moments(fitted, args, out)
+        return
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
     adapted, report = evaluate.adapt_model(fitted, target, decide=args.decide)
     adapted.save(out)
     results = console.SCHEMA | report | {"out": str(out)}
     console.print_result(results, _lines(results), as_json=args.json)
-    return ExitStatus.DONE
 
 
-def _check_given(args: argparse.Namespace) -> None:
-    if bool(args.votes) == (args.moments is not None):
-        given = "both" if args.votes else "none"
-        raise InputError(f"`votes` or `moments` must be given. Got {given}.")
-    other = next((name for name in ("labels", "scores") if getattr(args, name)), None)
-    if args.moments is not None and other is not None:
-        raise InputError(f"`{other}` must be given with `votes`. Got them with moments, which name no items.")
-
-
-def _by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> int:
+def _by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> None:
     adapted, n = load_part("adapt-moments")(fitted, args.moments, args.dataset)
+    # The rule of the model stays unless another is given.
     adapted = adapted if args.decide is None else adapted.deciding(args.decide)
     adapted.save(out)
     result = {"dataset": adapted.target, "n": n, "prior": vars(adapted.prior)}
@@ -67,7 +66,6 @@ def _by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> i
         f"{result['n']} items counted; model: {out}",
     ]
     console.print_result(console.SCHEMA | result | {"out": str(out)}, lines, as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _lines(found: console.Results) -> Iterator[str]:
@@ -102,5 +100,6 @@ def _corrected(correction: console.Results, labels: console.Results) -> Iterator
         f"{console.percent(labels[f'ece_{when}'])} {when} (noise floor {console.percent(labels[f'ece_floor_{when}'])})"
         for when in ("before", "after")
     )
+    # A correction looks better on the labels that it was learned from than it is.
     flattered = "the second is optimistic: the correction was learned from these labels"
     yield f"ECE on these labels: {before}, {after}; {flattered}"

@@ -49,10 +49,9 @@ def add_arguments(parser: console.CommandParser) -> None:
     )
 
 
-def _report(args: argparse.Namespace) -> int:
+def _report(args: argparse.Namespace) -> None:
     results = asking.ledger_report(args.ledger, max_failure_rate=args.max_failure_rate)
     console.print_result(results, asking.ledger_lines(results), as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _ask(args: argparse.Namespace) -> int:
@@ -86,6 +85,7 @@ def _ask(args: argparse.Namespace) -> int:
     failing = asking.failing_voters(outcome.tally, args.max_failure_rate)
     results = asking.summary(outcome, options, out, failing, plan)
     console.print_result(results, [asking.summary_text(results)], as_json=args.json)
+    # A stopped run has a status of its own: what failed in it may still be asked again.
     return ExitStatus.FOUND if failing and not results["stopped"] else ExitStatus.of_stop(results["stopped"])
 
 

@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
             "the fit."
         )
     fitted = model.load(args.model)
+    # The gate makes all tests, and writes files for a CI.
     if args.gate is not None:
         return int(load_part("gate")(fitted, args))
     # Labels say more than votes, whose drift may be harmless.

@@ -55,38 +55,36 @@ def add_arguments(parser: console.CommandParser) -> None:
     )
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> None:
     rows = datasets.benchmark_rows()
     console.print_result(console.SCHEMA | {"benchmarks": rows}, [datasets.benchmarks_text(rows)], as_json=args.json)
-    return ExitStatus.DONE
 
 
-def _info(args: argparse.Namespace) -> int:
+def _info(args: argparse.Namespace) -> None:
     result = []
     for name in args.names:
+        # A card describes files of claims without sources, too.
         examples = console.examples_from(args, name, require_source=False)
         examples.check()
         result.append(datasets.card_of(examples, name))
     texts = ["\n\n".join(text for _, text in result)]
     console.print_result(console.SCHEMA | {"sets": [values for values, _ in result]}, texts, as_json=args.json)
-    return ExitStatus.DONE
 
 
-def _fetch(args: argparse.Namespace) -> int:
+def _fetch(args: argparse.Namespace) -> None:
     options = {"allow_unverified": args.allow_unverified, "progress": sys.stderr.isatty()}
+    # All names are looked up before the first download.
     chosen = [benchmarks.find_benchmark(name)[0] for name in args.names]
     paths = [path for benchmark in chosen for path in benchmarks.fetch_benchmark(benchmark, **options)]
     files = [{"path": str(path), "sha256": benchmarks.sha256_of(path)} for path in paths]
     lines = (f"{file['sha256']}  {file['path']}" for file in files)
     console.print_result(console.SCHEMA | {"files": files}, lines, as_json=args.json)
-    return ExitStatus.DONE
 
 
-def _path(args: argparse.Namespace) -> int:
+def _path(args: argparse.Namespace) -> None:
     benchmark = None if args.name is None else benchmarks.find_benchmark(args.name)[0]
     folders = [str(folder) for folder in benchmarks.benchmark_folders(benchmark)]
     console.print_result(console.SCHEMA | {"folders": folders}, folders, as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _read_votes(args: argparse.Namespace) -> list[VoteMatrix]:
@@ -95,22 +93,23 @@ def _read_votes(args: argparse.Namespace) -> list[VoteMatrix]:
     return [datasets.read_votes(args.votes, ignore=args.ignore)] if args.votes else []
 
 
-def _check(args: argparse.Namespace) -> int:
+def _check(args: argparse.Namespace) -> None:
     votes, strict = _read_votes(args), args.strict
     result = [datasets.check_of(console.examples_from(args, name), name, strict=strict) for name in args.names]
     incomplete = sum(values["incomplete"] for values, _ in result)
     wrong = f"{incomplete:,} rows have no source or no claim" if incomplete else "nothing is wrong"
     lines = [*(line for _, line in result), *map(repr, votes), wrong]
     console.print_result(console.SCHEMA | {"checked": [values for values, _ in result]}, lines, as_json=args.json)
-    return ExitStatus.DONE
 
 
-def _leakage(args: argparse.Namespace) -> int:
+def _leakage(args: argparse.Namespace) -> int | None:
     votes = _read_votes(args)
+    # A file that is named twice would share every document with itself.
     parts = {name: console.examples_from(args, name, require_source=False) for name in dict.fromkeys(args.names)}
+    # Faults of a file are told before its documents are compared.
     for examples in parts.values():
         examples.check()
     shared = datasets.shared_documents(parts | ({"votes": votes[0]} if votes else {}))
     result = {"shared": [asdict(document) for document in shared]}
     console.print_result(console.SCHEMA | result, [datasets.leakage_text(shared)], as_json=args.json)
-    return ExitStatus.FOUND if shared else ExitStatus.DONE
+    return ExitStatus.FOUND if shared else None

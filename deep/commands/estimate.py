@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from deep import console, evaluate, model
 from deep._util.options import option
-from deep.exceptions import ExitStatus, InputError
+from deep.exceptions import InputError
 
 
 @dataclass(frozen=True)
@@ -48,28 +48,29 @@ class _Estimate:
 add_arguments = console.adder(console.MODEL, console.add_target_options, _Estimate, "compare", "share", "json")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Estimate and report."""
     fitted = model.load(args.model).believing(args.share)
+    # An option without effect is refused: its user believes that it has one.
     if args.tell is not None and args.compare is None:
         raise InputError(f"`tell` must be given with `compare`. Got {args.tell!r} without.")
     if args.compare is not None:
-        return _compare(fitted, args)
+        _compare(fitted, args)
+        return
     targets = evaluate.read_targets(fitted, args.votes, args.labels, args.scores)
     result = [evaluate.share_report(fitted, target, of=args.of, level=args.level) for target in targets]
     console.print_result(
         console.SCHEMA | {"datasets": result}, [line for row in result for line in _lines(row)], as_json=args.json
     )
-    return ExitStatus.DONE
 
 
-def _compare(fitted: "model.Model", args: argparse.Namespace) -> int:
+def _compare(fitted: "model.Model", args: argparse.Namespace) -> None:
     target = evaluate.read_together(fitted, args.votes, args.labels, args.scores)
     systems = evaluate.read_systems(args.votes, target, args.compare)
+    # The default is that of the function.
     tell = {} if args.tell is None else {"tell": args.tell}
     result = evaluate.compare_systems(fitted, target, systems, of=args.of, level=args.level, **tell)
     console.print_result(console.SCHEMA | result.as_dict(), result.sentences(), as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _lines(found: console.Results) -> Iterator[str]:

@@ -18,7 +18,7 @@ from deep._util.entry_points import load_part
 from deep._util.files import check_out
 from deep._util.options import option
 from deep.console import MODEL, SCHEMA, adder, load_model, print_result
-from deep.exceptions import ExitStatus, InputError
+from deep.exceptions import InputError
 
 TABLES = ("csv", "parquet", "sql")
 
@@ -51,8 +51,9 @@ class _Export:
 add_arguments = adder(MODEL, _Export, "decide", "json")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Write the table, and report."""
+    # Not by the choices of argparse: a format of an earlier version is refused with its remedy.
     if args.to not in TABLES:
         remedy = f", which deep no longer writes. {GONE[args.to]}" if args.to in GONE else ""
         raise InputError(f"`to` must be csv, parquet or sql. Got {args.to!r}{remedy}.")
@@ -60,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     if args.table is not None and args.to != "sql":
         raise InputError(f"`table` must be given with `to` sql. Got it with {args.to}. Leave it out.")
     fitted = load_model(args.model, args.decide)
+    # None until here, to tell whether it was given.
     name = "deep_model" if args.table is None else args.table
     n = load_part("tables")(fitted, out, args.to, name=name)
     result = SCHEMA | {"patterns": n, "voters": len(fitted.voters), "out": str(out)}
     print_result(result, [f"{n} patterns of {len(fitted.voters)} voters: {out}"], as_json=args.json)
-    return ExitStatus.DONE

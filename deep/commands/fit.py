@@ -25,7 +25,6 @@ from deep import console, evaluate, model
 from deep._util.files import check_out
 from deep._util.names import listed, short_names
 from deep._util.options import topic_values
-from deep.exceptions import ExitStatus
 from deep.records import ABSTAIN
 
 MAX_VOTERS = 6
@@ -48,7 +47,7 @@ add_arguments = console.adder(
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Fit, write and report."""
     # Before anything is read: a fit of an hour must not end in a folder that cannot be written to.
     out, n_jobs = check_out(args.out, [".json"]), console.check_jobs(args.jobs)
@@ -75,7 +74,6 @@ def run(args: argparse.Namespace) -> int:
     fitted.save(out)
     notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []
     console.print_result(results, [*_lines(results), *notice], as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _lines(found: console.Results) -> Iterator[str]:

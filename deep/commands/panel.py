@@ -16,7 +16,7 @@ import sys
 
 from deep import console, datasets, evaluate
 from deep._util.files import check_out, to_json, whole_file
-from deep.exceptions import ExitStatus, InputError
+from deep.exceptions import InputError
 
 run = console.run_subcommand
 
@@ -32,19 +32,18 @@ CARD = console.adder(
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
-    parser.add_subcommands(
-        console.Subcommand("card", "the card of each judge", CARD, _print_card),
-        standard="card",
-    )
+    parser.add_subcommands(console.Subcommand("card", "the card of each judge", CARD, _print_card), standard="card")
 
 
-def _print_card(args: argparse.Namespace) -> int:
+def _print_card(args: argparse.Namespace) -> None:
     console.check_least(args, limit=0, n_boot=1, seed=0)
+    # Before the card is made, which may take minutes.
     out = None if args.out is None else check_out(args.out, [".json"])
     args.votes = [*args.files, *args.votes]
     if (args.people or args.consistent_from is not None) and not args.labels:
         raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
     card = _card(args)
+    # Texts are looked up of the few items that are shown, not of all.
     shown = console.shown_items(card)
     given = {"examples": args.examples, "columns": console.column_map(args)}
     texts = datasets.read_texts(args.votes, shown, **given) if args.votes else datasets.FoundTexts()
@@ -55,7 +54,6 @@ def _print_card(args: argparse.Namespace) -> int:
     claims = {item: example.claim for item, example in texts.examples.items()}
     lines = [*console.card_lines(card, claims, texts.notes, full=args.full), *([] if args.votes else [console.NOTICE])]
     console.print_result(results, lines, as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _price(word: str) -> tuple[str, float]:
@@ -88,6 +86,7 @@ def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
                 **settings,
                 progress=progress,
             )
+        # Simulated votes have no file, and so no texts and no judgments beside them.
         votes, _ = console.read_votes_and_scores(args)
         given = datasets.read_people(args.labels, votes, **people) if args.labels else None
         return evaluate.panel_card(votes, given, **settings, progress=progress)

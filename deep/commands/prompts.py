@@ -66,7 +66,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     )
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> None:
     pools = {name: list(ids) for name, ids in prompt_pool.POOLS.items()}
     names = prompt_pool.list_prompts()
     prompts = (
@@ -77,18 +77,17 @@ def _list(args: argparse.Namespace) -> int:
         lines += ["\npools", table([(f"  {name}", f"{len(pools[name])} prompts") for name in sorted(pools)])]
     results = {"prompts": [prompt_pool.describe_prompt(prompt) for prompt in prompts], "pools": pools}
     console.print_result(results, lines, as_json=args.json)
-    return ExitStatus.DONE
 
 
-def _show(args: argparse.Namespace) -> int:
+def _show(args: argparse.Namespace) -> None:
     prompt = prompt_pool.load_prompt(args.prompt)
     fields = {**prompt_pool.describe_prompt(prompt), "schema": prompt.schema()}
     console.print_result(fields, prompt_pool.prompt_lines(prompt), as_json=args.json)
-    return ExitStatus.DONE
 
 
-def _render(args: argparse.Namespace) -> int:
+def _render(args: argparse.Namespace) -> None:
     names = [name for name in ("source", "claim", "question") if getattr(args, name) is not None]
+    # Standard input can be read once.
     if [getattr(args, name) for name in names].count("-") > 1:
         raise InputError("`claim` must be a file where `source` is -. Got - for both.")
     prompt = prompt_pool.load_prompt(args.prompt)
@@ -99,16 +98,16 @@ def _render(args: argparse.Namespace) -> int:
     lines = ["\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)]
     results = {"messages": messages, "schema": prompt.schema(**given), "parameters": prompt.parameters}
     console.print_result(results, lines, as_json=args.json)
-    return ExitStatus.DONE
 
 
-def _check(args: argparse.Namespace) -> int:
+def _check(args: argparse.Namespace) -> int | None:
     if args.replies is not None:
         result = prompt_pool.check_replies(prompt_pool.load_prompt(args.folder), args.replies)
         console.print_result(result.results(), result.lines(), as_json=args.json)
-        return ExitStatus.DONE
+        return None
     problems = prompt_pool.check_folder(args.folder)
+    # A folder with one broken prompt cannot be loaded as a pool.
     sound = [] if problems else prompt_pool.load_pool(args.folder)
     lines = problems or [table([("ID", "HASH"), *((prompt.id, prompt.hash[:8]) for prompt in sound)])]
     console.print_result({"problems": problems}, lines, as_json=args.json)
-    return ExitStatus.FOUND if problems else ExitStatus.DONE
+    return ExitStatus.FOUND if problems else None

@@ -23,7 +23,7 @@ from pathlib import Path
 import deep.report as report
 from deep._util.options import option
 from deep.console import SCHEMA, ExampleColumns, adder, column_map, print_result
-from deep.exceptions import ExitStatus, InputError
+from deep.exceptions import InputError
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,9 @@ SHARED = ("labels", "people", "consistent-from", "prior", "compare", "dataset", 
 add_arguments = adder(_Report, *SHARED, ExampleColumns)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Write and report."""
+    # A run has its report in its own folder.
     out = args.out or report.standard_place(args.sources)
     if (args.people or args.consistent_from is not None) and not args.labels:
         raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
@@ -66,4 +67,3 @@ def run(args: argparse.Namespace) -> int:
     known = report.Known(args.prior, args.scores)
     written = report.write_report(args.sources, out, labels=labels, known=known, **texts)
     print_result(SCHEMA | {"report": str(written)}, [f"report: open {written}"], as_json=args.json)
-    return ExitStatus.DONE

@@ -23,7 +23,7 @@ from deep import asking, console, model
 from deep._util.entry_points import load_part
 from deep._util.options import option
 from deep.commands import _explain
-from deep.exceptions import ExitStatus, StoppedError
+from deep.exceptions import StoppedError
 
 run = console.run_subcommand
 
@@ -63,11 +63,12 @@ def _add_items(parser: console.CommandParser) -> None:
     console.add_options(
         parser, _Score, console.ScoreInput, *names, *texts, few_shot=rare, dataset=rare, allow_missing=rare
     )
+    # Behind all options, and only under --help-all: it is a table of a screen.
     columns = model.column_lines([*model.ITEM_COLUMNS.values(), *model.SCORE_COLUMNS.values()])
     parser.details = "\n".join(["", "columns of --out:", *(f"  {line}" for line in columns), ""])
 
 
-def _items(args: argparse.Namespace) -> int:
+def _items(args: argparse.Namespace) -> int | None:
     args.votes = [*args.tables, *args.votes]
     options = console.score_options(args)
     fitted = console.load_model(args.model_file, args.decide, args.share)
@@ -75,11 +76,12 @@ def _items(args: argparse.Namespace) -> int:
     if not args.votes:
         return _score_texts(fitted, args, options)
     console.score_votes(fitted, args, options)
-    return ExitStatus.DONE
+    return None
 
 
-def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> int:
+def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> int | None:
     """Run the model's judges on text, and score their judgments."""
+    # No table of soft scores comes with text: a model that was fitted on some cannot score it.
     model.check_scores_given(fitted, ())
     console.scores_out(args, [".csv", ".jsonl", ".parquet"])
     examples = console.texts_to_score(args)
@@ -101,4 +103,4 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
         scored = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
         more = console.told_of_texts(fitted, options)
         console.print_scored(args, scored, model.ITEM_COLUMNS | model.SCORE_COLUMNS, more)
-    return ExitStatus.DONE
+    return None

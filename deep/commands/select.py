@@ -18,7 +18,6 @@ from deep._util.columns import write_rows
 from deep._util.files import check_out, whole_file
 from deep._util.options import option
 from deep.console import level, percent
-from deep.exceptions import ExitStatus
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,9 @@ class _Select:
 add_arguments = console.adder(console.MODEL, console.add_target_options, _Select, "decide", "json")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Find the confidence, decide, write and report."""
+    # Before the votes are read, so that no work is lost to a folder that cannot be written to.
     out = None if args.out is None else check_out(args.out, [".csv"])
     fitted = console.load_model(args.model, args.decide)
     console.note_run(args, [voter.name for voter in fitted.voters])
@@ -55,7 +55,6 @@ def run(args: argparse.Namespace) -> int:
             write_rows(file, ["dataset", "item_id", "decision", "p_consistent"], chosen.rows())
     results = console.SCHEMA | chosen.report
     console.print_result(results, _lines(results, args), as_json=args.json)
-    return ExitStatus.DONE
 
 
 def _lines(found: console.Results, args: argparse.Namespace) -> Iterator[str]:

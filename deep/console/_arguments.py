@@ -32,6 +32,7 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
     pair = any(getattr(args, name) is not None for name in PAIR)
     if [bool(args.votes), args.input is not None, pair].count(True) != 1:
         raise InputError("`votes`, `input`, or `source` and `claim` must be given. Got none or more than one of them.")
+    # An option without effect is refused: its user believes that it has one.
     of_text = options_given(args, _options.OwnJudges, _options.Turns, *_options.PROMPT_TOPICS, _options.ExampleColumns)
     if of_text and args.votes:
         raise InputError(f"`{of_text[0]}` must be given with text. Got it with votes, which need no judge to be asked.")
@@ -112,9 +113,8 @@ def _pair_lines(scored: "asking.Scored", more: Results) -> Iterator[str]:
 
 def _with_texts(scored: "asking.Scored") -> "asking.Scored":
     """Return a scored example with its texts among its columns."""
-    return replace(
-        scored, columns=scored.columns | {name: getattr(scored.example, name) for name in model.TEXT_COLUMNS}
-    )
+    texts = {name: getattr(scored.example, name) for name in model.TEXT_COLUMNS}
+    return replace(scored, columns=scored.columns | texts)
 
 
 N_LOWEST = 10
@@ -416,6 +416,7 @@ def read_text(path: str, option: str) -> str:
         The file cannot be read, is larger than 64 MiB, or is not UTF-8.
     """
     try:
+        # One byte more than is allowed shows that there is more.
         raw = sys.stdin.buffer.read(LARGEST_TEXT + 1) if path == "-" else read_bytes(path, option)
         if len(raw) > LARGEST_TEXT:
             raise InputError(f"`{option}` must have at most {LARGEST_TEXT:,} bytes. Got more in {path!r}.")
@@ -472,6 +473,7 @@ def check_models(args: argparse.Namespace) -> tuple[str, ...]:
     """Return the LLMs, at least one, with names that can be written down."""
     if not args.llm:
         raise InputError("`llm` must be given. Got none.")
+    # It would be two columns of one name.
     twice = [name for name in args.llm if args.llm.count(name) > 1]
     if twice:
         raise InputError(f"`llm` must name each LLM once. Got {twice[0]!r} twice.")
@@ -496,8 +498,10 @@ def ask_options(args: argparse.Namespace, out: Path) -> "asking.AskOptions":
     out : Path
         The file that the command writes; the ledger lies beside it unless one is given.
     """
+    # A ledger is named after its votes, so that two commands in one folder have two.
     beside = f"{out.stem if out.suffix == '.parquet' else out.name}.ledger.sqlite"
     ledger = args.ledger or str(out.parent / beside)
+    # The ledger keeps the options of a run, as JSON and without secrets.
     record = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
     record |= {"ledger": llm.describe_ledger(ledger), "base_url": llm.public_url(asking.base_url_from(args.base_url))}
     more = {name: vars(args)[name] for name in ("repair", "max_failure_rate") if vars(args).get(name) is not None}

@@ -85,6 +85,7 @@ class Computation:
         "N",
         flags=["--jobs"],
         rare=True,
+        # Asked as the parser is made, on the machine that runs the command.
         default=lambda: min(os.cpu_count() or 1, MOST_JOBS),
         help="processes, half a gigabyte of memory each; the results do not depend on it (default: one a core, at most "
         f"{MOST_JOBS})",
@@ -167,11 +168,9 @@ class JudgeOptions:
     judge: tuple[str, ...] = option(
         (),
         "NAME",
+        # Only where help is printed: it reads the metadata of all packages that are installed.
         help=lambda: f"functions as MODULE:FUNCTION, or of: {', '.join(sorted(find_entry_points(JUDGE).usable))}",
     )
-
-
-MODEL_PLACES = "by id on the hub, or as FOLDER or NAME=FOLDER"
 
 
 @dataclass(frozen=True)
@@ -182,18 +181,18 @@ class OfflineJudges:
     ----------
     lexical : tuple of str
         Lexical checks by name, or all of them: all.
+    encoder : tuple of str
+        NLI or consistency models, by id on the hub, or as FOLDER or NAME=FOLDER; WAY:ID applies it as published
+        (summac-zs, minicheck, hhem, lettucedetect).
+    embedding : tuple of str
+        sentence-embedding models, by id on the hub, or as FOLDER or NAME=FOLDER.
     """
 
     heading: ClassVar[str] = "judges that need no key"
 
     lexical: tuple[str, ...] = option((), "NAME")
-    encoder: tuple[str, ...] = option(
-        (),
-        "ID|FOLDER",
-        help=f"NLI or consistency models, {MODEL_PLACES}; WAY:ID applies it as published (summac-zs, minicheck, hhem, "
-        "lettucedetect)",
-    )
-    embedding: tuple[str, ...] = option((), "ID|FOLDER", rare=True, help=f"sentence-embedding models, {MODEL_PLACES}")
+    encoder: tuple[str, ...] = option((), "ID|FOLDER")
+    embedding: tuple[str, ...] = option((), "ID|FOLDER", rare=True)
 
 
 @dataclass(frozen=True)
@@ -545,6 +544,7 @@ MODEL = argument("model", "MODEL", "a model file that `deep fit` wrote")
 
 def add_target_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the tables of the one dataset that a model is used on; those of votes by place or by name."""
+    # Both ways fill `votes`: the one by place has no default, which would take the place of what the other has read.
     votes: dict[str, object] = {"help": "votes of the whole dataset"}
     by_place = {"flags": ["votes"], "action": Values, "nargs": "*", "default": argparse.SUPPRESS, "metavar": "VOTES"}
     either = parser.add_mutually_exclusive_group(required=required)

@@ -28,21 +28,13 @@ if TYPE_CHECKING:
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str, int], Callable[[], None]]]:
     """Yield a function that starts a bar and returns the function that advances it."""
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not sys.stderr.isatty()
-    ) as bars:
+    console, is_hidden = Console(stderr=True), not sys.stderr.isatty()
+    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn()
+    times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
+    with progress.Progress(*columns, *times, console=console, transient=True, disable=is_hidden) as bars:
 
         def start(task: str, steps: int) -> Callable[[], None]:
             bar = bars.add_task(task, total=steps)
@@ -263,6 +255,7 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     named = 1 + (len(sizes) > 2 and all(row[1][:1].isalpha() for row in rows))
     start, first = named, sum(sizes[:named]) + 2 * named - 2
+    # At least one column a part, however narrow the terminal is.
     while start < len(sizes):
         end = start + 1
         while end < len(sizes) and first + sum(size + 2 for size in sizes[start : end + 1]) <= width:

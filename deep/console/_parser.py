@@ -108,8 +108,8 @@ class Command(Protocol):
     def add_arguments(self, parser: "CommandParser") -> None:
         """Add the options."""
 
-    def run(self, args: argparse.Namespace) -> int:
-        """Do the work, print the result, and return the exit status."""
+    def run(self, args: argparse.Namespace) -> int | None:
+        """Do the work, print the result, and return the exit status; None where the work is done."""
 
 
 def help_of(command: Command) -> tuple[str, str]:
@@ -133,7 +133,7 @@ class Subcommand(NamedTuple):
     name: str
     purpose: str
     add_arguments: "Callable[[CommandParser], None]"
-    run: Callable[[argparse.Namespace], int]
+    run: Callable[[argparse.Namespace], int | None]
     examples: str = ""
 
     @classmethod
@@ -268,9 +268,9 @@ def _brief(purpose: str) -> str:
     return first[:1].lower() + first[1:]
 
 
-def run_subcommand(args: argparse.Namespace) -> int:
+def run_subcommand(args: argparse.Namespace) -> int | None:
     """Run the sub-command that was named; `args` then holds its options and nothing else."""
-    run: Callable[[argparse.Namespace], int] = vars(args).pop("subcommand")
+    run: Callable[[argparse.Namespace], int | None] = vars(args).pop("subcommand")
     return run(args)
 
 
@@ -295,6 +295,7 @@ def with_config(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[s
     if not path:
         return list(words)
     given = {word.partition("=")[0] for word in words if word.startswith("-")}
+    # What is given by place takes the place of all that was given so.
     if not words[0].startswith("-"):
         given.add("")
     return [*_words(parser, read_run(path, parser.prog)["options"], Path(path).parent, given), *words]
@@ -460,8 +461,11 @@ def note_run(
     args.noted = {"judges": list(voters)} | ({"prices": dict(prices)} if prices else {})
     if getattr(args, "config", None):
         earlier = read_run(args.config)
-        for line in (*_moved(earlier["judges"], voters), *_repriced(earlier["prices"], prices or {})):
+        for line in _moved(earlier["judges"], voters):
             note(line)
+        for name, now in (prices or {}).items():
+            if (before := earlier["prices"].get(name, now)) != now:
+                note(f"Changed since the run of `config`: a million tokens of {name} cost {now} now, then {before}.")
 
 
 def _moved(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
@@ -476,12 +480,6 @@ def _moved(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
             yield f"Changed since the run of `config`: {before}. Only its missing answers are asked."
     gone = [name for judge, name in then.items() if judge not in now]
     yield from (f"Changed since the run of `config`: {name} is gone." for name in gone)
-
-
-def _repriced(earlier: Mapping[str, Mapping[str, float]], prices: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    for name, now in prices.items():
-        if (before := earlier.get(name, now)) != now:
-            yield f"Changed since the run of `config`: a million tokens of {name} cost {now} now, then {before}."
 
 
 BASH = r"""

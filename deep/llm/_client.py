@@ -80,32 +80,33 @@ class Client:
         max_connections: int = 128,
         named: bool = False,
     ) -> None:
-        import httpx2
         from openai import AsyncOpenAI
 
         self.timeout = timeout
         self.redact = Redactor(api_key, *secret_segments(base_url))
+        # A connection for each request in flight: one that waits for a connection uses up its own time-out.
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
         context, self._link = _ssl_context(), Link()
-        options: dict[str, Any] = {"limits": limits, "verify": context, "event_hooks": {"request": [_trace]}}
+        options: dict[str, Any] = {"limits": limits, "verify": context}
         connecting = httpx2.Timeout(None, connect=min(timeout, CONNECT_SECONDS))  # all else is timed by `send`
         clients = [
             AsyncOpenAI(
                 api_key=api_key or PLACEHOLDER_KEY,
                 base_url=base_url,
                 timeout=connecting,
+                # Retries are the runner's, which writes every attempt down before it is made.
                 max_retries=0,
                 http_client=_through_proxy_if_far(base_url, self._link, options),
             )
             for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
         ]
         account = (None, None) if named else (_header_value("OPENAI_ORG_ID"), _header_value("OPENAI_PROJECT_ID"))
+        # Set afterwards: the constructor takes None for "as the environment says".
         for client in clients:
             client.organization, client.project = account
         self.openai = clients[0]
         self._clients = clients
         self._turn = itertools.cycle(clients)
-        self._cast_to = httpx2.Response
         self.others: dict[str, Client] = {}
 
     def to(self, endpoint: str) -> "Client":
@@ -126,11 +127,12 @@ class Client:
         CallError
             There was no reply with status 200.
         """
+        # Until the headers go out nothing can be on the bill: such a time-out leaves no doubt.
         _sent.set(False)
         started = time.monotonic()
         try:
             async with limit or asyncio.timeout(self.timeout):
-                response = await next(self._turn).post("/chat/completions", cast_to=self._cast_to, content=content)
+                response = await next(self._turn).post("/chat/completions", cast_to=httpx2.Response, content=content)
         except TimeoutError:
             seconds = f"{float(f'{time.monotonic() - started:.2g}'):g}"
             if not _sent.get():
@@ -141,6 +143,7 @@ class Client:
             if failure.kind == "unsent":
                 self._link.keeps = False  # an idle connection takes the room of another
             raise failure from None
+        # A reply may quote the key, and the ledger keeps replies.
         return self.redact(response.text)
 
     async def close(self) -> None:
@@ -163,6 +166,7 @@ def _through_proxy_if_far(base_url: str, link: "Link", options: dict[str, Any]) 
         The environment names a proxy that cannot be used.
     """
     try:
+        # The localhost of a proxy is another machine.
         return BoundedClient(link, trust_env=not is_loopback(base_url), **options)
     except (ImportError, ValueError, httpx2.InvalidURL):
         raise InputError(
@@ -175,18 +179,12 @@ def _through_proxy_if_far(base_url: str, link: "Link", options: dict[str, Any]) 
 @functools.cache
 def _ssl_context() -> ssl.SSLContext:
     """Load the certificates once a process; it takes longer than all else that a client needs."""
-    import httpx2
-
     try:
         return httpx2.create_ssl_context()
     except OSError as error:
         raise InputError(
             f"`SSL_CERT_FILE` and `SSL_CERT_DIR` must name certificates that can be read. Got: {error}. Unset them."
         ) from None
-
-
-async def _trace(request: "httpx2.Request") -> None:
-    request.extensions["trace"] = _note_sent
 
 
 async def _note_sent(event: str, _: object) -> None:
@@ -196,7 +194,6 @@ async def _note_sent(event: str, _: object) -> None:
 
 def call_error(error: Exception, redact: Redactor, asked: str = "") -> CallError:
     """Return the CallError for an exception of the openai client, to what was `asked`; raise any other again."""
-    import httpx2
     import openai
 
     if isinstance(error, CallError):
@@ -222,10 +219,9 @@ def _redirected(response: "httpx2.Response", redact: Redactor) -> CallError:
 
 
 def _connection_error(error: Exception, redact: Redactor) -> CallError:
-    import httpx2
-
     cause = error.__cause__ or error
     message = redact.line(f"{type(cause).__name__}: {cause}")
+    # First of all: a lack of this machine looks like a server that cannot be reached.
     lack = _lack(error)
     if lack is not None:
         return CallError("unsent", lack, reached=False)
@@ -322,28 +318,29 @@ def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -
     if status // 100 == 3:
         return "redirected"
     if status == 429:
+        # OpenAI answers 429 where the account is empty, too; no wait helps there.
         return "fatal" if code in _NO_CREDIT else "rate_limited"
     if status in (401, 402):
         return "fatal"
+    # Before the server errors: where the words say so, even a 500 is about the length of this one text.
     if status == 413 or says_too_long(words, refused=status in (400, 422)):
         return "too_long"
+    # A time-out of the server, a conflict and "too early" pass as a 5xx does.
     if status >= 500 or status in (408, 409, 425):
         return "server_error"
     if code == "content_filter":
         return "refused"
-    lacks_model = _NO_MODEL.search(message) and _asked_model(asked) in message
+    # Texts may speak of other models: the message must name the one that was asked.
+    model = own_words(str(json.loads(asked)["model"]).rpartition("/")[2], "") if asked else ""
+    lacks_model = _NO_MODEL.search(message) and model in message
     if status == 404 or code == "model_not_found" or lacks_model:
         return "no_model"
     return "rejected"
 
 
-def _asked_model(asked: str) -> str:
-    """Return the name of the model that a request asks, in the form of `own_words`: texts may speak of other models."""
-    return own_words(str(json.loads(asked)["model"]).rpartition("/")[2], "") if asked else ""
-
-
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds a reply asks to wait, from Retry-After in seconds, milliseconds or as a date."""
+    # Milliseconds first: that header is not standard, and where it is sent it is the more exact one.
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) / unit
@@ -358,16 +355,16 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 LARGEST_REPLY = 8 << 20
-"""Bytes of a reply, decompressed."""
+"""A reply of more bytes, decompressed, is refused: no answer comes near it, and a bomb would fill the memory."""
 
 LARGEST_ERROR = 1 << 16
-"""Bytes of an error reply that are read; its beginning says what is wrong."""
+"""Of an error reply this many bytes are read: its beginning says what is wrong."""
 
 SMALL = 1 << 18
-"""Bytes up to which replies are read side by side."""
+"""Replies of up to this many bytes are read side by side; larger ones wait for each other."""
 
 LARGE_AT_ONCE = 2
-"""Larger replies that are read at a time, however many requests are in flight."""
+"""This many larger replies are in memory at a time, however many requests are in flight."""
 
 
 PROBE_SECONDS = 0.1
@@ -417,6 +414,7 @@ class BoundedClient(httpx2.AsyncClient):
         CallError
             Of kind ``broken``: the reply is too large.
         """
+        request.extensions["trace"] = _note_sent
         if stream:
             request.headers["connection"] = "close"  # whoever reads the reply does not look at what comes behind it
         response = await super().send(request, stream=True, **{**options, "follow_redirects": False})
@@ -429,6 +427,7 @@ class BoundedClient(httpx2.AsyncClient):
             content = await self._read(response)
             is_spent = response.status_code == 200 and _is_spent(response, content)
         finally:
+            # The first answer's connection is watched for a moment: it tells whether the endpoint's can be kept at all.
             if is_spent and self._link.probe is None:
                 self._link.probe = asyncio.create_task(self._probe(response, content))
             else:
@@ -525,6 +524,7 @@ async def _inflated(response: httpx2.Response) -> AsyncIterator[bytes]:
             yield raw
             continue
         if inflate is None:
+            # Some servers send deflate without the header of zlib that RFC 9110 asks for.
             without_header = window == 15 and raw[0] & 15 != zlib.DEFLATED
             inflate = zlib.decompressobj(-window if without_header else window)
         while raw and not inflate.eof:
@@ -542,8 +542,6 @@ def _as_utf8(content: bytes) -> bytes:
     encoding = json.detect_encoding(content)
     if encoding == "utf-8":
         return content
-    return content.removeprefix(codecs.BOM_UTF8) if encoding == "utf-8-sig" else _recoded(content, encoding)
-
-
-def _recoded(content: bytes, encoding: str) -> bytes:
+    if encoding == "utf-8-sig":
+        return content.removeprefix(codecs.BOM_UTF8)
     return content.decode(encoding, errors="replace").encode(errors="replace")

@@ -5,7 +5,7 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 from urllib.parse import quote
@@ -20,7 +20,6 @@ from deep._util.sqlite_log import log_of
 from deep.exceptions import DeepError, InputError
 from deep.llm import schema
 from deep.llm._errors import LedgerError
-from deep.llm.schema import metadata
 
 if TYPE_CHECKING:
     from deep.llm._writer import Writer
@@ -127,13 +126,12 @@ def engine_for(target: str, *, create: bool, database: Database | None = None) -
     LedgerError
         The database cannot be opened.
     """
-    name, database = describe_ledger(target), database or database_of(target)
-    if not database.shared and not create and not Path(target).is_file():
+    name, file, database = describe_ledger(target), Path(target), database or database_of(target)
+    if not database.shared and not create and not file.is_file():
         raise InputError(f"`ledger` must be an existing ledger. Got {target!r}, which does not exist.")
     try:
-        if (
-            not database.shared and Path(target).exists() and Path(target).stat().st_size
-        ):  # looked at before it is written to
+        if not database.shared and file.exists() and file.stat().st_size:
+            # A file that is no ledger must not be written to, not even by the pragmas of an engine that may write.
             engine = new_engine(_url_to_read(target))
             with engine.begin() as connection:
                 _check_tables(connection, name, create=create)
@@ -144,7 +142,12 @@ def engine_for(target: str, *, create: bool, database: Database | None = None) -
         engine = database.engine()
         with engine.begin() as connection:
             database.lock_tables(connection)
-            _make_tables(connection, name, create=create)
+            if not _check_tables(connection, name, create=create):
+                if connection.dialect.name == "sqlite":
+                    # Without it each statement is a transaction of its own, and a crash leaves some of the tables.
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                schema.metadata.create_all(connection)
+                connection.execute(schema.meta.insert(), {"version": schema.VERSION})
     except (OSError, SQLAlchemyError, UnicodeDecodeError) as error:  # the last of SQLite's message on a damaged file
         raise LedgerError(f"`ledger` {name} cannot be opened: {one_line(error)}.") from None
     return engine
@@ -179,15 +182,6 @@ def driver_of(connection: sa.Connection) -> sqlite3.Connection:
 def _stamp(connection: sa.Connection) -> None:
     if driver_of(connection).in_transaction:  # something was written
         sqlite_log.stamp(driver_of(connection))
-
-
-def _make_tables(connection: sa.Connection, name: str, *, create: bool) -> None:
-    """Make the tables of a new ledger, all or none of them."""
-    if not _check_tables(connection, name, create=create):
-        if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        schema.metadata.create_all(connection)
-        connection.execute(schema.meta.insert(), {"version": schema.VERSION})
 
 
 def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool:
@@ -289,14 +283,13 @@ class Reserve:
 
     def __init__(self, ledger: str) -> None:
         self._file: IO[bytes] | None = None
-        with suppress(OSError):
-            folder = Path(ledger).absolute().parent
-            file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  open until it is released
-            try:
-                _fill(file)
-            except OSError:
-                file.close()
-                raise
+        with suppress(OSError), ExitStack() as stack:
+            file = stack.enter_context(tempfile.TemporaryFile(dir=Path(ledger).absolute().parent, buffering=0))
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, SIZE)
+            elif file.write(bytes(SIZE)) < SIZE:
+                raise OSError("no room")
+            stack.pop_all()  # it stays open until it is released
             self._file = file
 
     def release(self) -> bool:
@@ -306,13 +299,6 @@ class Reserve:
         self._file.close()
         self._file = None
         return True
-
-
-def _fill(file: IO[bytes]) -> None:
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, SIZE)
-    elif file.write(bytes(SIZE)) < SIZE:
-        raise OSError("no room")
 
 
 KEPT = ".kept-"
@@ -441,35 +427,29 @@ def keep(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
 def _salvage(damaged: Path, connection: sa.Connection) -> None:
     """Copy the rows of a damaged ledger that can be read: what this run wrote stands in its log, and is whole."""
     with closing(sqlite3.connect(damaged)) as source:
-        for table in metadata.sorted_tables:
+        for table in schema.metadata.sorted_tables:
             names = ", ".join(f'"{column.name}"' for column in table.columns)
             marks = ", ".join("?" * len(table.columns))
+            insert = f"INSERT OR IGNORE INTO {table.name} ({names}) VALUES ({marks})"
             with suppress(sqlite3.Error, SQLAlchemyError), connection.begin():
                 rows = source.execute(f"SELECT {names} FROM {table.name}")
                 with suppress(sqlite3.Error):  # up to the first page that is not its own
                     for row in rows:
-                        connection.exec_driver_sql(
-                            f"INSERT OR IGNORE INTO {table.name} ({names}) VALUES ({marks})", row
-                        )
-
-
-def kept_files(path: str) -> list[Path]:
-    """Return the files beside a ledger that keep what its runs could not write into it, oldest first."""
-    name = re.compile(re.escape(Path(path).name + KEPT) + r"([0-9]{1,6})")
-    folder = Path(path).absolute().parent
-    result = [(int(match[1]), file) for file in folder.iterdir() if (match := name.fullmatch(file.name))]
-    return [file for _, file in sorted(result)]
+                        connection.exec_driver_sql(insert, row)
 
 
 def enter_kept(connection: sa.Connection, path: str) -> list[str]:
-    """Enter the rows that files beside a ledger keep; return a sentence on each file.
+    """Enter the rows that files beside a ledger keep, the oldest file first; return a sentence on each file.
 
     Raises
     ------
     LedgerError
         One cannot be read.
     """
-    return [_enter(connection, file) for file in kept_files(path)]
+    name = re.compile(re.escape(Path(path).name + KEPT) + r"([0-9]{1,6})")
+    folder = Path(path).absolute().parent
+    numbered = [(int(match[1]), file) for file in folder.iterdir() if (match := name.fullmatch(file.name))]
+    return [_enter(connection, file) for _, file in sorted(numbered)]
 
 
 def _enter(connection: sa.Connection, file: Path) -> str:

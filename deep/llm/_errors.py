@@ -3,7 +3,7 @@
 import html
 import random
 import re
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
 from deep.exceptions import DeepError
@@ -50,6 +50,7 @@ class EndpointError(DeepError):
     """The endpoint would refuse every request: a wrong key, an unknown model, no credit left."""
 
 
+@dataclass(eq=False, repr=False)
 class CallError(Exception):
     """One attempt that brought no usable answer.
 
@@ -72,25 +73,17 @@ class CallError(Exception):
         The field of the request that the endpoint complained of.
     """
 
-    def __init__(
-        self,
-        kind: ErrorKind,
-        message: str,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-        reached: bool = True,
-        body: str | None = None,
-        parameter: str | None = None,
-    ) -> None:
-        super().__init__(f"{kind}: {message}")
-        self.kind = kind
-        self.message = message
-        self.status = status
-        self.retry_after = retry_after
-        self.reached = reached
-        self.body = body
-        self.parameter = parameter
+    kind: ErrorKind
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    retry_after: float | None = None
+    reached: bool = True
+    body: str | None = None
+    parameter: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(f"{self.kind}: {self.message}")
 
     @property
     def may_be_length(self) -> bool:
@@ -99,7 +92,7 @@ class CallError(Exception):
 
 
 TOLD_WAIT = 10.0
-"""Seconds; shorter waits are what any busy endpoint asks for."""
+"""Waits of fewer seconds are not told: any busy endpoint asks for them."""
 
 LONGEST_WAIT = 3600.0
 """Seconds. Limits start anew within a minute or an hour; what asks for more is a quota of a day or a month, or a
@@ -227,12 +220,14 @@ class RetryPolicy:
 
     def retries(self, error: CallError) -> bool:
         """Return whether another attempt may be made after `error`."""
+        # What was not sent cost nothing: the request never left this machine.
         return error.kind in (*RETRIED, "unsent") and not (self.at_most_once and error.kind in AMBIGUOUS)
 
     def state_after(self, error: CallError, attempt: int) -> RequestState:
         """Return the state of a request whose attempt of this number, from 1, ended with `error`."""
         if error.kind == "refused":
             return "done"
+        # Nobody knows whether these two were answered, and what is unknown is left alone by runs that ask at most once.
         if self.at_most_once and error.kind in ("dropped", "timeout"):
             return "unknown"
         return "queued" if self.retries(error) and attempt < self.attempts else "failed"
@@ -240,6 +235,7 @@ class RetryPolicy:
     def wait(self, attempt: int, retry_after: float | None = None) -> float:
         """Return the seconds between an attempt and the next; at least `retry_after`, up to the cap."""
         jitter = _RANDOM.uniform(0.0, self.jitter)
+        # What the endpoint asks for takes the place of the doubling; the jitter stays, so that not all return at once.
         if retry_after is not None:
             return min(float(retry_after), self.retry_after_cap) + jitter
         doublings = min(attempt - 1, 1000)  # the next powers of two are no floats

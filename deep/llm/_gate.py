@@ -20,13 +20,13 @@ FIRST_TRIAL, LAST_TRIAL = 4, 64
 """Rounds of replies at one level before twice as many are tried again: at first, and where that never brought more."""
 
 ROUND = 8
-"""The fewest replies by which a level is judged: those of an LLM differ much in length."""
+"""A level is judged by this many replies at least: those of an LLM differ much in length."""
 
 LEAST_GAIN = 1.1
-"""How many times as many answers a second are no accident."""
+"""A rise of the answers a second by less than this factor may be an accident."""
 
 STEADY = 1.5
-"""How many times as fast or slow a server must have become for its level to be looked for anew."""
+"""A server that has become this many times as fast or as slow has its level looked for anew."""
 
 
 @dataclass(eq=False, slots=True)
@@ -102,6 +102,7 @@ class ConcurrencyLimit:
         self._pauses: defaultdict[str, _Pause] = defaultdict(_Pause)
         self._patience = 1.0
         self._cut = 0
+        # Below 0: answers to requests that went out before a level was set are not counted for it.
         self._replies, self._began = -start, 0.0
         self._rate: float | None = None
         self._before: int | None = None
@@ -121,6 +122,7 @@ class ConcurrencyLimit:
         """Wait until one more request to `model` may be in flight, and hold its place."""
         pause = self._pauses[model]
         while True:
+            # In short sleeps: an answer may end the pause before its time.
             while (left := pause.until - time.monotonic()) > 0:
                 await asyncio.sleep(min(left, LOOK_SECONDS))
             await self._turn()
@@ -142,19 +144,15 @@ class ConcurrencyLimit:
             try:
                 await waiter
             except asyncio.CancelledError:
-                self._pass_on(waiter)
+                if waiter.done() and not waiter.cancelled():
+                    self._wake(1)  # its turn had come, and is the next one's now
+                elif waiter in self._waiting:
+                    self._waiting.remove(waiter)
                 raise
 
     def _leave(self, flight: Flight) -> None:
         if self._flights.pop(flight.order, None) is not None:
             self._wake(self.current - len(self._flights))
-
-    def _pass_on(self, waiter: "asyncio.Future[None]") -> None:
-        """Give the turn of a cancelled waiter to the next."""
-        if waiter.done() and not waiter.cancelled():
-            self._wake(1)
-        elif waiter in self._waiting:
-            self._waiting.remove(waiter)
 
     def _wake(self, n: int) -> None:
         while n > 0 and self._waiting:
@@ -187,9 +185,11 @@ class ConcurrencyLimit:
     def answered(self, flight: Flight) -> None:
         """Count an answer: towards the level, the patience that the server needs, and the end of a pause."""
         now, pause = time.monotonic(), self._pauses[flight.model]
+        # Twice the share of its time that this answer took; patience falls by a tenth an answer, and no faster.
         needed = 2 * (now - flight.since) / max(flight.allowed, 1e-9)
         self._patience = max(1.0, 0.9 * self._patience, min(needed, MOST_PATIENCE))
         self._move_on(flight, now)
+        # Only a request that was sent after the refused one shows that the limit is over.
         if pause.refusals and flight.order > pause.refused:
             pause.usual, pause.refusals, pause.until = now - pause.began, 0, 0.0
         self._replies += 1
@@ -220,6 +220,7 @@ class ConcurrencyLimit:
             self._level(self.current if self._before is None else min(2 * self.current, self.maximum))
         else:
             gain, step = rate / (self._rate or rate), self.current / self._before
+            # A quarter of what the step can bring at best is enough (decision 38).
             if gain >= 1 + (step - 1) / 4:
                 self._rate, self._next_rest = rate, FIRST_TRIAL
                 self._before = self.current if self.current < self.maximum else None
@@ -243,7 +244,9 @@ class ConcurrencyLimit:
         """Count an attempt without an answer, after which this request would wait so many seconds."""
         now = time.monotonic()
         if error.kind == "unsent":
+            # This machine holds no more connections than are open now, and will not during this run.
             self.current = self.maximum = self._minimum = max(len(self._flights) - 1, 1)
+        # Where a later one was answered first, the server works on several at once: this one says nothing of its pace.
         elif error.kind == "timeout" and not flight.passed:
             self._wait_for(flight, now)
             self._halve(flight)
@@ -272,6 +275,7 @@ class ConcurrencyLimit:
         if not asked:
             wait = min(wait, LONGEST_GUESS)
             if pause.usual is not None:
+                # First just before the usual end of a limit, then in steps that double: it may end a little later.
                 again = pause.usual / 20 * 2.0 ** min(pause.refusals, 9)
                 wait = min(wait, again) if pause.refusals else 0.95 * pause.usual
         pause.refusals += 1
@@ -287,13 +291,13 @@ class ConcurrencyLimit:
 
 
 MOST_PATIENCE = 8.0
-"""How many times its seconds a request is given by a server that is slow."""
+"""A slow server is given at most this many times the seconds of a request."""
 
 LONGEST_GUESS = 2.0
-"""Seconds that all wait for a limit of which it is not known how long it lasts; then one asks how it is."""
+"""Where nobody says how long a limit lasts, all wait these seconds at most; then one request asks how it is."""
 
 LOOK_SECONDS = 0.1
-"""How often those who wait look whether an answer has ended a pause before its time."""
+"""Those who wait look once in these seconds whether an answer has ended a pause before its time."""
 
 
 class Throttle:
@@ -330,25 +334,26 @@ class Throttle:
         if not self._interval:
             return
         now = time.monotonic()
+        # The turn is taken before the sleep, so that those who come meanwhile stand behind it.
         turn = max(self._free_at, now)
         self._free_at = turn + amount * self._interval
         await asyncio.sleep(turn - now)
 
 
 REFUSALS_BEFORE_FIRST_ANSWER = 3
-"""Requests refused before a model's first answer, after which it is taken to refuse all."""
+"""A model that refuses this many requests before its first answer is taken to refuse all."""
 
 SERVER_ERRORS_BEFORE_FIRST_ANSWER = 3
-"""Server errors before a model's first answer, after which a JSON schema is taken to be what breaks its server."""
+"""After this many server errors before a model's first answer a JSON schema is taken to be what breaks its server."""
 
 REPLIES_WITHOUT_JSON = 3
-"""Replies without JSON, and none with it, after which a model is taken to ignore a JSON schema."""
+"""A model with this many replies without JSON, and none with it, is taken to ignore a JSON schema."""
 
 CONSTRAINTS = ("response_format", "structured_outputs")
-"""Fields of a request that say what its reply may be."""
+"""These fields of a request say what its reply may be."""
 
 GIVEN_UP_IN_A_ROW = 20
-"""Requests given up with no answer between them, after which the endpoint is taken to be down."""
+"""After this many requests that were given up with no answer between them the endpoint is taken to be down."""
 
 
 class CircuitBreaker:
@@ -382,6 +387,7 @@ class CircuitBreaker:
 
     def is_hopeless(self, model: str, error: CallError) -> bool:
         """Count a failure; return whether it is not about the request, but about the key, the account or the model."""
+        # A model that has answered once is there: its later refusals are about single requests.
         if error.kind == "fatal" or model in self._answered:
             return error.kind == "fatal"
         if error.kind == "unreachable" and not self._answered:
@@ -390,6 +396,7 @@ class CircuitBreaker:
         self._refusals[model] += error.kind == "rejected"
         # Servers have many words for a text that is too long, and the texts that come first may be the longest.
         most = GIVEN_UP_IN_A_ROW if error.may_be_length else REFUSALS_BEFORE_FIRST_ANSWER
+        # Before the first answer a 403 is about the key or the account, not about the text.
         return error.kind in ("no_model", "redirected") or error.status == 403 or self._refusals[model] >= most
 
     def may_be_schema(self, model: str, error: CallError, body: Body) -> bool:
@@ -547,34 +554,39 @@ class Attempt:
         """
         worst, budget = worst_case(terms.prices, self.body, self.text), terms.budget
         while True:
+            # Money before a place: it may come free only by the answers of others, which need their places.
             await budget.admit(worst, self.model)
             spent: float | None = 0.0
             beyond = 0.0
             try:
                 async with terms.concurrency.place(self.model) as flight:
                     await terms.requests_per_minute.wait()
+                    # About four characters are a token; of the output the whole limit counts, as providers reserve it.
                     await terms.tokens_per_minute.wait(len(self.text) / 4 + (output_limit(self.body) or 0))
                     if budget.left < -NOTHING:
                         continue  # an answer has cost more than was thought since this request was let in
                     bound = spent = None if worst is None else budget.estimate(worst, self.model)
                     await announce(bound)  # whoever is cancelled from here on may be sent a bill
                     ended = await self._exchange(terms, client, flight)
-                    spent, beyond = _spent(ended, bound), self._beyond(terms.prices, ended)
+                    spent, beyond = self._bill(ended, bound, terms.prices)
                     return ended
             finally:
+                # Of a cancelled attempt too: what is reserved and not given back could never be spent.
                 budget.settle(worst, spent, self.model, beyond)
 
-    def _beyond(self, prices: PriceBook, ended: Reply | Failed) -> float:
-        """Return the dollars of the tokens by which a reply passes the limits that its worst case was made of."""
+    def _bill(self, ended: Reply | Failed, worst: float | None, prices: PriceBook) -> tuple[float | None, float]:
+        """Return the dollars of an attempt, and those for tokens beyond the limits that its worst case was made of."""
         if isinstance(ended, Failed):
-            return 0.0
+            return (worst if ended.error.kind in AMBIGUOUS else 0.0), 0.0
         limits = {"input": len(self.text.encode()), "output": output_limit(self.body) or 0}
         over = {kind: max(ended.tokens.get(kind, 0) - limit, 0) for kind, limit in limits.items()}
-        return prices.cost([ended.model, self.model], over) or 0.0
+        beyond = prices.cost([ended.model, self.model], over) or 0.0
+        return (worst if ended.cost is None else ended.cost), beyond
 
     async def _exchange(self, terms: Terms, client: Sender, flight: Flight) -> Reply | Failed:
         started, concurrency = time.monotonic(), terms.concurrency
         try:
+            # Twice as long at the second attempt, four times from the third on: the server may only be slow.
             with concurrency.clock(flight, client.timeout * 2 ** min(self.number - 1, 2)) as limit:
                 reply = received_reply(await client.send(self.text.encode(), limit))
         except CallError as error:
@@ -583,9 +595,3 @@ class Attempt:
         seconds = time.monotonic() - started
         concurrency.answered(flight)
         return replace(reply, seconds=seconds, cost=terms.prices.cost([reply.model, self.model], reply.tokens))
-
-
-def _spent(ended: Reply | Failed, worst: float | None) -> float | None:
-    if isinstance(ended, Failed):
-        return worst if ended.error.kind in AMBIGUOUS else 0.0
-    return worst if ended.cost is None else ended.cost

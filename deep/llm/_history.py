@@ -127,6 +127,7 @@ def _reading(method: Callable[Concatenate["History", P], T]) -> Callable[Concate
     def read(history: "History", /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return method(history, *args, **kwargs)
+        # A damaged file shows itself by any of these: in SQLite, in a typed column, or in a reply that is read again.
         except (CallError, LookupError, SQLAlchemyError, TypeError, ValueError) as error:
             message = (
                 f"`ledger` {history.name} cannot be read: {one_line(error)}. Take a copy from before it was damaged."
@@ -251,19 +252,17 @@ class History:
         """Return the runs whose `option` was on."""
         table = schema.runs.c
         rows = self._connection.execute(select(table.id, table.options))
+        # Runs of earlier versions do not know the option: they count as runs without it.
         return {run for run, options in rows if json.loads(options).get(option) is True}
 
     @_reading
     def other_models(self) -> dict[tuple[str, str], int]:
         """Return the number of answers by a model of another name: by the one asked and the one that answered."""
-        asked, answered = schema.requests.c.model, schema.attempts.c.answered_by
-        chosen = select(asked, answered, func.count()).join(
-            schema.attempts, schema.attempts.c.key == schema.requests.c.key
-        )
-        rows = self._connection.execute(
-            chosen.where(answered != asked).group_by(asked, answered).order_by(asked, answered)
-        )
-        return {(row[0], row[1]): row[2] for row in rows}
+        request, attempt = schema.requests.c, schema.attempts.c
+        names = request.model, attempt.answered_by
+        query = select(*names, func.count()).join(schema.attempts, attempt.key == request.key)
+        query = query.where(request.model != attempt.answered_by).group_by(*names).order_by(*names)
+        return {(row[0], row[1]): row[2] for row in self._connection.execute(query)}
 
     @_reading
     def quirks(self) -> list[Quirk]:
@@ -285,6 +284,7 @@ class History:
 
     def _counts(self) -> Sequence[RowMapping]:
         item, request, attempt = schema.items.c, schema.requests.c, schema.attempts.c
+        # An attempt in flight has no outcome, and NULL is neither equal nor unequal to anything.
         unpriced = case((attempt.outcome.is_distinct_from("answered"), 0), (attempt.cost.is_(None), 1), else_=0)
         spent = (
             select(attempt.key, func.sum(attempt.cost).label("cost"), func.sum(unpriced).label("unpriced"))
@@ -311,6 +311,7 @@ class History:
             .join(schema.attempts, attempt.key == item.key)
             .where(attempt.outcome == "answered", attempt.seconds.is_not(None))
         )
+        # Four bytes a time, and rows in parts: a ledger may hold millions of attempts.
         times: dict[tuple[str, str, str], array[float]] = {}
         with closing(self._connection.execution_options(yield_per=10_000).execute(chosen)) as rows:
             for endpoint, voter, dataset, seconds in rows:
@@ -331,11 +332,13 @@ def _standing_reply(row: RowMapping, bought: Sequence[RowMapping]) -> Reply | No
 
     One that was cut off stands until a longer one has come, whatever became of that.
     """
+    # The longer request may have failed: the answer that was cut off is paid for, and is all there is.
     cut = row["reason"] == "truncated" and bool(bought)
     if row["state"] != "done" and not cut:
         return None
     reply = _reply(bought[-1] if cut else row)
     costs = [answer["cost"] for answer in bought]
+    # All answers to it were paid for, whichever of them counts.
     if len(costs) < 2:
         return reply
     return replace(reply, cost=None if None in costs else sum(costs))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select, update
 
 from deep.llm import schema
 from deep.llm._database import Database, among
@@ -134,6 +134,7 @@ class Leases:
         # Sorted, here and below: machines that insert the same keys in one order never wait for each other in a circle.
         texts = {key: json_text(asked[key].body) for key in sorted(chosen - before.keys())}
         new = (self.new_row(key, asked[key], text) for key, text in texts.items())
+        # Another machine may enter the same request at this moment: whoever is first keeps it.
         write_all(connection, (Write(schema.requests, "insert_or_keep", row) for row in new))
         self._take(connection, [before[key] for key in sorted(chosen & before.keys())])
         rows = [(key, request) for key, request in items if key in asked]
@@ -155,7 +156,11 @@ class Leases:
 
     def _name_items(self, connection: Connection, items: Sequence[tuple[str, Request]]) -> None:
         """Write down which request asks about which item, where the ledger does not say so."""
-        rows = sorted((_item_row(*item) for item in items), key=_item_order)
+        rows = [
+            ItemRow(endpoint=r.endpoint, dataset=r.dataset, item=r.item, voter=r.voter, sample=r.sample, key=key)
+            for key, r in items
+        ]
+        rows.sort(key=_item_order)
         if self.database.shared and rows:
             table = schema.items
             names = [column.name for column in table.primary_key]
@@ -188,6 +193,7 @@ class Leases:
         """
         others = [row for row in before.values() if row["owner"] != self.run or (again and row["failure"] == RAISED)]
         open_rows = [row for row in others if self._is_open(row)]
+        # Who is alive is asked for only where an owner is not known to be: it is a query of its own.
         if not {row["owner"] for row in open_rows} <= self.live:
             self.live = self.database.live_runs(connection, self.run)
         return {row["key"] for row in open_rows if row["owner"] not in self.live or row["state"] in ("done", "failed")}
@@ -200,6 +206,7 @@ class Leases:
         unchanged = (table.c[name] == bindparam(f"old_{name}") for name in ("key", "owner", "state"))
         taken = update(table).where(*unchanged).values(owner=self.run, state="queued")
         old = [{"old_key": row["key"], "old_owner": row["owner"], "old_state": row["state"]} for row in rows]
+        # Where another machine was quicker no row is as it was, and the request stays with that one.
         connection.execute(taken, old)
 
     def _is_open(self, row: RequestRow) -> bool:
@@ -219,6 +226,7 @@ class Leases:
                 lease.settled.append((request, row))
             elif row["owner"] != self.run:
                 lease.elsewhere.append(request)
+            # One answer serves all items with the same question; to ask it twice would be to pay twice.
             elif key in mine_before or asked[key] is not request:
                 lease.repeated.append(request)
             else:
@@ -234,17 +242,6 @@ def known_requests(connection: Connection, keys: Collection[str]) -> dict[str, R
     table = schema.requests
     rows = connection.execute(select(*(table.c[name] for name in _COLUMNS)).where(among(connection, table.c.key, keys)))
     return {row["key"]: cast(RequestRow, dict(row)) for row in rows.mappings()}
-
-
-def _item_row(key: str, request: Request) -> ItemRow:
-    return ItemRow(
-        endpoint=request.endpoint,
-        dataset=request.dataset,
-        item=request.item,
-        voter=request.voter,
-        sample=request.sample,
-        key=key,
-    )
 
 
 def _item_order(row: ItemRow) -> tuple[str, str, str, str, int]:
@@ -274,19 +271,19 @@ def waiting_in(connection: Connection, endpoint: str, states: Collection[str]) -
 def release_exports(connection: Connection, endpoint: str) -> int:
     """Put the requests of all exported files back into the queue, and return how many there were."""
     n = waiting_in(connection, endpoint, EXPORTS)
-    chosen = select(schema.batches.c.id).where(
-        schema.batches.c.endpoint == endpoint, schema.batches.c.state == "exported"
-    )
-    for batch_id in connection.execute(chosen).scalars().all():
-        release_batch(connection, batch_id, NOBODY)
+    table = schema.batches.c
+    _release(connection, (table.endpoint == endpoint) & (table.state == "exported"))
     return n
 
 
 def release_unmade(connection: Connection, live: Collection[int]) -> None:
     """Put back the requests of batches that dead runs were still writing: the endpoint was not asked to make them."""
-    table = schema.batches
-    chosen = select(table.c.id).where(table.c.state == "filling", table.c.owner.not_in(live))
-    for batch_id in connection.execute(chosen).scalars().all():
+    table = schema.batches.c
+    _release(connection, (table.state == "filling") & table.owner.not_in(live))
+
+
+def _release(connection: Connection, condition: ColumnElement[bool]) -> None:
+    for batch_id in connection.execute(select(schema.batches.c.id).where(condition)).scalars().all():
         release_batch(connection, batch_id, NOBODY)
 
 
@@ -295,6 +292,7 @@ def release_batch(connection: Connection, batch_id: str, run: int) -> None:
     requests, attempts = schema.requests, schema.attempts
     waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
     keys = select(requests.c.key).where(waiting)
+    # They never went out: nothing of them can be on the bill.
     unsent = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
     connection.execute(update(attempts).where(unsent).values(outcome="unsent", reached=False))
     connection.execute(update(requests).where(waiting).values(state="queued", batch=None, owner=run))

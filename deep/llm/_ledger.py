@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
@@ -22,7 +23,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 DOUBTS = 2
-"""Attempts at a request that may be lost with their runs before it is left alone: it may have been paid so often."""
+"""A request is left alone after this many attempts that were lost with their runs: each of them may be on the bill."""
 
 
 @dataclass(eq=False, repr=False)
@@ -60,10 +61,9 @@ class Ledger:
     in_doubt_twice: int = field(default=0, init=False)
     entered: list[str] = field(default_factory=list, init=False)
     _kept_in: _database.Database = field(init=False)
-    _lock: _database.FileLock | None = field(default=None, init=False)
-    _reserve: _database.Reserve | None = field(default=None, init=False)
-    _writer: Writer | None = field(default=None, init=False)
+    _writer: Writer = field(init=False)
     _leases: Leases = field(init=False)
+    _resources: AsyncExitStack = field(init=False)
 
     def __post_init__(self) -> None:
         self.name = _database.describe_ledger(self.target)
@@ -71,57 +71,47 @@ class Ledger:
 
     async def __aenter__(self) -> "Ledger":
         self._kept_in = _database.database_of(self.target)
-        self._lock = None if self.shared else _database.FileLock(self.target)
-        try:
-            engine = _database.engine_for(self.target, create=True, database=self._kept_in)
-            self._reserve = None if self.shared else _database.Reserve(self.target)
-            connection = _database.connect(engine, self.name)
-            files = None
+        # Closed in the opposite order: the lock is the last to go, once nothing is written any more.
+        async with AsyncExitStack() as stack:
             if not self.shared:
+                stack.callback(_database.FileLock(self.target).release)
+            engine = _database.engine_for(self.target, create=True, database=self._kept_in)
+            reserve = files = None
+            if not self.shared:
+                reserve = _database.Reserve(self.target)
+                stack.callback(reserve.release)
+            connection = _database.connect(engine, self.name)
+            if not self.shared:
+                # Before the files are remembered as they are: what enters changes the ledger.
                 self.entered = _database.enter_kept(connection, self.target)
                 files = _database.LedgerFiles(self.target)
             shared = self._kept_in.writer(connection, self.name)
-            self._writer = shared or Writer(connection, self.name, self._reserve, files)
+            self._writer = shared or Writer(connection, self.name, reserve, files)
+            stack.push_async_callback(self._writer.close)
             self.run = await self.call(self._begin_run)
             self._leases = Leases(self.run, self._kept_in, self.at_most_once, self.retry)
             await self.recover()
-        except BaseException:
-            await self._close()
-            raise
+            self._resources = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        try:
+        async with self._resources:
             await self.call(self._end_run)
-        finally:
-            await self._close()
-        if self._writer is not None and isinstance(self._writer.full, LedgerMovedError):
+        if isinstance(self._writer.full, LedgerMovedError):
             raise self._writer.full  # its votes are not to be read by its name
-
-    async def _close(self) -> None:
-        if self._writer is not None:
-            await self._writer.close()
-        if self._reserve is not None:
-            self._reserve.release()
-        if self._lock is not None:
-            self._lock.release()
 
     async def call(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `function` in a transaction of its own."""
-        assert self._writer is not None, "the ledger is not open"
         return await self._writer.call(lambda connection: function(connection, *args, **kwargs))
-
-    def _write(self, *writes: Write, on_disk: bool = True) -> Written:
-        assert self._writer is not None, "the ledger is not open"
-        return self._writer.write(writes, on_disk=on_disk)
 
     def _check_room(self) -> None:
         """Raise where the ledger's last room is for requests in flight."""
-        if self._writer is not None and self._writer.full is not None:
+        if self._writer.full is not None:
             raise self._writer.full
 
     def _begin_run(self, connection: Connection) -> int:
         row = {"started": time.time(), "options": json_text(dict(self.options))}
+        # The number comes from the database: on a shared ledger two runs may begin at one moment.
         run = connection.execute(schema.runs.insert().returning(schema.runs.c.id), row).scalar_one()
         self._kept_in.lock_run(connection, int(run))
         return int(run)
@@ -139,6 +129,7 @@ class Ledger:
         """Mark requests that dead runs had in flight as unknown, or failed at last; return how many of each."""
         table = schema.requests
         self._leases.live = self.live_runs(connection)
+        # In this order: what has just become unknown counts among the doubts.
         _mark_unknown(connection, table.c.owner.not_in(self._leases.live))
         _lease.release_unmade(connection, self._leases.live)
         _give_up_doubts(connection)
@@ -159,7 +150,6 @@ class Ledger:
         taken, and the rest is left.
         """
         self._check_room()
-        assert self._writer is not None, "the ledger is not open"
         lease = partial(self._leases.lease, requests=requests, again=again, most=most)
         return await self._writer.call(lease, on_disk=False)  # no lease is anything before a start, which is flushed
 
@@ -179,7 +169,7 @@ class Ledger:
         if changed_body is not None or job.number > 1:  # PostgreSQL would write the whole body once more
             request["changed_body"] = changed_body
         writes = Write(schema.attempts, "insert", attempt), Write(schema.requests, "update", request)
-        return self._write(*writes, on_disk=job.request.call is None or self.at_most_once)
+        return self._writer.write(writes, on_disk=job.request.call is None or self.at_most_once)
 
     def answer(
         self,
@@ -227,9 +217,10 @@ class Ledger:
     def keep_beside(self, key: str, reply: Reply, number: int) -> Written:
         """Write down a paid answer beside the one that counts; its number is below 0."""
         row = _answered_row(key, number, reply) | {"run": self.run, "started": time.time()}
-        return self._write(Write(schema.attempts, "insert", row))
+        return self._writer.write([Write(schema.attempts, "insert", row)])
 
     def _end(self, job: Job, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
+        # A run whose ledger was moved away goes on in a copy that may lack these rows.
         def whole_attempt() -> AttemptRow:
             return AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time())
 
@@ -238,12 +229,12 @@ class Ledger:
             row = self._leases.new_row(job.key, asked, json_text(asked.body))
             return row | {"attempts": job.number, "changed_body": job.text if job.longer else None}
 
-        return self._write(
+        writes = [
             Write(schema.attempts, "update", attempt, whole_attempt),
             Write(schema.requests, "update", request, whole_request),
             *(Write(schema.quirks, "insert_or_keep", _quirk_row(quirk)) for quirk in quirks),
-            on_disk=job.request.call is None or attempt["outcome"] == "answered",
-        )
+        ]
+        return self._writer.write(writes, on_disk=job.request.call is None or attempt["outcome"] == "answered")
 
     async def known_quirks(self) -> list[Quirk]:
         """Return the quirks that this and earlier runs have written down."""
@@ -258,6 +249,7 @@ class Ledger:
         table = schema.attempts
         billed = table.c.outcome.is_(None) | table.c.outcome.in_(["answered", *AMBIGUOUS])
         dollars = func.sum(func.coalesce(table.c.cost, table.c.worst_case))
+        # This run's own spending is the budget's own count, which also knows what is in flight.
         total = select(dollars).where(billed & (table.c.run != self.run))
         return await self.call(lambda connection: float(connection.execute(total).scalar() or 0.0))
 

@@ -53,6 +53,7 @@ def json_text(value: object, *, sort_keys: bool = False) -> str:
 
 def storable(text: str | None) -> str | None:
     """Return text from a server as any database can hold it: without NUL, lone surrogates replaced."""
+    # Nearly every text is plain, and needs no copy.
     if text is None or (text.isprintable() and text.isascii()):
         return text
     return text.replace("\0", "").encode(errors="replace").decode()
@@ -118,6 +119,7 @@ class Request:
     @property
     def key(self) -> str:
         """SHA-256 (64 hex digits) of body, endpoint name, prompt hash and sample index, in canonical JSON."""
+        # How a reply is held to its answers is no part of the question: an answer counts with and without.
         constraint = () if self.choice is None else self.choice.fields
         body = {name: value for name, value in self.body.items() if name not in constraint}
         identity = {"body": body, "endpoint": self.endpoint, "prompt": self.prompt_hash, "sample": self.sample}
@@ -133,7 +135,7 @@ _USAGE = {
 }
 
 MOST = 2**31 - 1
-"""The largest count of tokens that a ledger can hold."""
+"""No larger count of tokens can stand in a ledger: the integers of PostgreSQL end here."""
 
 MOST_VALUES = 1_000_000
 """Values that a reply may hold: parsed, each takes many times its bytes."""
@@ -202,6 +204,7 @@ def read_reply(raw: str) -> Reply:
     """
     try:
         answer = json.loads(raw)
+    # JSON that is nested too deep ends Python's parser by a RecursionError.
     except (ValueError, RecursionError):
         raise CallError("broken", "the reply is not JSON", body=raw) from None
     return _reply_of(answer, raw)
@@ -227,6 +230,7 @@ def received_reply(raw: str) -> Reply:
     Traceback (most recent call last):
     deep.llm._errors.CallError: broken: the reply has an answer and an error: cut off
     """
+    # Counted in the text, before parsing fills the memory.
     if sum(map(raw.count, ",[{")) > MOST_VALUES:
         raise CallError("broken", f"the reply holds more than {MOST_VALUES:,} values")
     try:
@@ -266,6 +270,7 @@ class _UnusableError(ValueError):
 
 
 def _whole(digits: str) -> int:
+    # A number of more digits is beyond what a float holds, and could not be written down and read again.
     if len(digits) > sys.float_info.max_10_exp:
         raise _UnusableError(f"the reply holds a number of {len(digits)} digits")
     return int(digits)
@@ -352,6 +357,7 @@ def _tokens(usage: object) -> dict[str, int]:
     total = tokens.pop("total", 0)
     if "input" in tokens and "output" in tokens:
         cached = tokens.get("cached", 0)
+        # Some servers count cached or reasoning tokens beside the whole, and bill them.
         for whole, part in (("input", cached), ("output", tokens.get("reasoning", 0))):
             tokens[whole] += part if part > tokens[whole] else 0
         beside = max(total - tokens["input"] - tokens["output"], 0)

@@ -83,19 +83,16 @@ def _rows() -> Mapping[str, dict[str, Any]]:
     """Return the rows of the table by name, those of one's own before others."""
     text = files("deep.llm").joinpath("providers.toml").read_text(encoding="utf-8")
     path = os.environ.get(OWN)
-    return tomllib.loads(text) | ({} if not path else _read(path))
-
-
-def _read(path: str) -> dict[str, dict[str, Any]]:
-    rows = read_toml(path, OWN)
-    for name, row in rows.items():
+    own_rows = read_toml(path, OWN) if path else {}
+    for name, row in own_rows.items():
         known = isinstance(row, dict) and row.keys() <= {"base_url", "key", "lacks", "tried", "source"}
         if not known or not isinstance(row.get("base_url"), str) or not {*row.get("lacks", ())} <= _DROPPED.keys():
             raise InputError(
                 f"`{OWN}` must hold tables with base_url, key, lacks (of {', '.join(sorted(_DROPPED))}), tried and "
                 f"source. Got {name!r} in {path!r}."
             )
-    return rows
+    # The user's own rows come last, and win.
+    return tomllib.loads(text) | own_rows
 
 
 MIN_SECRET = 8
@@ -175,6 +172,7 @@ def check_base_url(url: str) -> str:
         port_is_valid = False
     if not port_is_valid or not url.isprintable() or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError("`base_url` must be an http(s) URL, such as http://localhost:8000/v1. Got something else.")
+    # Addresses stand in ledgers and vote files, where a password would be published.
     if any(sign in url for sign in "@?#"):
         raise InputError(
             "`base_url` must hold no user, password, query or fragment: keys come from the environment only."
@@ -230,11 +228,13 @@ _DROPPABLE = (
     "reasoning_effort",
     "stop",
 )
+# OpenAI's reasoning models take the new name alone.
 _RENAMED = {"max_tokens": "max_completion_tokens"}
 _WORDS_OF_REFUSAL = re.compile(
     r"unsupported|support|unknown|unrecogni[sz]ed|unexpected|invalid|not (?:allowed|permitted|available)|extra inputs",
     re.IGNORECASE,
 )
+# A request for the top ones without log-probabilities is refused, so that both go.
 _ASKED_OF = {"logprobs": ("logprobs", "top_logprobs"), "top_logprobs": ("logprobs", "top_logprobs")}
 
 
@@ -306,6 +306,7 @@ class ModelGate:
     @asynccontextmanager
     async def turn(self, model: str) -> AsyncIterator[None]:
         """Wait until `model` is open, or until it is this caller's turn to send the canary request."""
+        # Again after each wait: where a canary request was refused, the next one is a canary too.
         while self._is_shut(model) and model in self._canaries:
             await self._canaries[model].wait()
         if not self._is_shut(model):
@@ -346,8 +347,10 @@ class ModelGate:
 
         Without a `parameter` that is taken to be the cause, it is the one that the endpoint names.
         """
-        named = parameter or _parameter(body, error)
-        blamed = named or _named_in_words(body, error) or ""
+        candidates = _candidates(body, error)
+        from_endpoint = (error.parameter or "").split(".")[0]
+        named = parameter or (from_endpoint if from_endpoint in candidates else None)
+        blamed = named or _named_in_words(body, error, candidates) or ""
         result = [
             Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
             for name in _ASKED_OF.get(blamed, (blamed,))
@@ -371,6 +374,7 @@ class ModelGate:
         and none with it.
         """
         model = str(body["model"])
+        # A field that came with an answer was not refused, whatever a later message names.
         self._taken.update((endpoint, model, name) for name in body)
         self._helped.update(quirk.field for quirk in tried)
         return self._add(
@@ -395,18 +399,13 @@ class ModelGate:
 
 def _candidates(body: Body, error: CallError) -> list[str]:
     """Return the fields that a refusal may be about, and we can do without."""
+    # Other statuses are about the key, the rate or the server, never about one field.
     is_refusal = error.status in (400, 403, 422) and error.kind == "rejected"
     return [name for name in (*_DROPPABLE, *_RENAMED) if name in body and is_refusal]
 
 
-def _parameter(body: Body, error: CallError) -> str | None:
-    """Return the field that the endpoint itself gives as the one a refusal is about."""
-    named = (error.parameter or "").split(".")[0]
-    return named if named in _candidates(body, error) else None
-
-
-def _named_in_words(body: Body, error: CallError) -> str | None:
+def _named_in_words(body: Body, error: CallError, candidates: Sequence[str]) -> str | None:
     """Return the field that the endpoint's own words name, not those that it quotes from the request."""
-    said = own_words(error.message, json_text(body))
-    names = _candidates(body, error) if _WORDS_OF_REFUSAL.search(said) else ()
-    return next((name for name in names if re.search(rf"\b{name}\b", said)), None)
+    words = own_words(error.message, json_text(body))
+    names = candidates if _WORDS_OF_REFUSAL.search(words) else ()
+    return next((name for name in names if re.search(rf"\b{name}\b", words)), None)

@@ -20,10 +20,10 @@ from deep.llm._writer import Written
 from deep.records import ABSTAIN, Judgment
 
 REFRESH_SECONDS = 2.0
-"""How old the knowledge of what other machines have spent may be."""
+"""What other machines have spent is read again after these seconds: a query before each request would be slow."""
 
 TOLD_FAILURES = frozenset(4 * 2**n for n in range(20))
-"""Attempts without an answer between them at which a line says so."""
+"""After 4, 8, 16, ... attempts without an answer between them a line says so: few lines, however long it lasts."""
 
 Parser = Callable[[Request, Reply], Judgment | None]
 """Returns None where a reply is one of several that make up a judgment, and has no vote of its own."""
@@ -81,6 +81,7 @@ class Session:
         """
         try:
             return self.parse(request, reply), None
+        # Whatever a parser raises: it may be a judge of another package.
         except Exception as error:
             return Judgment(vote=ABSTAIN, reason="unparsable"), f"the parser raised {type(error).__name__}: {error}"
 
@@ -178,6 +179,7 @@ class Caller(Session):
                 tried = settled.tried
             elif settled.error is not None:
                 await asyncio.sleep(self.terms.retry.wait(attempt, settled.error.retry_after))
+                # What never left this machine has not failed at the endpoint.
                 attempt += settled.error.kind != "unsent"
             job = job.again()
 
@@ -189,6 +191,7 @@ class Caller(Session):
         """Read now and then the spending of other machines, where they share the ledger and there is a budget."""
         now = time.monotonic()
         if self.terms.budget.limit is not None and self.ledger.shared and now - self._refreshed > REFRESH_SECONDS:
+            # Before the query: of many workers that come at once, one asks.
             self._refreshed = now
             self.terms.budget.spent_before = await self.ledger.spent_by_others()
 
@@ -236,6 +239,7 @@ class Caller(Session):
         self.tally.name(request.model, reply.model)
         self._breaker.answered(request.model)
         self._silent = 0
+        # It stays above 0, so that the lack of connections is told once a run.
         self._lacks = min(self._lacks, 1)
         if learned or not tried:  # else the next request shows, alone, whether it is about the model
             self.gate.open(request.model)
@@ -292,10 +296,12 @@ class Caller(Session):
         request, error = job.request, ended.error
         if error.kind == "unsent":
             return await self._give_back(job, error)
+        # The endpoint may have answered these and bill them; the summary says how many.
         self.tally.in_doubt += error.kind in AMBIGUOUS
         too_long = self.terms.asks_too_long(error)
         hopeless = self._breaker.is_hopeless(request.model, error) or too_long
         state = "queued" if hopeless else self.terms.retry.state_after(error, number)
+        # Written down first, whatever ends the run below: the attempt may be on the bill.
         await self.ledger.fail(job, error, state=state, seconds=ended.seconds)
         if hopeless:
             self.stop()
@@ -311,6 +317,7 @@ class Caller(Session):
             self.terms.tell(f"The last {self._silent} attempts got no answer. The last error: {error}.")
         if state == "queued":
             self.terms.heed(error)
+        # Any other failure shows that the model is there, so that the others need not wait for a canary.
         if error.kind not in ("rejected", "unreachable") and not self._may_be_schema(request, error):
             self.gate.open(request.model)
         return Settled(state, error)
@@ -350,17 +357,10 @@ KEPT = 4096
 """Requests of other machines that are kept in memory, to look at them alone later; where there are more, at all."""
 
 POLL_SECONDS = 1.0
-"""How often to look whether another machine has finished what it is asking."""
+"""After these seconds a run looks again whether another machine has finished what it is asking."""
 
+# The queue gives the lower number first: followers, before their prefix leaves the server's cache.
 FOLLOWER, LEADER = 0, 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Leader:
-    """A job, and the jobs of its group that go after it."""
-
-    job: Job
-    followers: list[Job]
 
 
 class Runner:
@@ -390,7 +390,7 @@ class Runner:
         self._halt = asyncio.Event()
         self._tasks: list[asyncio.Task[list[Request]] | asyncio.Task[None]] = []
         self._order = itertools.count()
-        self._queue: asyncio.PriorityQueue[tuple[int, int, _Leader]] = asyncio.PriorityQueue()
+        self._queue: asyncio.PriorityQueue[tuple[int, int, Job, list[Job]]] = asyncio.PriorityQueue()
         # On a shared ledger, a machine that holds many requests it cannot ask yet keeps the others idle at the end.
         self._most = min(workers, LOOK_AHEAD) if ledger.shared else None
         self._room = asyncio.Semaphore(max(self._most // 4, 1) if self._most else LOOK_AHEAD)
@@ -411,6 +411,7 @@ class Runner:
         elsewhere = await self._pass(requests(), first=True)
         while elsewhere and not self._halt.is_set():
             await asyncio.sleep(POLL_SECONDS)
+            # The other machine may have died over its requests meanwhile.
             await self._ledger.recover()
             elsewhere = await self._pass(elsewhere if len(elsewhere) < KEPT else requests(), first=False)
         if self._error is not None:
@@ -478,6 +479,7 @@ class Runner:
         elsewhere, in_doubt = list[Request](), list[Job]()
         async for lease in self._leases(requests):
             await self._caller.refresh_budget()
+            # Up to `KEPT`: the requests of a million rows would fill the memory.
             elsewhere += lease.elsewhere[: KEPT - len(elsewhere)]
             for request, row in lease.settled if first else ():
                 self._tally.find(request.voter, row)
@@ -501,23 +503,26 @@ class Runner:
                     most = min(max(int(pace), 1), self._most)
 
     async def _hand_out(self, jobs: Iterable[Job]) -> None:
-        for leader in _leaders(jobs):
+        """Queue the first job of each group with the others behind it, and jobs without a group on their own."""
+        for _, group in itertools.groupby(jobs, key=lambda job: job.request.group or id(job)):
+            leader, *followers = group
             await self._room.acquire()
-            self._queue.put_nowait((LEADER, next(self._order), leader))
+            self._queue.put_nowait((LEADER, next(self._order), leader, followers))
 
     async def _work(self) -> None:
         while not self._halt.is_set():
-            rank, _, leader = await self._queue.get()
+            rank, _, job, followers = await self._queue.get()
             if rank == LEADER:
                 self._room.release()
             try:
-                await self._caller.ask(leader.job)
+                await self._caller.ask(job)
             except BudgetReachedError:
                 self._stop_once("budget")
             except Exception as error:
                 self._end(error)
-            for job in leader.followers:
-                self._queue.put_nowait((FOLLOWER, next(self._order), _Leader(job, [])))
+            # Only now: the server has the prefix that they share in its cache.
+            for follower in followers:
+                self._queue.put_nowait((FOLLOWER, next(self._order), follower, []))
             self._queue.task_done()
 
     def _stop_once(self, why: StopReason) -> None:
@@ -536,10 +541,3 @@ def _chunks(requests: Iterable[Request]) -> Iterator[list[Request]]:
         chunk.append(request)
     if chunk:
         yield chunk
-
-
-def _leaders(jobs: Iterable[Job]) -> Iterator[_Leader]:
-    """Yield the first job of each group with the others behind it, and jobs without a group on their own."""
-    for _, group in itertools.groupby(jobs, key=lambda job: job.request.group or id(job)):
-        first, *others = group
-        yield _Leader(first, others)

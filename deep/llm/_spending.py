@@ -4,8 +4,8 @@ import asyncio
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,7 +99,9 @@ class PriceBook:
             None where no price or no usage is known.
         """
         names = [*filter(None, models)]
-        if names and self._is_free(names):
+        # The last name is that of the model which was asked: where it was asked decides whether the call is free.
+        url = self._urls.get(names[-1], self._base_url) if names else ""
+        if is_loopback(url) and self._overrides.keys().isdisjoint(names):
             return 0.0
         if "input" not in tokens or "output" not in tokens:
             return None
@@ -110,16 +112,13 @@ class PriceBook:
                 return dollars
         return None
 
-    def _is_free(self, models: Sequence[str]) -> bool:
-        """Return whether the last of `models`, the one that was asked, is on this machine, and none has a price."""
-        return is_loopback(self._urls.get(models[-1], self._base_url)) and not self._overrides.keys() & set(models)
-
     def _published(self, model: str, tokens: Mapping[str, int], batch: bool) -> float | None:
         calculate = self._rates(model)
         if calculate is None:
             return None
         from genai_prices.types import Usage
 
+        # genai-prices raises an error where more tokens are cached than there are.
         cached = min(tokens.get("cached", 0), tokens["input"])
         usage = Usage(input_tokens=tokens["input"], cache_read_tokens=cached, output_tokens=tokens["output"])
         context = {"processing": "batch"} if batch else None
@@ -131,6 +130,7 @@ class PriceBook:
 
         calculate = partial(calc_price, model_ref=model, provider_api_url=self._urls.get(model, self._base_url))
         try:
+            # Tried with one token: only by an error does genai-prices say that it does not know a model.
             calculate(Usage(input_tokens=1, output_tokens=1))
         except LookupError:
             return None
@@ -156,10 +156,10 @@ def _check_rates(model: str, rates: object, path: str | Path) -> None:
 
 
 LONGER = 4
-"""How many times its output limit a request has whose reply was cut off there."""
+"""A request whose reply was cut off at its output limit is asked again with this many times the limit."""
 
 NOTHING = 1e-12
-"""Dollars; sums of floats that should be zero are below it."""
+"""Sums of floats, in dollars, that should be zero stay below it."""
 
 
 class BudgetReachedError(Exception):
@@ -184,6 +184,7 @@ class _Account:
         return max(worst + n * self.excess, n * self.most)
 
 
+@dataclass(eq=False, repr=False)
 class Budget:
     """Dollars that may be spent, those in flight included at their worst case.
 
@@ -212,20 +213,16 @@ class Budget:
     0.3
     """
 
-    def __init__(
-        self,
-        limit: float | None = None,
-        spent_before: float = 0.0,
-        surprised: Callable[[str, float, float], object] | None = None,
-    ) -> None:
-        if limit is not None and not 0 <= limit < float("inf"):
-            raise InputError(f"`budget` must be 0 or more dollars. Got {limit!r}.")
-        self.limit = limit
-        self.spent_before = spent_before
-        self._surprised = surprised
-        self._spent = 0.0
-        self._accounts: dict[str, _Account] = {}
-        self._changed = asyncio.Event()
+    limit: float | None = None
+    spent_before: float = 0.0
+    surprised: Callable[[str, float, float], object] | None = None
+    _spent: float = field(default=0.0, init=False)
+    _accounts: dict[str, _Account] = field(default_factory=dict, init=False)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and not 0 <= self.limit < float("inf"):
+            raise InputError(f"`budget` must be 0 or more dollars. Got {self.limit!r}.")
 
     @property
     def left(self) -> float:
@@ -246,6 +243,7 @@ class Budget:
         """
         while not self.fits(worst, model):
             if not any(account.n for account in self._accounts.values()):
+                # Nothing in flight can turn out cheaper and free any money.
                 raise BudgetReachedError
             self._changed.clear()
             await self._changed.wait()
@@ -274,6 +272,7 @@ class Budget:
         account = self._accounts.setdefault(model, _Account())
         if account.n:
             account.n -= 1
+            # Exactly 0 once nothing is in flight, so that rounding does not add up over a run.
             account.worst = account.worst - (worst or 0.0) if account.n else 0.0
             self._spent += cost or 0.0
         else:  # an earlier run's, in a batch: `spent_before` has its worst case
@@ -286,8 +285,9 @@ class Budget:
         if worst is None or cost is None or cost <= self.estimate(worst, model) + NOTHING:
             return
         account = self._accounts.setdefault(model, _Account())
-        if self._surprised is not None and not account.most:
-            self._surprised(model, cost, worst)
+        # Once for each LLM: its later answers cost as much, and a line for each would fill the screen.
+        if self.surprised is not None and not account.most:
+            self.surprised(model, cost, worst)
         account.excess = max(account.excess, cost - worst, beyond)
         account.most = max(account.most, cost)
 
@@ -304,6 +304,7 @@ def worst_case(prices: PriceBook, body: Body, text: str, *, batch: bool = False)
     >>> worst_case(prices, {"model": "m", "max_tokens": 500_000}, "x" * 1_000_000)
     2.0
     """
+    # Without a limit of the output there is no worst case: `cost` then knows no price either.
     limit = output_limit(body)
     tokens = {"input": len(text.encode()), **({} if limit is None else {"output": limit})}
     return prices.cost([str(body["model"])], tokens, batch=batch)
@@ -333,7 +334,7 @@ def ends_early(body: Body, reply: Reply) -> bool:
 
 
 SHORTEST_LOOP, LONGEST_LOOP = 60, 6000
-"""Characters at the end of a reply that a loop must fill, and those that are looked at."""
+"""A loop must fill at least so many characters at the end of a reply; no more than so many are looked at."""
 
 
 def may_end_later(body: Body, reply: Reply) -> bool:
@@ -459,6 +460,7 @@ class Tally:
         """Count an answer; its judgment is None where it has no vote of its own."""
         self.answered += 1
         self.cost += cost or 0.0
+        # An answer without a known price may still cost: it is never counted as 0 in silence.
         self.unpriced += cost is None
         self._count(voter, "answers" if judgment is None else judgment.reason)
 
@@ -490,17 +492,13 @@ class Tally:
         self._count(voter, "failed")
 
     def _count(self, voter: str, reason: str | None) -> None:
-        if voter.endswith(f"#{REPAIR}"):
-            self._count_repair(voter.removesuffix(f"#{REPAIR}"), reason)
-            return
-        counts = self.by_voter.setdefault(voter, Counter())
-        counts["done"] += 1
-        counts[reason or "votes"] += 1
-
-    def _count_repair(self, voter: str, reason: str | None) -> None:
-        counts = self.by_voter.setdefault(voter, Counter())
-        counts["repairs"] += 1
-        if reason in (None, "abstained"):
+        is_repair = voter.endswith(f"#{REPAIR}")
+        counts = self.by_voter.setdefault(voter.removesuffix(f"#{REPAIR}"), Counter())
+        counts["repairs" if is_repair else "done"] += 1
+        if not is_repair:
+            counts[reason or "votes"] += 1
+        elif reason in (None, "abstained"):
+            # The reply that it repairs was counted as unparsable.
             counts["repaired"] += 1
             counts["unparsable"] -= 1
             counts[reason or "votes"] += 1

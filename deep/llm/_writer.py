@@ -98,6 +98,7 @@ class Writer:
         return cast(T, await self._submit(function, on_disk=on_disk))
 
     def _submit(self, work: Work, *, on_disk: bool) -> Written:
+        # After a failed write nothing may be asked: its answer could not be kept.
         if self._error is not None:
             raise self._error
         done = self._loop.create_future()
@@ -129,6 +130,7 @@ class Writer:
             if due is not None and time.monotonic() >= due:
                 files = self._files if self._connection is self._opened else None
                 due = None if files is None or files.move_log(self._connection) else time.monotonic() + wait
+        # What is committed is flushed and reported before the connection closes.
         self._committed.put(None)
         self._flusher.join()
         with suppress(SQLAlchemyError):  # of a connection that is lost; what was to be written has its error
@@ -160,11 +162,13 @@ class Writer:
         try:
             if error is None:
                 if self._files is not None and self._connection is self._opened:
+                    # FULL makes the commit wait for the disk; with NORMAL the thread of flushes does, once for many.
                     level = "FULL" if flushed else "NORMAL"
                     _database.driver_of(self._connection).execute(f"PRAGMA synchronous = {level}")
                 result = self._carry_out(part)
         except (sqlite3.Error, SQLAlchemyError) as failure:
             error = self._error = self._broken(failure)
+        # The error of a function concerns its caller alone; the ledger goes on.
         except Exception as failure:
             error = failure
         if error is None and not flushed and self._files is not None and self._connection is self._opened:
@@ -215,6 +219,7 @@ class Writer:
         files = self._files if self._connection is self._opened else None
         if files is None:
             return self._transact(works)
+        # Looked at before and after: another program may act while the transaction runs.
         change = files.change()
         if change is not None and self._move(files.path, change):
             return self._transact(works)
@@ -269,6 +274,7 @@ class Writer:
 
 def _settle(futures: list[Written], result: object, error: Exception | None) -> None:
     for future in futures:
+        # Its task was stopped, as by a second Ctrl-C; the row is written all the same.
         if future.cancelled():
             continue
         if error is None:
@@ -281,6 +287,7 @@ def _parts(group: list[PendingWork]) -> list[list[PendingWork]]:
     """Return runs of row writes, and each function on its own, in order."""
     parts: list[list[PendingWork]] = []
     for entry in group:
+        # Rows share a transaction; a function has one of its own, so that its error undoes nothing else.
         if not parts or callable(entry.work) or callable(parts[-1][0].work):
             parts.append([])
         parts[-1].append(entry)

@@ -63,6 +63,7 @@ def _table(name: str, row: type, *primary: str, defaults: Mapping[str, str] = Ma
             )
             for field, hint in get_type_hints(row).items()
         ),
+        # The key is nearly all of an item's row: without rowids it is stored once.
         sqlite_with_rowid=row is not ItemRow,
     )
 
@@ -181,6 +182,7 @@ sa.Index(
     postgresql_where=sa.text("state <> 'done'"),
 )
 
+# SQLite adds only virtual columns to a table that is there; PostgreSQL before 18 knows stored ones alone.
 for _dialect, _kept in (("sqlite", "VIRTUAL"), ("postgresql", "STORED")):
     _effective = sa.DDL(  # type: ignore[no-untyped-call]
         "ALTER TABLE requests ADD COLUMN effective_body TEXT "
@@ -191,6 +193,7 @@ for _dialect, _kept in (("sqlite", "VIRTUAL"), ("postgresql", "STORED")):
 
 How = Literal["insert", "insert_or_keep", "insert_or_replace", "update", "update_open"]
 
+# Each with the placeholders that its driver takes.
 _DIALECTS: dict[str, tuple[sa.Dialect, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]]] = {
     "sqlite": (sqlite.dialect(paramstyle="named"), sqlite.insert),
     "postgresql": (postgresql.dialect(paramstyle="pyformat"), postgresql.insert),  # type: ignore[no-untyped-call]
