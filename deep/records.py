@@ -393,14 +393,6 @@ class VoteMatrix:
         """Return places on scales where some judges give grades or scores, else votes."""
         return self.votes if self.answers is None else self.answers
 
-    @property
-    def graders(self) -> set[str]:
-        """Return the judges that give grades or scores, not all the same."""
-        if self.answers is None or self.scales is None:
-            return set()
-        by_judge = zip(self.voter_names, self.scales, self.answers.T, strict=True)
-        return {name for name, scale, own in by_judge if not scale.binary and len(np.unique(own[own >= 0])) > 1}
-
     def judges(self, columns: Sequence[int] | npt.NDArray[np.intp]) -> Self:
         """Return some judges, by their positions."""
         names, own = tuple(self.voter_names[column] for column in columns), {"votes": self.votes[:, columns]}

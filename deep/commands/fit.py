@@ -68,7 +68,9 @@ def run(args: argparse.Namespace) -> None:
     results = console.SCHEMA | evaluate.fit_report(fitted) | {"model": str(out)}
     X, short = data.votes.votes, short_names(data.votes.voter_names)
     counts = zip(short.values(), (X == 1).sum(axis=0).tolist(), (X != ABSTAIN).sum(axis=0).tolist(), strict=True)
-    graders = {short[name] for name in data.votes.graders}
+    # Grades that differ tell claims apart, though all are on one side of the middle, and so one vote.
+    by_judge = zip(short.values(), data.votes.scales or (), data.votes.answers_or_votes.T, strict=False)
+    graders = {name for name, scale, own in by_judge if not scale.binary and len({*own[own >= 0].tolist()}) > 1}
     results["constant_judges"] = evaluate.constant_words({name: (ones, n, len(X)) for name, ones, n in counts}, graders)
     del data  # the rows take the memory that writing the model needs
     fitted.save(out)
