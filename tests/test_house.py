@@ -230,21 +230,21 @@ CEILINGS = {
     "_util": 2_199,
     "asking": 2_516,
     "calibration": 824,
-    "commands": 727,
-    "console": 1_253,
-    "datasets": 2_550,
+    "commands": 730,
+    "console": 1_260,
+    "datasets": 2_536,
     "ensembles": 840,
-    "evaluate": 2_703,
+    "evaluate": 2_720,
     "experiments/loo": 1_771,
-    "features": 1_158,
-    "llm": 3_094,
-    "model": 5_603,
+    "features": 1_121,
+    "llm": 3_121,
+    "model": 5_561,
     "prompt_pool": 2_159,
-    "report": 1_557,
+    "report": 1_586,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_891, 14_977, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_881, 14_977, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

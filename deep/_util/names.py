@@ -93,7 +93,8 @@ def shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-HASH = re.compile(r"@[0-9a-f]{6,}$")
+# A judge that asks an LLM is named PROMPT@HASH/MODEL.
+HASH = re.compile(r"@[0-9a-f]{6,}(?=/|$)")
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
@@ -103,8 +104,10 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     --------
     >>> list(short_names(["lexical-numbers@4a471084", "strict@11111111", "strict@22222222"]).values())
     ['lexical-numbers', 'strict@11111111', 'strict@22222222']
+    >>> short_names(["yes-no@4a471084/gpt-4o"])["yes-no@4a471084/gpt-4o"]
+    'yes-no/gpt-4o'
     """
-    plain = {name: HASH.sub("", name) for name in names}
+    plain = {name: HASH.sub("", name, count=1) for name in names}
     of = Counter(plain.values())
     return {name: short if of[short] == 1 else name for name, short in plain.items()}
 

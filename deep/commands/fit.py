@@ -68,7 +68,8 @@ def run(args: argparse.Namespace) -> None:
     results = console.SCHEMA | evaluate.fit_report(fitted) | {"model": str(out)}
     X, short = data.votes.votes, short_names(data.votes.voter_names)
     counts = zip(short.values(), (X == 1).sum(axis=0).tolist(), (X != ABSTAIN).sum(axis=0).tolist(), strict=True)
-    results["constant_judges"] = evaluate.constant_words({name: (ones, n, len(X)) for name, ones, n in counts})
+    graders = {short[name] for name in evaluate.graders(data.votes)}
+    results["constant_judges"] = evaluate.constant_words({name: (ones, n, len(X)) for name, ones, n in counts}, graders)
     del data  # the rows take the memory that writing the model needs
     fitted.save(out)
     notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []

@@ -10,6 +10,8 @@ For instance:
       the judges, and P(consistent) by their votes alone, beside labels
   deep report model.json votes.parquet --out report.html
       P(consistent) by a model, with what drift and canary say
+  deep report model.json votes.parquet --ledger votes.ledger.sqlite
+      and the prompt and replies of each judge in every item that is opened
   deep report model.json votes.parquet --compare generator
       beside that the systems that the column `generator` names, every pair with its difference
 """
@@ -36,6 +38,8 @@ class _Report:
         A benchmark or a file with the texts; default: the examples that were judged.
     no_text : bool, default=False
         Leave out sources, claims, rationales and evidence.
+    ledger : str, optional
+        Show each judge's prompt and replies in an opened item; the page holds fewer items.
     out : Path, optional
         The report; default: report.html in the folder of the run, else here.
     """
@@ -43,6 +47,7 @@ class _Report:
     sources: tuple[str, ...] = option((), "RUN|MODEL|VOTES", flags=["sources"], nargs="+")
     examples: str | None = option(None, "FILE")
     no_text: bool = option(False)
+    ledger: str | None = option(None, "LEDGER")
     out: Path | None = option(None, "FILE")
 
 
@@ -58,6 +63,7 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
     labels = report.LabelFiles(args.labels, args.people, args.consistent_from)
     texts = {"examples": args.examples, "columns": column_map(args), "texts": not args.no_text, "compare": args.compare}
+    texts |= {"ledger": args.ledger}
     knowledge = report.Known(args.prior, args.scores)
     path = report.write_report(args.sources, out, labels=labels, known=knowledge, **texts)
     print_result(SCHEMA | {"report": str(path)}, [f"report: open {path}"], as_json=args.json)

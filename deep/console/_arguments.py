@@ -120,6 +120,9 @@ def _with_texts(scored: "asking.Scored") -> "asking.Scored":
 N_LOWEST = 10
 """The items of the lowest P that are printed."""
 
+MAX_READ = 100_000
+"""The most items whose examples are read to print the claims of the lowest P."""
+
 
 def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> None:
     """Score tables of votes, and print how many items are suspect, each share, the rule, and the lowest P."""
@@ -131,12 +134,19 @@ def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model
     asks = evaluate.label_words(fitted, result.priors.values())
     command = f"  deep label {shlex.join([*args.votes, '--model', str(args.model_file), '--n', '10'])}"
     hints = [evaluate.sure_words(fitted)]
+    decided = counts.consistent + counts.inconsistent
     if not counts.alike:
-        hints += [evaluate.order_words(fitted)] if not counts.consistent + counts.inconsistent else []
+        hints += [] if decided else [evaluate.order_words(fitted)]
         hints += [asks, command] if asks else []
     shares = model.prior_lines(result.priors)
-    lines = [evaluate.suspect_words(counts), *shares, result.sentence, *filter(None, hints), *counts.lines()]
-    print_result(SCHEMA | results, [*lines, f"{result.n} rows scored: {out}"], as_json=args.json)
+    # Where something is decided, the sentence of the rule says which items are.
+    certainty = [] if decided else [evaluate.certainty_words(counts)]
+    # The examples are read whole for a few of them: of a million that takes longer than scoring.
+    names = [(item.dataset, item.item_id) for item in [*counts.lowest, *counts.highest]] if result.n <= MAX_READ else []
+    texts = datasets.read_texts(args.votes, names).examples if names else {}
+    ranked = counts.lines({item: example.claim for item, example in texts.items()})
+    lines = [f"{counts.n:,} claims", *counts.count_lines(), *shares, result.sentence, *certainty, *hints, *ranked]
+    print_result(SCHEMA | results, [*filter(None, lines), f"{result.n} rows scored: {out}"], as_json=args.json)
 
 
 def told_of_texts(fitted: "model.Model", options: "model.ScoreOptions") -> Results:

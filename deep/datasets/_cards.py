@@ -38,13 +38,6 @@ class SharedDocument:
     places: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sighting:
-    place: str
-    document_id: str | None
-    source: str
-
-
 def text_key(text: str) -> int:
     """Return a 64-bit hash of a text that white space, case and Unicode's ways to write a letter do not change."""
     # Copies of a text differ in white space, case and ligatures, and are one document.
@@ -81,30 +74,31 @@ def shared_documents(
     parts = examples if isinstance(examples, Mapping) else {"": examples}
     # Numbers alone are held; the texts are gone through again only for documents that were found.
     keys, places, documents = array("q"), array("q"), array("q")
-    for sighting in _sightings(parts):
-        keys.append(_key(sighting))
-        places.append(hash(sighting.place))
-        documents.append(len(documents) if sighting.document_id is None else hash(sighting.document_id))
+    for place, document, source in _sightings(parts):
+        keys.append(_key(document, source))
+        places.append(hash(place))
+        documents.append(len(documents) if document is None else hash(document))
     across = _parted(keys, places)
     within = _parted(keys, documents) - across
     return _report(parts, across, "datasets") + _report(parts, within, "folds")
 
 
-def _sightings(parts: Mapping[str, Iterable[Example] | VoteMatrix]) -> Iterator[_Sighting]:
+def _sightings(parts: Mapping[str, Iterable[Example] | VoteMatrix]) -> Iterator[tuple[str, str | None, str]]:
+    """Yield the place of each example, its document id and its source."""
     for part, examples in parts.items():
         prefix = f"{part}: " if len(parts) > 1 else ""
         if isinstance(examples, VoteMatrix):
             if examples.document_ids is not None:
                 for dataset, document in zip(examples.datasets, examples.document_ids, strict=True):
-                    yield _Sighting(f"{prefix}{dataset}", document, "")
+                    yield f"{prefix}{dataset}", document, ""
         else:
             for example in examples:
                 if example.source or example.document_id is not None:
-                    yield _Sighting(f"{prefix}{example.dataset}", example.document_id, example.source)
+                    yield f"{prefix}{example.dataset}", example.document_id, example.source
 
 
-def _key(sighting: _Sighting) -> int:
-    return text_key(sighting.source) if sighting.source else hash(("document_id", sighting.document_id))
+def _key(document: str | None, source: str) -> int:
+    return text_key(source) if source else hash(("document_id", document))
 
 
 def _parted(keys: "array[int]", values: "array[int]") -> set[int]:
@@ -120,12 +114,12 @@ def _report(parts: Mapping[str, Iterable[Example] | VoteMatrix], keys: set[int],
     if not keys:
         return []
     result: dict[int, SharedDocument] = {}
-    for sighting in _sightings(parts):
-        key = _key(sighting)
+    for place, document, source in _sightings(parts):
+        key = _key(document, source)
         if key in keys:
-            by, document = ("text", sighting.source[:60]) if sighting.source else ("document_id", sighting.document_id)
-            shared = result.setdefault(key, SharedDocument(kind, by, str(document), {}))
-            shared.places[sighting.place] = shared.places.get(sighting.place, 0) + 1
+            by, name = ("text", source[:60]) if source else ("document_id", document)
+            shared = result.setdefault(key, SharedDocument(kind, by, str(name), {}))
+            shared.places[place] = shared.places.get(place, 0) + 1
     return list(result.values())
 
 

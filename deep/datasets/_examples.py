@@ -99,13 +99,13 @@ class Examples(ABC):
 
     def _raise_repeated(self, hashes: set[int]) -> None:
         """Raise where an id truly comes twice; two ids may share a hash, though hardly ever do."""
-        seen: dict[tuple[str, str], Example] = {}
+        first_of: dict[tuple[str, str], Example] = {}
         for number, example in enumerate(self, start=1):
             if _twin_hash(example) not in hashes:
                 continue
-            before = seen.get(_twin_form(example))
+            before = first_of.get(_twin_form(example))
             if before is None:
-                seen[_twin_form(example)] = example
+                first_of[_twin_form(example)] = example
                 continue
             if (before.dataset, before.example_id) != (example.dataset, example.example_id):
                 raise InputError(
@@ -254,12 +254,12 @@ class _Rows(Examples):
         return text
 
     def _missing(self, field: str, row: FileRow, number: int, line: int | None) -> InputError:
-        wanted = " and ".join(self.columns[name] for name in self.needed)
+        columns = " and ".join(self.columns[name] for name in self.needed)
         present = ", ".join(sorted(map(str, row))) or "nothing else"
         is_votes = ITEM_ID in row and not any(self.columns[name] in row for name in self.needed)
         votes = " A table of votes is described by `deep panel`." if is_votes else ""
         return InputError(
-            f"`examples` must have the columns {wanted}. Got none named {self.columns[field]!r} "
+            f"`examples` must have the columns {columns}. Got none named {self.columns[field]!r} "
             f"{self._place(number, line)}, which has {_short(present)}. {self._renaming(field)}.{votes}"
         )
 
@@ -438,8 +438,8 @@ def examples_from_dataset(
             f"`dataset` must be an iterable that begins anew each time. Got a {type(dataset).__name__}. "
             "Make a list of it, or a datasets.IterableDataset."
         )
-    known = getattr(getattr(dataset, "info", None), "dataset_name", None)
-    return _MappedExamples(dataset, name or known or "examples", columns)
+    own_name = getattr(getattr(dataset, "info", None), "dataset_name", None)
+    return _MappedExamples(dataset, name or own_name or "examples", columns)
 
 
 def _text(value: object) -> str | None:

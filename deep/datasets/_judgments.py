@@ -86,10 +86,10 @@ def read_beside(votes_path: str | Path, kind: str) -> Path | None:
     # A kill between two files of a run leaves one old and one new: votes must not be read with the reasons of others.
     if None not in runs and runs[0] != runs[1]:
         rest = [str(place.parent) for place in sorted(path.parent.glob(f".deep-*.part/{WHOLE}/*")) if place.is_file()]
-        moved = f"move the files of {rest[0]!r} here, or " if rest else ""
+        remedy = f"move the files of {rest[0]!r} here, or " if rest else ""
         raise InputError(
             f"`paths` must lie beside files of the same run. Got {str(votes_path)!r} and {str(path)!r}, of two runs. "
-            f"To mend it, {moved}run `deep ask` again: nothing is asked twice."
+            f"To mend it, {remedy}run `deep ask` again: nothing is asked twice."
         )
     return path
 
@@ -235,10 +235,10 @@ def failing_words(failures: Failures, limit: float) -> str:
     shares = failures.rate, limit
     # As many digits as tell the two apart: "5 % of at most 5 %" helps nobody.
     rate, most = next(pair for n in range(3, 18) if len(set(pair := [f"{100 * x:.{n}g}" for x in shares])) == 2)
-    counted = ", ".join(f"{count} {reason}" for reason, count in failures.reasons.items())
+    counts = ", ".join(f"{count} {reason}" for reason, count in failures.reasons.items())
     return (
         f"{failures.voter!r} has no usable answer to {rate} % of dataset {failures.dataset!r} "
-        f"({counted} of {failures.n_items} items), above the limit of {most} %"
+        f"({counts} of {failures.n_items} items), above the limit of {most} %"
     )
 
 
@@ -551,8 +551,8 @@ def _usage(rows: "pd.DataFrame") -> VoterUsage:
     sampled = rows[rows["samples"].map(len) > 1]
     most = max(map(len, sampled["samples"]), default=0)
     samples = np.full((len(sampled), most), ABSTAIN, dtype=np.int8)
-    for i, given in enumerate(sampled["samples"]):
-        samples[i, : len(given)] = given
+    for i, row_samples in enumerate(sampled["samples"]):
+        samples[i, : len(row_samples)] = row_samples
     return VoterUsage(
         n_judgments=len(rows),
         cost=None if rows["cost"].isna().any() else float(rows["cost"].sum()),

@@ -78,9 +78,9 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
         people = read_people(paths, votes)  # the labels of most of them; a tie is none
         if people.n_unmatched:
             warn(UNMATCHED.format(n=people.n_unmatched))
-        known, documents = people.labels >= 0, people.document_ids
-        documents = None if documents is None else documents[known]
-        return LabelTable(votes.item_ids[known], votes.datasets[known], people.labels[known], documents)
+        is_labeled, documents = people.labels >= 0, people.document_ids
+        documents = None if documents is None else documents[is_labeled]
+        return LabelTable(votes.item_ids[is_labeled], votes.datasets[is_labeled], people.labels[is_labeled], documents)
     for source in sources:
         if "label" not in source.columns:
             columns = ", ".join(map(shown, source.columns))
@@ -88,15 +88,15 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
             remedy = f" Rename {shown(alike[0])} if it holds them." if alike else ""
             raise InputError(f"`labels` must have a column label. Got {columns} in {source.path}.{remedy}")
     result = join_parts([read_part(source, (), frozenset({"family"}), vote_cells) for source in sources], np.int8(-1))
-    known = result.labels >= 0
-    if not known.any():
+    is_labeled = result.labels >= 0
+    if not is_labeled.any():
         raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
-    documents = None if result.document_ids is None else result.document_ids[known]
+    documents = None if result.document_ids is None else result.document_ids[is_labeled]
     # A dataset may be written with other blanks or composed letters in the labels; the votes' spelling is taken.
     ours = {plain_form(name): name for name in names}
     spelled = {name: ours.get(plain_form(name), name) for name in set(result.datasets)}
-    datasets = np.array([spelled[name] for name in result.datasets[known]], dtype=object)
-    return LabelTable(result.item_ids[known], datasets, result.labels[known], documents)
+    datasets = np.array([spelled[name] for name in result.datasets[is_labeled]], dtype=object)
+    return LabelTable(result.item_ids[is_labeled], datasets, result.labels[is_labeled], documents)
 
 
 def _opened(paths: Tables, names: Sequence[str]) -> list[Source]:
@@ -136,31 +136,27 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     rows, _ = number_items([votes.datasets, labels.datasets], [votes.item_ids, labels.item_ids])
     matched = rows[1] < len(votes.votes)
     check_any_matched(matched, votes, "labels", labels)
-    at, given = rows[1][matched], labels.labels[matched]
+    at, new = rows[1][matched], labels.labels[matched]
     if not matched.all():
         ids = labels.item_ids[~matched]
         warn(UNMATCHED.format(n=len(ids)) + likely_reason(ids, votes.item_ids))
-    _check_same(votes, at, given)
+    clash = np.flatnonzero((votes.labels[at] >= 0) & (votes.labels[at] != new))
+    if len(clash):
+        row = at[clash[0]]
+        raise InputError(
+            f"`labels` must agree with the labels beside the votes. Got {new[clash[0]]} and {votes.labels[row]} for "
+            f"item {shown(votes.item_ids[row])} of dataset {shown(votes.datasets[row])}."
+        )
     labeled = set(votes.datasets[at])
     # A file of labels replaces all labels of its dataset: a row that it leaves out is not labeled by an older one.
     joined = np.where([name in labeled for name in votes.datasets], -1, votes.labels)
-    joined[at] = given
+    joined[at] = new
     documents = votes.document_ids
     if documents is None and labels.document_ids is not None:
         # An item without a document is a document of its own, so that no two of them are clustered.
         documents = votes.datasets + "/" + votes.item_ids
         documents[at] = labels.document_ids[matched]
     return replace(votes, labels=joined, document_ids=documents)
-
-
-def _check_same(votes: VoteMatrix, at: np.ndarray, given: Labels) -> None:
-    clash = np.flatnonzero((votes.labels[at] >= 0) & (votes.labels[at] != given))
-    if len(clash):
-        row = at[clash[0]]
-        raise InputError(
-            f"`labels` must agree with the labels beside the votes. Got {given[clash[0]]} and {votes.labels[row]} for "
-            f"item {shown(votes.item_ids[row])} of dataset {shown(votes.datasets[row])}."
-        )
 
 
 ONE = "label"
@@ -242,22 +238,22 @@ def read_people(
     (('Ann', 'Bob'), [1, -1], 1)
     """
     names: dict[str, int] = {}
-    given: list[tuple[np.ndarray, np.ndarray, Labels]] = []
+    ratings_of: list[tuple[np.ndarray, np.ndarray, Labels]] = []
     documents: Texts | None = None
     unmatched = 0
     for source in _opened(paths, votes.dataset_names):
         rows = _rows_of(source, votes)
         unmatched += int((rows < 0).sum())
         if "document_id" in source.columns:
-            named = text_cells(source.read(["document_id"])["document_id"])
+            document_names = text_cells(source.read(["document_id"])["document_id"])
             documents = votes.datasets + "/" + votes.item_ids if documents is None else documents
-            documents[rows[(rows >= 0) & (named != "")]] = named[(rows >= 0) & (named != "")]
+            documents[rows[(rows >= 0) & (document_names != "")]] = document_names[(rows >= 0) & (document_names != "")]
         for person, labels in _labels_of(source, people, consistent_from):
             codes = np.array([names.setdefault(name, len(names)) for name in person])
-            kept = (rows >= 0) & (labels != ABSTAIN)
-            given.append((rows[kept], codes[kept], labels[kept]))
+            usable = (rows >= 0) & (labels != ABSTAIN)
+            ratings_of.append((rows[usable], codes[usable], labels[usable]))
             # With all files so far: one person may be in two of them.
-            pairs = np.concatenate([np.column_stack(one[:2]) for one in given])
+            pairs = np.concatenate([np.column_stack(one[:2]) for one in ratings_of])
             distinct, counts = np.unique(pairs, axis=0, return_counts=True)
             if (counts > 1).any():
                 raise InputError(
@@ -265,7 +261,7 @@ def read_people(
                     f"{shown([*names][distinct[counts > 1][0][1]])} for one item, the second in {source.path}."
                 )
     ratings = np.full((len(votes.votes), len(names)), ABSTAIN, dtype=np.int8)
-    for rows, codes, labels in given:
+    for rows, codes, labels in ratings_of:
         ratings[rows, codes] = labels
     if not (ratings >= 0).any():
         raise InputError("`labels` must hold a label of 0 or 1 for an item that has votes. Got none.")
@@ -409,9 +405,9 @@ def _aligned(labels: Any, votes: VoteMatrix, frame: object) -> Any:
     )
 
 
-def _places(index: Any, known: Any, n: int) -> "tuple[int, ...] | None":
+def _places(index: Any, reference: Any, n: int) -> "tuple[int, ...] | None":
     """Return the row of each entry of an index, -1 where it is one of several; None unless all are known."""
-    if index.nlevels > 1 or known.nlevels > 1 or not index.isin(known).all():
+    if index.nlevels > 1 or reference.nlevels > 1 or not index.isin(reference).all():
         return None
-    is_clear = known.is_unique and index.is_unique and len(known) == n
-    return tuple(known.get_indexer(index).tolist()) if is_clear else (-1,)
+    is_clear = reference.is_unique and index.is_unique and len(reference) == n
+    return tuple(reference.get_indexer(index).tolist()) if is_clear else (-1,)

@@ -63,21 +63,17 @@ def read_examples(
             raise InputError("`main_only` must be given with the name of a benchmark. Got a file. Leave it out.")
         return ExampleFile(path, columns=columns, dataset=dataset)
     if columns or dataset:
-        given = "columns" if columns else "dataset"
-        raise InputError(f"`{given}` must be given with a file. Got it with {str(name_or_path)!r}. Leave it out.")
-    return _load_benchmark(str(name_or_path), main_only=main_only, require_source=require_source)
-
-
-def _load_benchmark(name: str, *, main_only: bool, require_source: bool) -> BenchmarkExamples:
+        option = "columns" if columns else "dataset"
+        raise InputError(f"`{option}` must be given with a file. Got it with {str(name_or_path)!r}. Leave it out.")
     try:
-        benchmark, part = find_benchmark(name, param="examples")
+        benchmark, part = find_benchmark(str(name_or_path), param="examples")
     except InputError as error:
         # A name of several benchmarks is meant as one; only an unknown name may be a file that is not there.
         if "could be any of" in str(error):
             raise
         raise InputError(
             f"`examples` must be a file that ends in one of {', '.join(ENDINGS)}, or one of "
-            f"{', '.join(sorted(BENCHMARKS))}. Got {name!r}."
+            f"{', '.join(sorted(BENCHMARKS))}. Got {str(name_or_path)!r}."
         ) from None
     folder = require_folder(benchmark)
     return BenchmarkExamples(benchmark, folder, dataset=part, main_only=main_only, require_source=require_source)
@@ -193,11 +189,11 @@ def read_texts(
     >>> read_texts("votes.csv", [("news", "a")]).notes
     ("'votes.csv' does not say which examples it is of; --examples names them.",)
     """
-    listed = [paths] if isinstance(paths, str | Path) else list(paths)
+    tables = [paths] if isinstance(paths, str | Path) else list(paths)
     wanted = set(items)
     notes: list[str] = []
     result: dict[Item, Example] = {}
-    for source in _given(listed, examples, columns, notes) if examples else _remembered(listed, notes):
+    for source in _source_of_user(tables, examples, columns, notes) if examples else _sources_of_tables(tables, notes):
         try:
             for example in source.of(wanted):
                 result.setdefault((str(example.dataset), example.example_id), example)
@@ -251,10 +247,10 @@ def read_documents(
     """
     if votes.document_ids is not None:
         return votes.document_ids
-    listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    (given,) = _given(listed, examples, columns, [])
-    named = {(str(e.dataset), e.example_id): e.document_id for e in given if e.document_id is not None}
-    result = [named.get(item) for item in zip(votes.datasets, votes.item_ids, strict=True)]
+    tables = [paths] if isinstance(paths, str | Path) else list(paths)
+    (source,) = _source_of_user(tables, examples, columns, [])
+    document_of = {(str(e.dataset), e.example_id): e.document_id for e in source if e.document_id is not None}
+    result = [document_of.get(item) for item in zip(votes.datasets, votes.item_ids, strict=True)]
     if all(document is None for document in result):
         return None
     # An item without a document is a document of its own.
@@ -264,21 +260,21 @@ def read_documents(
     )
 
 
-def _given(
+def _source_of_user(
     paths: Sequence[str | Path], examples: str | Path, columns: Mapping[str, str] | None, notes: list[str]
 ) -> Iterator[Examples]:
     """Yield the examples that a user names, read as the tables remember where the user says nothing else."""
-    record = next((kept for path in paths if (kept := _record(path)) and "path" in kept), None)
-    chosen = read_examples(examples, columns=columns, require_source=False)
-    if isinstance(chosen, ExampleFile) and record:
+    record = next((entry for path in paths if (entry := _record(path)) and "path" in entry), None)
+    source = read_examples(examples, columns=columns, require_source=False)
+    if isinstance(source, ExampleFile) and record:
         # Another text under the same id would be shown beside votes that are not about it.
-        if sha256_of(chosen.path) != record["sha256"]:
-            notes.append(f"{chosen.path} is not the file that was judged, as its SHA-256 shows; it was read as asked.")
-        chosen = ExampleFile(chosen.path, columns=columns or record["columns"], dataset=record["dataset"])
-    yield chosen
+        if sha256_of(source.path) != record["sha256"]:
+            notes.append(f"{source.path} is not the file that was judged, as its SHA-256 shows; it was read as asked.")
+        source = ExampleFile(source.path, columns=columns or record["columns"], dataset=record["dataset"])
+    yield source
 
 
-def _remembered(paths: Sequence[str | Path], notes: list[str]) -> Iterator[Examples]:
+def _sources_of_tables(paths: Sequence[str | Path], notes: list[str]) -> Iterator[Examples]:
     """Yield the examples that each table remembers and that are as they were; note why others are not."""
     for path in paths:
         record = _record(path)
@@ -350,8 +346,8 @@ def as_examples(examples: Examples | Iterable[Example] | Frame | str | Path) -> 
         return read_examples(examples)
     if isinstance(examples, Examples):
         return examples
-    given = list(examples) if isinstance(examples, Iterable) else [examples]
-    wrong = [type(one).__name__ for one in given if not isinstance(one, Example)]
+    entries = list(examples) if isinstance(examples, Iterable) else [examples]
+    wrong = [type(one).__name__ for one in entries if not isinstance(one, Example)]
     if wrong:
         raise InputError(f"`examples` must hold Examples, or be a data frame or a path. Got {wrong[0]}.")
-    return given
+    return entries

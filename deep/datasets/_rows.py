@@ -99,21 +99,21 @@ class ParquetTable:
         """Yield some columns, at most `size` rows at a time; None: all rows at once. `whole`: as of `batches`."""
         import pyarrow as pa
 
-        held: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         n = taken = read = 0
         # Arrow's batches end where groups of rows do; callers want pieces of one size.
         for batch in self.batches(columns, size, whole=whole or size is None):
             while True:
-                held.append(batch if size is None else batch.slice(0, size - n))
-                n, taken, read = n + held[-1].num_rows, taken + held[-1].nbytes, read + held[-1].num_rows
+                batches.append(batch if size is None else batch.slice(0, size - n))
+                n, taken, read = n + batches[-1].num_rows, taken + batches[-1].nbytes, read + batches[-1].num_rows
                 self._check(taken, f"its first {read:,} rows")
                 if n != size:
                     break
-                yield pa.Table.from_batches(held)
-                batch = batch.slice(held[-1].num_rows)
-                held, n, taken = [], 0, taken if whole else 0
+                yield pa.Table.from_batches(batches)
+                batch = batch.slice(batches[-1].num_rows)
+                batches, n, taken = [], 0, taken if whole else 0
         if n:
-            yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(batches)
 
     def batches(self, columns: Sequence[str], size: int | None, *, whole: bool = False) -> "Iterator[pa.RecordBatch]":
         """Yield some columns, at most `size` rows at a time; raise before any is read where they take too much memory.
@@ -253,8 +253,8 @@ EXCEL_SEPARATOR = re.compile('\ufeff?"?sep=([\\t !#-/:-@[-`{-~])"?\\s*', re.IGNO
 
 def separator_of(header: str) -> str:
     """Return the separator of the cells of a CSV file: a comma, or the mark that its header has in place of any."""
-    if told := EXCEL_SEPARATOR.fullmatch(header):
-        return told[1]
+    if line := EXCEL_SEPARATOR.fullmatch(header):
+        return line[1]
     return next((mark for mark in ";\t" if mark in header and "," not in header), ",")
 
 
@@ -437,8 +437,8 @@ def _lines(text: TextIO, file: _File) -> Iterator[str]:
             )
         blank = blank + 1 if line.isspace() else 0
         if blank == MOST_BLANK:
-            told = f"Got {MOST_BLANK:,} blank lines in a row, the last {at}"
-            raise InputError(f"`{file.param}` must hold rows. {told}. Delete them.")
+            fault = f"Got {MOST_BLANK:,} blank lines in a row, the last {at}"
+            raise InputError(f"`{file.param}` must hold rows. {fault}. Delete them.")
         wrong = None if line.isascii() else NOT_UTF8.search(line)
         if wrong is not None:
             byte = ord(wrong[0]) - 0xDC00

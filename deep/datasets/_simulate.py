@@ -280,7 +280,7 @@ def simulate_votes(random_state: int = 0) -> VoteMatrix:
 
 def votes_of(cells: Mapping[str, SimulatedCells], random_state: int) -> VoteMatrix:
     """Return the votes of cells as they are (0), or of as many items of each class drawn from them with replacement."""
-    datasets, drawn = published_datasets(), []
+    datasets, parts = published_datasets(), []
     for position, dataset in enumerate(datasets):
         # A stream a dataset: what is drawn for one does not depend on how many rows another has.
         rng = np.random.default_rng([random_state, position])
@@ -292,13 +292,13 @@ def votes_of(cells: Mapping[str, SimulatedCells], random_state: int) -> VoteMatr
             )
         rows = np.repeat(np.arange(counts.size), counts.ravel())
         rng.shuffle(rows)
-        drawn.append((patterns[rows // 2], (rows % 2).astype(np.int8)))
+        parts.append((patterns[rows // 2], (rows % 2).astype(np.int8)))
     return VoteMatrix(
-        votes=np.concatenate([votes for votes, _ in drawn]),
+        votes=np.concatenate([votes for votes, _ in parts]),
         item_ids=[f"{dataset.name}-{i:04d}" for dataset in datasets for i in range(1, dataset.n_items + 1)],
         voter_names=voters(),
         datasets=np.repeat([dataset.name for dataset in datasets], [dataset.n_items for dataset in datasets]),
-        labels=np.concatenate([labels for _, labels in drawn]),
+        labels=np.concatenate([labels for _, labels in parts]),
         families={dataset.name: family_of(dataset.name) for dataset in datasets},
     )
 
@@ -367,17 +367,15 @@ def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range
         raise InputError(f"`range` must be of one of {', '.join(sorted(names))}. Got {unknown[0]!r}.")
     result: dict[str, Range] = {}
     for name, column in zip(names, scores.T, strict=True):
-        known = given.get(name) or PUBLISHED_RANGES.get(_plain(name))
-        outside = column[(column < known[0]) | (column > known[1])] if known else column
-        if known and not outside.size:
-            result[name] = known
+        # Names are compared without version, case and punctuation: "SummaC-Conv@1" is "summacconv".
+        plain = "".join(letter for letter in name.partition("@")[0].casefold() if letter.isalnum())
+        bounds = given.get(name) or PUBLISHED_RANGES.get(plain)
+        outside = column[(column < bounds[0]) | (column > bounds[1])] if bounds else column
+        if bounds and not outside.size:
+            result[name] = bounds
         elif name in given:
             low, high = given[name]
             raise InputError(
                 f"`range` must hold every score of {name!r}. Got {outside[0].item()!r} outside {low:g}:{high:g}."
             )
     return result
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.partition("@")[0].casefold() if letter.isalnum())

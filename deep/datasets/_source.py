@@ -248,21 +248,21 @@ class JsonSource(Source):
     def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
         import pyarrow as pa
 
-        held: list[pa.Table] = []
+        tables: list[pa.Table] = []
         columns: dict[str, list[str]] = {name: [] for name in names}
-        known, taken = frozenset(self.columns), 0
+        names_of_columns, size_in_memory = frozenset(self.columns), 0
         most = max(MOST_EXPANDED, MOST_TIMES * self.path.stat().st_size) // BYTES_OF_A_CELL
         for number, located in enumerate(chain(self._rows(), [None]), start=1):
-            if located is None or taken >= CELLS_AT_ONCE or len(columns[names[0]]) == size:
-                held.append(pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()}))
-                columns, taken = {name: [] for name in names}, 0
+            if located is None or size_in_memory >= CELLS_AT_ONCE or len(columns[names[0]]) == size:
+                tables.append(pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()}))
+                columns, size_in_memory = {name: [] for name in names}, 0
                 if size is not None:
-                    yield held.pop()
+                    yield tables.pop()
             if located is None:
                 break
             line, row = located
-            if not known.issuperset(row):
-                name = next(name for name in row if name not in known)
+            if not names_of_columns.issuperset(row):
+                name = next(name for name in row if name not in names_of_columns)
                 raise InputError(
                     f"`paths` must have its columns in the first {PROBED} rows. Got another one at {self.path}, "
                     f"column {shown(name)}, row {number} (line {line}). Write it in the first row, with null where it "
@@ -270,15 +270,15 @@ class JsonSource(Source):
                 )
             for name, cells in columns.items():
                 cells.append(self._text(row.get(name), name, number, line))
-                taken += 1 + len(cells[-1])
+                size_in_memory += 1 + len(cells[-1])
             # A row of JSON may leave all columns out, and still takes a cell of each in memory.
             if number * len(names) > most:
                 raise InputError(
                     f"`paths` must name JSON files of at most {most:,} cells, the empty ones counted in. Got more in "
                     f"{self.path}: its first {number:,} rows. Write it as Parquet."
                 )
-        if held:
-            yield pa.concat_tables(held)
+        if tables:
+            yield pa.concat_tables(tables)
 
     def _text(self, cell: object, name: str, number: int, line: int | None) -> str:
         """Return a cell as it would stand in a CSV file."""

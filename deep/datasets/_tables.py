@@ -8,7 +8,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from deep.datasets._labels import LabelTable
 
 VOTE_COLUMNS = ROLES
 """The columns of a table of votes that are no voters."""
@@ -81,18 +83,6 @@ class ScoreTable:
     def shape(self) -> tuple[int, int]:
         """Return (n_examples, n_scorers)."""
         return self.scores.shape[0], self.scores.shape[1]
-
-
-class Items(Protocol):
-    """A table with a row for each item."""
-
-    @property
-    def datasets(self) -> Texts:
-        """Of each row."""
-
-    @property
-    def item_ids(self) -> Texts:
-        """Of each row."""
 
 
 Paths = str | Path | Sequence[str | Path]
@@ -224,13 +214,13 @@ def likely_reason(ids: Texts, known: Texts) -> str:
     return "" if result is None else f" {shown(result)} may be {shown(forms[_loose_form(result)])}."
 
 
-def check_any_matched(matched: Mask, votes: Items, name: str, other: Items) -> None:
+def check_any_matched(matched: Mask, votes: VoteMatrix, name: str, other: "ScoreTable | LabelTable") -> None:
     """Raise where a table has no item of the votes, with three ids of each."""
     if matched.any():
         return
     # Where both have a dataset, its ids tell more than those of any other.
-    known = set(votes.datasets.tolist())
-    dataset = next((one for one in other.datasets.tolist() if one in known), None)
+    own_datasets = set(votes.datasets.tolist())
+    dataset = next((one for one in other.datasets.tolist() if one in own_datasets), None)
     ids, its_ids = (_first_ids(table, dataset) for table in (other, votes))
     raise InputError(
         f"`{name}` must share items with `votes`. Got none in common: {ids} in `{name}`, and {its_ids} in `votes`."
@@ -238,7 +228,7 @@ def check_any_matched(matched: Mask, votes: Items, name: str, other: Items) -> N
     )
 
 
-def _first_ids(table: Items, dataset: str | None) -> str:
+def _first_ids(table: "VoteMatrix | ScoreTable | LabelTable", dataset: str | None) -> str:
     """Return the first ids of a dataset, or else of the first dataset."""
     name = table.datasets[0] if dataset is None else dataset
     return f"{', '.join(map(shown, table.item_ids[table.datasets == name][:N_IDS]))} of {shown(name)}"
@@ -275,26 +265,26 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     >>> joined.scores.tolist(), joined.labels.tolist(), joined.n_unmatched
     ([[nan], [0.3]], [1, 0], 1)
     """
-    n, known = len(votes.votes), votes.item_ids
+    n, ids = len(votes.votes), votes.item_ids
     # Votes and scores of one run have the same rows in the same order, which spares the numbering of items.
-    if np.array_equal(known, scores.item_ids) and np.array_equal(votes.datasets, scores.datasets):
-        check_same_labels(votes.labels, scores.labels, votes.datasets, known)
+    if np.array_equal(ids, scores.item_ids) and np.array_equal(votes.datasets, scores.datasets):
+        check_same_labels(votes.labels, scores.labels, votes.datasets, ids)
         labels = np.where(votes.labels == -1, scores.labels, votes.labels)
-        return replace(scores, item_ids=known, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
+        return replace(scores, item_ids=ids, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
     # Votes first, so that their items are 0 to n - 1; what lies above has no votes.
-    rows, _ = number_items([votes.datasets, scores.datasets], [known, scores.item_ids])
+    rows, _ = number_items([votes.datasets, scores.datasets], [ids, scores.item_ids])
     matched = rows[1] < n
     check_any_matched(matched, votes, "scores", scores)
     at = rows[1][matched]
-    labels, given = votes.labels.copy(), scores.labels[matched]
-    check_same_labels(labels[at], given, votes.datasets[at], votes.item_ids[at])
-    labels[at] = np.where(labels[at] == -1, given, labels[at])
+    labels, new = votes.labels.copy(), scores.labels[matched]
+    check_same_labels(labels[at], new, votes.datasets[at], votes.item_ids[at])
+    labels[at] = np.where(labels[at] == -1, new, labels[at])
     aligned = np.full((n, len(scores.score_names)), np.nan)
     aligned[at] = scores.scores[matched]
     return replace(
         scores,
         scores=aligned,
-        item_ids=known,
+        item_ids=ids,
         datasets=votes.datasets,
         labels=labels,
         document_ids=votes.document_ids,
@@ -346,13 +336,13 @@ def declared_scales(names: Sequence[str], others: Sequence[str] = ()) -> dict[st
 def open_all(paths: Tables) -> list[Source]:
     """Open tables of votes, scores or labels: files, or one data frame."""
     is_one = isinstance(paths, (str, Path, Frame)) or not isinstance(paths, Iterable)
-    listed: list[Any] = [paths] if is_one else [*cast("Iterable[str | Path]", paths)]
-    if not listed:
+    places: list[Any] = [paths] if is_one else [*cast("Iterable[str | Path]", paths)]
+    if not places:
         raise InputError("`paths` must name at least one file. Got none.")
     # Soft votes beside votes of another run are refused here, where no caller can forget it.
-    for path in filter(lambda path: str(path).endswith(SOFT), listed):
+    for path in filter(lambda path: str(path).endswith(SOFT), places):
         read_beside(str(path).removesuffix(SOFT) + ".parquet", "soft")
-    return [open_table(path) for path in listed]
+    return [open_table(path) for path in places]
 
 
 def read_costs(paths: Tables) -> dict[str, float]:
@@ -393,13 +383,13 @@ def choose_datasets(votes: VoteMatrix, *, only: Sequence[str] = (), exclude: Seq
     ('aggrefact-xsum',)
     """
     names = votes.dataset_names
-    kept = {resolve_dataset(name, names, param="only") for name in only} or set(names)
-    kept -= {resolve_dataset(name, names, param="exclude") for name in exclude}
-    if not kept:
+    chosen_names = {resolve_dataset(name, names, param="only") for name in only} or set(names)
+    chosen_names -= {resolve_dataset(name, names, param="exclude") for name in exclude}
+    if not chosen_names:
         raise InputError(f"`exclude` must leave a dataset to learn from. Got all of {', '.join(names)}.")
-    if kept == set(names):
+    if chosen_names == set(names):
         return votes
-    return votes.rows(np.isin(votes.datasets.astype(str), sorted(kept)))
+    return votes.rows(np.isin(votes.datasets.astype(str), sorted(chosen_names)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -514,7 +504,7 @@ def _iter_source(
     own = [name for name in voters if name not in score_names]
     pieces = source.pieces([*KEYS, *{"label"}.intersection(source.columns), *own], size)
     soft = [one.pieces([name for name in ("label", *score_names) if name in one.columns], size) for one in beside]
-    seen = []
+    hashes = []
     for piece, *others in zip(pieces, *soft, strict=True):
         datasets, item_ids = (texts(piece[key], required=True) for key in KEYS)
         # The piece of votes last: of a name in both it is the one that counts.
@@ -525,17 +515,17 @@ def _iter_source(
         for other in others:
             if "label" in other:
                 check_same_labels(labels, label_cells(other["label"]), datasets, item_ids)
-        seen.append(hash_items(datasets, item_ids))
+        hashes.append(hash_items(datasets, item_ids))
         yield VoteRows(datasets, item_ids, labels, np.column_stack(answers))
-    if twice(seen):  # two items may share a hash, though hardly ever do: whether they are one is looked up
+    if twice(hashes):  # two items may share a hash, though hardly ever do: whether they are one is looked up
         part = read_part(source, (), frozenset(ROLES[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
 
 
 def is_paths(given: object) -> TypeGuard[Paths]:
     """Return whether something is a path or paths."""
-    listed = given if isinstance(given, list | tuple) else [given]
-    return bool(listed) and all(isinstance(one, str | Path) for one in listed)
+    entries = given if isinstance(given, list | tuple) else [given]
+    return bool(entries) and all(isinstance(one, str | Path) for one in entries)
 
 
 def is_frame(given: object) -> TypeGuard[Frame]:

@@ -3,6 +3,7 @@ from ._annotators import balanced_accuracy_of_counts as balanced_accuracy_of_cou
 from ._annotators import clustered_interval as clustered_interval
 from ._annotators import clustered_share as clustered_share
 from ._breakdowns import OwnFamily as OwnFamily
+from ._breakdowns import graders as graders
 from ._breakdowns import level_rows as level_rows
 from ._breakdowns import level_tables as level_tables
 from ._breakdowns import own_families as own_families
@@ -54,6 +55,7 @@ from ._holdout import rows_of_both_classes as rows_of_both_classes
 from ._measured import COLORS as COLORS
 from ._measured import CONTEXT as CONTEXT
 from ._measured import MOST_SHOWN as MOST_SHOWN
+from ._measured import PLANE as PLANE
 from ._measured import DataTable as DataTable
 from ._measured import IntervalRow as IntervalRow
 from ._measured import Measured as Measured
@@ -116,6 +118,7 @@ from ._verdict import DecisionCounts as DecisionCounts
 from ._verdict import MeasuredMethod as MeasuredMethod
 from ._verdict import badges_of as badges_of
 from ._verdict import canary_badge as canary_badge
+from ._verdict import certainty_words as certainty_words
 from ._verdict import chance as chance
 from ._verdict import chosen_judge as chosen_judge
 from ._verdict import drift_badge as drift_badge

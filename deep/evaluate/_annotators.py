@@ -55,25 +55,24 @@ def agreement_measures(
     ]
     result: list[dict[str, object]] = []
     for name, measure, of in measures:
-        given = (of >= 0).sum(axis=1)
+        n_ratings = (of >= 0).sum(axis=1)
         # Only Krippendorff's alpha can use an item that some annotators left out.
-        used = given > 1 if measure is krippendorff_alpha else given == of.shape[1]
+        comparable = n_ratings > 1 if measure is krippendorff_alpha else n_ratings == of.shape[1]
         low, high = agreement_interval(measure, of, documents=documents, n_boot=n_boot, random_state=random_state)
         values = {"value": measure(of), "low": low, "high": high}
-        known = {key: None if np.isnan(value) else value for key, value in values.items()}
-        result.append({"name": name, "items": int(used.sum()), **known})
+        numbers = {key: None if np.isnan(value) else value for key, value in values.items()}
+        result.append({"name": name, "items": int(comparable.sum()), **numbers})
     return result
 
 
-def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval of a share of items, some of which share a document.
+def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of items, some of which share a document.
 
     Parameters
     ----------
     hits : array-like of bool, shape (n_items,)
     documents : array-like of shape (n_items,), optional
         Default: every item is a document of its own.
-    level : float, default=0.95
 
     Returns
     -------
@@ -107,9 +106,7 @@ def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None, level:
     errors = standardised(hit, np.full(len(hit), share))
     n = len(hit) / (1.0 if clusters.alone else clusters.design_effect(clusters.correlation(errors)))
     freedom = max(len(clusters.sizes) - 1, 1)
-    low, high = calibration.wilson_interval(
-        np.array(share), np.array(n), float(special.stdtrit(freedom, (1 + level) / 2))
-    )
+    low, high = calibration.wilson_interval(np.array(share), np.array(n), float(special.stdtrit(freedom, 0.975)))
     return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
 
 
@@ -159,8 +156,8 @@ def clustered_interval(
         return float("nan"), float("nan")
     counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
     distinct, times = np.unique(counts, axis=0, return_counts=True)
-    drawn = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot) @ distinct
-    return percentile_interval(measure(np.asarray(drawn.reshape(-1, 2, 2), dtype=np.float64)), level)
+    draws = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot) @ distinct
+    return percentile_interval(measure(np.asarray(draws.reshape(-1, 2, 2), dtype=np.float64)), level)
 
 
 def balanced_accuracy_of_counts(counts: npt.ArrayLike) -> Floats:

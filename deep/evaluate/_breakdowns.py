@@ -40,10 +40,10 @@ def family_of_llm(name: str) -> str:
     """
     model = name.lower().rpartition("/")[2]
     words = {**{word: word for word in FAMILIES}, **OTHER_WORDS}
-    known = next((family for word, family in words.items() if word in model), None)
-    if known is None and REASONERS.search(model):
+    family_name = next((family for word, family in words.items() if word in model), None)
+    if family_name is None and REASONERS.search(model):
         return "gpt"
-    return known or re.split(r"[^a-z]", model.lstrip("0123456789_-. "))[0] or model
+    return family_name or re.split(r"[^a-z]", model.lstrip("0123456789_-. "))[0] or model
 
 
 def own_votes(votes: VoteMatrix, writers: Sequence[str]) -> Mask:
@@ -92,10 +92,10 @@ class OwnFamily(Measured):
 
 def own_families(votes: VoteMatrix, writers: Sequence[str]) -> Iterator[OwnFamily]:
     """Yield how each judge treats its own family, of judges whose family wrote some of the items and not all."""
-    own, known = own_votes(votes, writers), np.array(writers) != ""
+    own, has_writer = own_votes(votes, writers), np.array(writers) != ""
     shares = (votes.votes == 1).sum(axis=1) / np.maximum((votes.votes >= 0).sum(axis=1), 1)
     for column, name in enumerate(votes.voter_names):
-        voted = (votes.votes[:, column] >= 0) & known
+        voted = (votes.votes[:, column] >= 0) & has_writer
         sides = [np.flatnonzero(voted & own[:, column]), np.flatnonzero(voted & ~own[:, column])]
         if not all(map(len, sides)):
             continue
@@ -126,12 +126,12 @@ def _bias(
     The regression of its votes on the labels, with an intercept for each side: the slope from labeled items, the rest
     from all items, whose share of label 1 is estimated from labels and votes.
     """
-    said = [votes.votes[side, column].astype(float) for side in sides]
+    own_answers = [votes.votes[side, column].astype(float) for side in sides]
     labeled = [votes.labels[side] >= 0 for side in sides]
     # Votes and labels less their mean on each side: that is the regression with an intercept a side.
     off, y = (
         np.concatenate([values[known] - values[known].mean() for values, known in zip(both, labeled, strict=True)])
-        for both in (said, [votes.labels[side].astype(float) for side in sides])
+        for both in (own_answers, [votes.labels[side].astype(float) for side in sides])
     )
     spread = max(float(y @ y), 1e-12)
     # How much more often it says 1 of a consistent text: a probability, whatever few labels make of it.
@@ -148,7 +148,7 @@ def _bias(
         for side in sides
     )
     apart = own.estimate - others.estimate
-    bias = float(said[0].mean() - said[1].mean() - slope * apart)
+    bias = float(own_answers[0].mean() - own_answers[1].mean() - slope * apart)
     # Two intervals make one of their difference (Zou and Donner 2008, doi:10.1002/sim.3095).
     rest = Z_95 * np.sqrt(noise * (apart**2 / spread + sum(1 / len(side) for side in sides)))
     down = np.hypot(slope * np.hypot(own.high - own.estimate, others.estimate - others.low), rest)
@@ -172,9 +172,9 @@ def writer_table(votes: VoteMatrix, writers: Sequence[str]) -> DataTable:
     return DataTable("Judge by writer: % of votes for 1 (less the share of label 1, points)", rows, folded=True)
 
 
-def own_family_words(found: Sequence[OwnFamily]) -> Iterator[str]:
+def own_family_words(families: Sequence[OwnFamily]) -> Iterator[str]:
     """Yield a sentence on each judge that favours its own family beyond chance, or that none is known to."""
-    measured = [one for one in found if not np.isnan(one.bias)]
+    measured = [one for one in families if not np.isnan(one.bias)]
     for one in measured:
         if one.bias_ci[0] > 0 or one.bias_ci[1] < 0:
             treats = "favours" if one.bias > 0 else "is harder on"
@@ -183,7 +183,7 @@ def own_family_words(found: Sequence[OwnFamily]) -> Iterator[str]:
                 "points (95 % "
                 f"interval {in_percent(one.bias_ci, '+')}). `--exclude-own` leaves these votes out."
             )
-    if found and not measured:
+    if families and not measured:
         yield f"Testing whether judges favour their own LLM family needs {MIN_LABELS} labels of each side."
     elif measured and all(low <= 0 <= high for low, high in (one.bias_ci for one in measured)):
         yield f"None of {len(measured)} judges clearly favours texts by LLMs of the same family."
@@ -191,6 +191,24 @@ def own_family_words(found: Sequence[OwnFamily]) -> Iterator[str]:
 
 N_BINS = 10
 """The parts of equal width in which scores, which have no levels, are counted."""
+
+
+def graders(votes: VoteMatrix) -> set[str]:
+    """Return the judges that give grades or scores, not all the same.
+
+    Examples
+    --------
+    >>> from deep.evaluate import graders
+    >>> from deep.records import VoteMatrix
+    >>> scales = ["1-5", "1-5", "binary"]
+    >>> votes = VoteMatrix([[4, 3, 1], [5, 3, 0]], ["i", "j"], ["a", "b", "c"], ["d"] * 2, [1, 0], scales=scales)
+    >>> graders(votes)
+    {'a'}
+    """
+    if votes.answers is None or votes.scales is None:
+        return set()
+    by_judge = zip(votes.voter_names, votes.scales, votes.answers.T, strict=True)
+    return {name for name, scale, own in by_judge if not scale.binary and len(np.unique(own[own >= 0])) > 1}
 
 
 def level_rows(votes: VoteMatrix) -> Iterator[Row]:
@@ -202,10 +220,10 @@ def level_rows(votes: VoteMatrix) -> Iterator[Row]:
     for j, scale in enumerate(votes.scales or ()):
         if scale.binary or votes.answers is None:
             continue
-        known = np.flatnonzero(~np.isnan(votes.answers[:, j]))
-        names, level = _levels(votes.answers[known, j], scale)
+        answered = np.flatnonzero(~np.isnan(votes.answers[:, j]))
+        names, level = _levels(votes.answers[answered, j], scale)
         for code, name in enumerate(names):
-            rows = known[level == code]
+            rows = answered[level == code]
             labeled = rows[votes.labels[rows] >= 0]
             documents = None if votes.document_ids is None else votes.document_ids[labeled]
             hits = votes.labels[labeled] == 1

@@ -234,8 +234,8 @@ def _share(part: float, whole: float) -> float:
 
 def against_itself(votes: Labels, reasons: Mapping[str, int], usage: VoterUsage | None) -> AgainstItself:
     """Describe the votes of one judge, and how far its repeated samples agree."""
-    n, given = len(votes), votes[votes >= 0]
-    unexplained = n - len(given) - sum(reasons.values())
+    n, cast = len(votes), votes[votes >= 0]
+    unexplained = n - len(cast) - sum(reasons.values())
     samples = np.empty((0, 2), dtype=np.int8) if usage is None or not len(usage.samples) else usage.samples
     ones, zeros = (samples == 1).sum(axis=1), (samples == 0).sum(axis=1)
     # Pairs of samples, so that items asked three times and twice can be added up.
@@ -245,8 +245,8 @@ def against_itself(votes: Labels, reasons: Mapping[str, int], usage: VoterUsage 
     several = size > 1
     return AgainstItself(
         n=n,
-        coverage=_share(len(given), n),
-        polarity=float(given.mean()) if len(given) else float("nan"),
+        coverage=_share(len(cast), n),
+        polarity=float(cast.mean()) if len(cast) else float("nan"),
         reasons={**dict(sorted(reasons.items())), **({"unknown": unexplained} if unexplained > 0 else {})},
         failure_rate=_share(
             sum(reasons.get(reason, 0) for reason in FAILURE_REASONS),
@@ -486,8 +486,8 @@ def judge_rows(card: "PanelCard") -> list[dict[str, str]]:
 
 def ranked(judges: Sequence[JudgeCard]) -> list[JudgeCard]:
     """Return judges by their balanced accuracy on the labeled items that they vote on, the best first."""
-    known = {each.judge: np.nan if each.people is None else each.people.balanced_accuracy for each in judges}
-    return sorted(judges, key=lambda each: -np.nan_to_num(known[each.judge], nan=-1.0))
+    accuracy = {each.judge: np.nan if each.people is None else each.people.balanced_accuracy for each in judges}
+    return sorted(judges, key=lambda each: -np.nan_to_num(accuracy[each.judge], nan=-1.0))
 
 
 def _judge_row(each: JudgeCard) -> dict[str, str]:

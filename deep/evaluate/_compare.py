@@ -251,10 +251,10 @@ def compare_systems(
         p, votes.labels, model.misfit, systems=system, documents=votes.document_ids, of_items=of == "items"
     )
     labels = np.bincount(system, votes.labels >= 0).astype(int)
-    seen = sorted(labels_seen(model) & set(votes.dataset_names))
-    notes = [*([] if labels.all() else [UNLABELED]), *([TRAINED_ON_THEM.format(", ".join(seen))] if seen else [])]
+    train = sorted(labels_seen(model) & set(votes.dataset_names))
+    notes = [*([] if labels.all() else [UNLABELED]), *([TRAINED_ON_THEM.format(", ".join(train))] if train else [])]
     order = np.argsort(-joint.estimate, kind="stable")
-    ranked = _ranked(names, np.bincount(system), labels, joint, order, level)
+    ranked = _system_shares(names, np.bincount(system), labels, joint, order, level)
     return SystemComparison(ranked, _pairs(names, joint, order, level, tell), level, tell, notes)
 
 
@@ -262,15 +262,15 @@ def _quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def _ranked(
+def _system_shares(
     names: Sequence[str], n: Positions, labels: Positions, joint: JointShares, order: Positions, level: float
 ) -> list[SystemShare]:
     """Return the systems, best first."""
     rng = np.random.default_rng(0)
     # The seed is fixed, so that the same table has the same ranks. `eigh` also takes a covariance without full rank.
-    drawn = rng.multivariate_normal(joint.estimate, joint.covariance, size=N_DRAWS, method="eigh")
+    samples = rng.multivariate_normal(joint.estimate, joint.covariance, size=N_DRAWS, method="eigh")
     # Sorting the order gives each system its place.
-    ranks = 1 + np.argsort(np.argsort(-drawn, axis=1), axis=1)
+    ranks = 1 + np.argsort(np.argsort(-samples, axis=1), axis=1)
     # A rank is a whole number: nothing between two ranks is a bound.
     low, high = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="closest_observation")
     reach = _quantile(level) * np.sqrt(np.diag(joint.covariance))
@@ -303,8 +303,8 @@ def _pairs(
     # How many labels of each system tell a difference: their noise falls with their number.
     # The usual sample size: with a standard error of tell / (z of the level + z of the power), `tell` is found that
     # often.
-    wanted = (tell / (_quantile(level) + NormalDist().inv_cdf(POWER))) ** 2
-    left = [wanted - _of_difference(joint.drawn, i, j) for i, j in pairs]
+    variance = (tell / (_quantile(level) + NormalDist().inv_cdf(POWER))) ** 2
+    rest = [variance - _of_difference(joint.drawn, i, j) for i, j in pairs]
     return [
         PairDifference(
             names[i],
@@ -314,7 +314,7 @@ def _pairs(
             min(float(gaps[k] + reach[k]), 1.0),
             p_values[k],
             float(adjusted[k]),
-            None if left[k] <= 0 else int(np.ceil((joint.noise[i] + joint.noise[j]) / left[k])),
+            None if rest[k] <= 0 else int(np.ceil((joint.noise[i] + joint.noise[j]) / rest[k])),
         )
         for k, (i, j) in enumerate(pairs)
     ]
@@ -399,7 +399,7 @@ class DriftReport(Measured):
         if self.reference is None:
             return [
                 f"In 8 of 10 batches, only a change by {points} in all judges' share of 1 is detected. "
-                "`--reference` with earlier votes of the same stream detects smaller ones."
+                "`deep check --reference` with earlier votes of the same stream detects smaller ones."
             ]
         return [
             f"In 8 of 10 batches of this size, a change by {points} in all judges' share of 1 is detected. Votes "
@@ -413,8 +413,8 @@ class DriftReport(Measured):
         differs = "otherwise than" if self.stale else "as"
         result = moved_words(self.moved) if self.stale else "no difference goes beyond chance"
         n = len(self.training_datasets)
-        known = self.reference or (f"the {n} training datasets" if n > 1 else "the training dataset")
-        says = [f"The judges vote on these {self.n:,} claims {differs} on {known}: {result}.", *self.not_tested()]
+        reference = self.reference or (f"the {n} training datasets" if n > 1 else "the training dataset")
+        says = [f"The judges vote on these {self.n:,} claims {differs} on {reference}: {result}.", *self.not_tested()]
         says += self.least_words()
         if n >= MIN_DATASETS and self.reference is None:
             alarms = self.false_alarms_on_training
@@ -472,14 +472,14 @@ def drift_report(
     }
     renamed = {name: now for name, now in present.items() if now != name}
     # Votes that the fit has seen would look too much like training: they are told, and not tested.
-    known = _provenance(model, TRAINING_ROWS)
+    hashes = _provenance(model, TRAINING_ROWS)
 
     def predict(patterns: Votes) -> Floats:  # of judges that give grades or scores the drift of their votes is told
         answers = patterns if not model.scales else numbers_of_votes(patterns)
         return model.scores_of(answers, streamed=True).p_uniform
 
     answers = model.select(votes, allow_mismatch=True)
-    own = [] if renamed else [name for name, of in row_fingerprints(votes, answers).items() if known.get(name) == of]
+    own = [] if renamed else [name for name, of in row_fingerprints(votes, answers).items() if hashes.get(name) == of]
     matrix = votes_of_answers(answers)
     new = ~np.isin(votes.datasets.astype(str), own)
     fresh = votes.rows(new)

@@ -130,7 +130,7 @@ def panel_worth(
     value: dict[str, tuple[float, float, float]] = {}
     while len(panel.judges) > 1:
         without = _losses_without_each(panel, step)
-        value = value or _risen(panel.judges, without, whole)
+        value = value or _rises(panel.judges, without, whole)
         least = int(np.argmin([np.mean(losses) for losses in without]))
         dropped, panel = panel.judges[least], panel.without(least).merged()
         steps.append(_step(dropped, panel, whole))
@@ -152,17 +152,13 @@ def panel_worth(
     )
 
 
-def judge_values(
-    training: TrainingSet, *, step: Callable[[], None] = lambda: None
-) -> dict[str, tuple[float, float, float]]:
+def judge_values(training: TrainingSet) -> dict[str, tuple[float, float, float]]:
     """Return by judge how much log loss rises where it alone is dropped from the panel, and its 90 % interval.
 
     Parameters
     ----------
     training : TrainingSet
         Of at least two judges, with at least three inner folds.
-    step : callable, optional
-        Called after each of the k panels that are fitted.
 
     Raises
     ------
@@ -171,7 +167,7 @@ def judge_values(
     """
     _check_size(training)
     panel = _whole(training)
-    return _risen(panel.judges, _losses_without_each(panel, step), panel.losses())
+    return _rises(panel.judges, _losses_without_each(panel, lambda: None), panel.losses())
 
 
 def _losses_without_each(panel: "_FittedPanel", step: Callable[[], None]) -> list[Floats]:
@@ -183,7 +179,7 @@ def _losses_without_each(panel: "_FittedPanel", step: Callable[[], None]) -> lis
     return without
 
 
-def _risen(judges: Sequence[str], without: Sequence[Floats], whole: Floats) -> dict[str, tuple[float, float, float]]:
+def _rises(judges: Sequence[str], without: Sequence[Floats], whole: Floats) -> dict[str, tuple[float, float, float]]:
     """Return by judge how much the losses of the panel without it are above those of the whole, with an interval."""
     return {name: mean_interval(losses - whole, LEVEL) for name, losses in zip(judges, without, strict=True)}
 
@@ -219,10 +215,7 @@ def _smallest(path: Sequence[tuple[tuple[str, ...], Floats]]) -> tuple[str, ...]
     """
     best = min((losses for _, losses in path), key=lambda losses: float(losses.mean()))
     # The rule of CART's pruning (Breiman et al. 1984): the smallest that cannot be told from the best.
-    for judges, losses in reversed(path):
-        if mean_interval(losses - best, LEVEL)[1] <= 0:
-            return judges
-    raise AssertionError("the best panel is within its own error")
+    return next(judges for judges, losses in reversed(path) if mean_interval(losses - best, LEVEL)[1] <= 0)
 
 
 def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
@@ -292,9 +285,9 @@ def outer_worth(
     """
     result = []
     for train, tests in _outer_parts(votes, random_state):
-        kept = chosen_judges(train, random_state)
+        chosen = chosen_judges(train, random_state)
         every = _by_fit(train, tests, train.voter_names)
-        few = every if kept == train.voter_names else _by_fit(train, tests, kept)
+        few = every if chosen == train.voter_names else _by_fit(train, tests, chosen)
         best = _best_judge(train)
         for test, (*of_all, decided), (*of_few, _) in zip(tests, every, few, strict=True):
             # Both on the items that the judge votes on: a missing vote is no decision of it.
@@ -325,9 +318,9 @@ def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMat
     if len(names) > 1:
         group = grouped(np.arange(len(names)), HELD_OUT)
         for number in range(int(group.max()) + 1):
-            held = np.flatnonzero(group == number).tolist()
-            besides = [names[code] for code in held]
-            yield hold_out(votes, besides[0], besides=besides).train, [votes.rows(codes == code) for code in held]
+            members = np.flatnonzero(group == number).tolist()
+            besides = [names[code] for code in members]
+            yield hold_out(votes, besides[0], besides=besides).train, [votes.rows(codes == code) for code in members]
         return
     # Whole documents, since items of one text are alike.
     names, codes = numbered(votes.item_ids if votes.document_ids is None else votes.document_ids)
@@ -340,8 +333,7 @@ def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMat
 
 def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
     """Return the votes of some judges."""
-    columns = [votes.voter_names.index(name) for name in names]
-    return votes.judges(columns)
+    return votes.judges([votes.voter_names.index(name) for name in names])
 
 
 def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ...]) -> list[tuple[float, float, Mask]]:

@@ -28,10 +28,10 @@ def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int
     InputError
         There is no such item, or more than one.
     """
-    chosen = votes.item_ids == item
+    mask = votes.item_ids == item
     if dataset is not None:
-        chosen &= votes.datasets == resolve_dataset(dataset, votes.dataset_names, param="dataset")
-    rows = np.flatnonzero(chosen)
+        mask &= votes.datasets == resolve_dataset(dataset, votes.dataset_names, param="dataset")
+    rows = np.flatnonzero(mask)
     if len(rows) != 1:
         where = ", ".join(sorted(set(votes.datasets[rows]))) or "none"
         raise InputError(f"`item` must be the id of one item. Got {item!r}, of {len(rows)} (datasets: {where}).")
@@ -232,13 +232,13 @@ def model_votes(model: Model, votes: VoteMatrix, *, allow_missing: bool = False)
         A voter of the model is missing or of another version.
     """
     selected = model.select(votes, allow_missing=allow_missing)
-    decided: Votes = np.full((len(selected), 1), ABSTAIN, dtype=np.int8)
+    decisions: Votes = np.full((len(selected), 1), ABSTAIN, dtype=np.int8)
     for name in votes.dataset_names:
         rows = np.flatnonzero((votes.datasets == name) & (selected != ABSTAIN).any(axis=1))
         if len(rows):
-            decided[rows, 0] = model.scores_of(votes.rows(rows), allow_missing=allow_missing).decisions
+            decisions[rows, 0] = model.scores_of(votes.rows(rows), allow_missing=allow_missing).decisions
     return VoteMatrix(
-        votes=decided,
+        votes=decisions,
         item_ids=votes.item_ids,
         voter_names=(model.rule.decide,),
         datasets=votes.datasets,

@@ -87,7 +87,7 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset", bes
             f"`votes` must hold at least two {unit} names, one to test and one to train on. Got only {name!r}. "
             f"{REMEDIES[unit]}"
         )
-    is_train, one_class = _labeled(votes, is_train)
+    is_train, one_class = _training_mask(votes, is_train)
     is_train, dropped, warnings = _without_shared_documents(votes, is_held, is_train)
     warnings = [*one_class, *warnings]
     if (votes.votes[is_test] < 0).all():
@@ -96,7 +96,7 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset", bes
     return HoldOut(name, votes.rows(test_rows), votes.rows(train_rows), test_rows, train_rows, dropped, warnings)
 
 
-def _labeled(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], list[str]]:
+def _training_mask(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], list[str]]:
     """Return the training mask without datasets of one class, and a warning where there are some.
 
     Raises
@@ -109,12 +109,12 @@ def _labeled(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.ND
     if unlabeled.size:
         row = unlabeled[0]
         raise UnlabeledTrainingError(votes.datasets[row], votes.item_ids[row])
-    kept, left = rows_of_both_classes(votes, is_train)
+    kept, rest = rows_of_both_classes(votes, is_train)
     if not kept.any():
         check_both_classes(votes.labels[is_train], votes.datasets[is_train])
     check_some_votes(votes.votes[kept])
-    one_class = f"Not used for training because their labels are all 0 or all 1: {listed(left, MAX_NAMED)}."
-    return kept, [one_class] if left else []
+    one_class = f"Not used for training because their labels are all 0 or all 1: {listed(rest, MAX_NAMED)}."
+    return kept, [one_class] if rest else []
 
 
 def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], list[str]]:

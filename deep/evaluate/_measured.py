@@ -92,9 +92,9 @@ def mean_interval(values: npt.ArrayLike, level: float) -> tuple[float, float, fl
     >>> [round(value, 3) for value in mean_interval([1.0, 2.0, 3.0], 0.9)]
     [2.0, 0.314, 3.686]
     """
-    known = np.asarray(values, dtype=np.float64)
-    mean = float(np.mean(known))
-    reach = t_reach(float(np.std(known, ddof=1)), len(known), level)
+    numbers = np.asarray(values, dtype=np.float64)
+    mean = float(np.mean(numbers))
+    reach = t_reach(float(np.std(numbers, ddof=1)), len(numbers), level)
     return mean, mean - reach, mean + reach
 
 
@@ -383,6 +383,10 @@ def draw_intervals(rows: Sequence[IntervalRow], *, xlabel: str, title: str = "",
     return figure
 
 
+PLANE = "plane"
+"""The id of the area of a histogram of P: a page turns a click in it into a range of P."""
+
+
 def draw_spread(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
     """Draw a histogram of P over [0, 1], stacked by state.
 
@@ -399,6 +403,7 @@ def draw_spread(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
         top, edges = base + counts[name], np.linspace(0, 1, n + 1)
         axes.stairs(top, edges, baseline=base, fill=True, color=STATE_COLORS[name], label=name)
         base = top
+    axes.patch.set_gid(PLANE)
     axes.set(xlim=(0, 1), ylim=(0, 1.1 * max(1, base.max())), xlabel="P(consistent)", ylabel="claims")
     close = {"columnspacing": 1, "handlelength": 1.2, "handletextpad": 0.5}  # as wide as a phone, whatever the counts
     axes.legend(fontsize=MIN_FONT, ncols=3, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), **close)

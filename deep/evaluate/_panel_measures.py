@@ -80,10 +80,10 @@ def read_panel_card(
     files = [] if isinstance(paths, Frame) else [paths] if isinstance(paths, str | Path) else paths
     if examples is not None:
         votes = replace(votes, document_ids=datasets.read_documents(files, votes, examples, columns=columns))
-    given = None
+    people_labels = None
     options = {"people": people, "consistent_from": consistent_from}
     if datasets.is_paths(labels) or datasets.is_frame(labels):
-        given = datasets.read_people(labels, votes, **options)  # type: ignore[arg-type]
+        people_labels = datasets.read_people(labels, votes, **options)  # type: ignore[arg-type]
     elif np.size(cast("npt.ArrayLike", labels)):
         votes = datasets.as_labels(labels, votes, paths)
     datasets.warn_of_copies(votes)
@@ -94,7 +94,7 @@ def read_panel_card(
         votes = evaluate.without_own_votes(votes, writers)
     return panel_card(
         votes,
-        given,
+        people_labels,
         writers=writers,
         failures=datasets.read_reasons(files, votes),
         usage=datasets.read_usage(files, votes),
@@ -167,15 +167,15 @@ def panel_card(
     if people is not None:
         documents = people.document_ids if votes.document_ids is None else votes.document_ids
         votes = replace(votes, labels=labels, document_ids=documents)
-    known, taken = votes.rows(labels >= 0), dict(usage or {})
-    wrong = ((known.votes != ABSTAIN) & (known.votes != known.labels[:, None])).astype(np.int64)
-    correlation = error_correlation(known.votes, known.labels, row_weights(known)) if len(known.votes) else None
-    result, missing = _worth(known, random_state, progress) if worth else (None, "Nobody asked for it.")
-    priced = _priced(votes.voter_names, prices or {})
+    labeled, usage_of = votes.rows(labels >= 0), dict(usage or {})
+    wrong = ((labeled.votes != ABSTAIN) & (labeled.votes != labeled.labels[:, None])).astype(np.int64)
+    correlation = error_correlation(labeled.votes, labeled.labels, row_weights(labeled)) if len(labeled.votes) else None
+    result, missing = _worth(labeled, random_state, progress) if worth else (None, "Nobody asked for it.")
+    priced = _voter_prices(votes.voter_names, prices or {})
     resampling = {"n_boot": n_boot, "random_state": random_state}
     several = by_dataset and len(votes.dataset_names) > 1
     parts = {name: votes.rows(rows) for name, rows in dataset_rows(votes)} if several else {}
-    panel = _Panel(votes, people, failures, taken, priced, correlation, result, limit, resampling, parts)
+    panel = _Panel(votes, people, failures, usage_of, priced, correlation, result, limit, resampling, parts)
     cards = tuple(panel.card(column) for column in range(votes.shape[1]))
     if result is not None:
         best = _cards.ranked(cards)[0]  # a judge that is often silent does not do the panel's work alone
@@ -247,13 +247,13 @@ class _Panel:
             by_person = dict(zip(self.people.names, map(cohen_kappa, pairs), strict=True))
         wrong = _cards.disagreements(votes, column, None if self.people is None else self.people.ratings, usage)
         reasons: Counter[str] = Counter()
-        asked = {*votes.datasets[own != ABSTAIN].astype(str)}
+        asked_datasets = {*votes.datasets[own != ABSTAIN].astype(str)}
         for failure in self.failures:
             if failure.voter == name:
                 reasons.update(failure.reasons)
-                asked.add(failure.dataset)
+                asked_datasets.add(failure.dataset)
         # A judge that a dataset does not have, as a grader of another task, was not asked there and is not silent.
-        asked_for = own[np.isin(votes.datasets.astype(str), list(asked))] if asked else own
+        asked_for = own[np.isin(votes.datasets.astype(str), list(asked_datasets))] if asked_datasets else own
         parts = {part: _cards.against_people(of, column, **self.resampling) for part, of in self.by_dataset.items()}
         return _cards.JudgeCard(
             judge=name,
@@ -286,7 +286,7 @@ class _Panel:
         )
 
 
-def _priced(voters: Sequence[str], prices: Mapping[str, float]) -> dict[str, float]:
+def _voter_prices(voters: Sequence[str], prices: Mapping[str, float]) -> dict[str, float]:
     """Return prices by voter, from those by voter or by the name of its judge."""
     names = {voter: (parse_voter(voter).name, voter) for voter in voters}
     result = {voter: prices[name] for voter in voters for name in names[voter] if name in prices}
@@ -417,7 +417,8 @@ def constant_judges(card: _cards.PanelCard) -> list[str]:
     for each in card.judges:
         n = round(each.itself.coverage * each.itself.n)
         counts[short[each.judge]] = (round(each.itself.polarity * n) if n else 0, n, each.itself.n)
-    return evaluate.constant_words(counts)
+    levels = Counter(row["judge"] for row in card.levels if row["items"])
+    return evaluate.constant_words(counts, {short[name] for name, n in levels.items() if n > 1})
 
 
 def cost_words(card: _cards.PanelCard) -> Iterator[str]:

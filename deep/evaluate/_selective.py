@@ -1,6 +1,6 @@
 """Selective decisions: keep those of the model's rule that are sure enough to be right, and abstain elsewhere."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -72,12 +72,12 @@ def select_decisions(
         check_share(value, name)
     votes = target.votes
     result = model.scores_of(votes)
-    p, known, threshold = result.p_consistent, votes.labels >= 0, result.threshold
-    if known.any():
+    p, is_labeled, threshold = result.p_consistent, votes.labels >= 0, result.threshold
+    if is_labeled.any():
         level = calibration.selective_threshold(
-            votes.labels[known], p[known], accuracy, delta=delta, threshold=threshold
+            votes.labels[is_labeled], p[is_labeled], accuracy, delta=delta, threshold=threshold
         )
-        counts = {"guaranteed": level.confidence is not None, "labels": int(known.sum())}
+        counts = {"guaranteed": level.confidence is not None, "labels": int(is_labeled.sum())}
         report = counts | {name: evaluate.json_value(value) for name, value in vars(level).items()}
     else:
         report = transferred_confidence(model, accuracy)
@@ -86,8 +86,8 @@ def select_decisions(
     decided = (np.where(p >= threshold, p, 1 - p) >= confidence) & result.voted
     report |= {"dataset": target.name, "n": len(p), "decided": int(decided.sum()), "prior": asdict(result.share)}
     report |= {"threshold": threshold, "rule": model.rule.sentence(threshold)}
-    if known.any():
-        curve = calibration.risk_coverage(votes.labels[known], p[known], threshold=threshold)
+    if is_labeled.any():
+        curve = calibration.risk_coverage(votes.labels[is_labeled], p[is_labeled], threshold=threshold)
         report["risk_coverage"] = curve.to_dict("list")
     return Selection(votes, p, decided, threshold, report)
 
@@ -132,21 +132,21 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     curves = [_curve(one, model.rule.at(one.context)) for one in model.left_out.values()]
     # Accuracy changes only where an item joins, so these are all levels there are to try.
     levels = np.unique(np.concatenate([confidence for confidence, _, _ in curves]))
-    held = np.array([[_accuracy(level, *curve) for level in levels] for curve in curves])
-    decided = np.isfinite(held)
+    accuracies = np.array([[_accuracy(level, *curve) for level in levels] for curve in curves])
+    decided = np.isfinite(accuracies)
     # Over datasets and not over items: a new dataset is like one of them, whatever its size.
-    mean = np.where(decided, held, 0.0).sum(axis=0) / np.maximum(decided.sum(axis=0), 1)
+    mean = np.where(decided, accuracies, 0.0).sum(axis=0) / np.maximum(decided.sum(axis=0), 1)
     enough = np.flatnonzero(mean >= accuracy)
     if not len(enough):
         return {"guaranteed": False, "confidence": None, "datasets_held": 0, "datasets": len(curves)}
     first = enough[0]
-    kept = held[:, first]
+    at_first = accuracies[:, first]
     return {
         "guaranteed": False,
         "confidence": float(levels[first]),
-        "datasets_held": int((kept >= accuracy).sum()),
-        "datasets": int(np.isfinite(kept).sum()),
-        "lowest_accuracy": float(np.nanmin(kept)),
+        "datasets_held": int((at_first >= accuracy).sum()),
+        "datasets": int(np.isfinite(at_first).sum()),
+        "lowest_accuracy": float(np.nanmin(at_first)),
     }
 
 
@@ -159,9 +159,9 @@ def _curve(one: LeftOut, threshold: float) -> tuple[Floats, Floats, Floats]:
 
 def _accuracy(level: float, confidence: Floats, n: Floats, right: Floats) -> float:
     """Return the accuracy of the decisions at a confidence or above; NaN where there is none."""
-    kept = confidence >= level
-    total = n[kept].sum()
-    return float(right[kept].sum() / total) if total else float("nan")
+    confident = confidence >= level
+    total = n[confident].sum()
+    return float(right[confident].sum() / total) if total else float("nan")
 
 
 def sure_words(model: Model) -> str | None:
@@ -191,10 +191,10 @@ def sure_words(model: Model) -> str | None:
     k = len(model.left_out)
     shares = (items[0] / k, right.sum() / k, *(right / np.maximum(items, 1e-9)))
     share, rate, of_sure, of_others = (f"{100 * value:.1f} %" for value in shares)
-    said = f"{_training_words(k)}, {share} of items are sure"
+    start = f"{_training_words(k)}, {share} of items are sure"
     if not items.all():
-        return f"{said}; {rate} of decisions are right."
-    return f"{said}: {of_sure} of these {n_sure:,.0f} decisions are right, {of_others} of the others."
+        return f"{start}; {rate} of decisions are right."
+    return f"{start}: {of_sure} of these {n_sure:,.0f} decisions are right, {of_others} of the others."
 
 
 def _training_words(n_datasets: int) -> str:
@@ -275,8 +275,8 @@ def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
     reach = (worst.high - worst.low) / 2
     # Half of the normal interval of a share of n labels.
     of_labels = Z_90 * np.sqrt(worst.estimate * (1 - worst.estimate) / N_LABELS)
-    left = reach * of_labels / np.hypot(reach, of_labels)  # two independent estimates of one share
-    off, rest = f"{100 * reach:.0f} points", f"{100 * left:.0f}"
+    combined = reach * of_labels / np.hypot(reach, of_labels)  # two independent estimates of one share
+    off, rest = f"{100 * reach:.0f} points", f"{100 * combined:.0f}"
     return f"The share may be wrong by ± {off}; ten labels of random items reduce this to about ± {rest}."
 
 
@@ -292,13 +292,15 @@ MIN_COVERAGE = 0.9
 by where it votes, and so do the many that vote 0 alone."""
 
 
-def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
+def constant_words(votes: Mapping[str, tuple[int, int, int]], graders: Collection[str] = ()) -> list[str]:
     """Return sentences on judges that say the same of every item, or of nearly every one.
 
     Parameters
     ----------
     votes : mapping of str to (int, int, int)
         Of each judge, how many of its votes are 1, how many votes it has, and of how many items.
+    graders : collection of str
+        Judges whose grades differ: they tell claims apart, whatever their votes are.
 
     Returns
     -------
@@ -314,18 +316,19 @@ def constant_words(votes: Mapping[str, tuple[int, int, int]]) -> list[str]:
     yes-no always says 1: it tells nothing about which claims are consistent.
     strict says 0 of 99 of its 100 claims: that says little about which claims are consistent.
     """
-    told = {name: each for name, each in votes.items() if each[1] >= max(MIN_CONSTANT_VOTES, MIN_COVERAGE * each[2])}
+    votes = {name: each for name, each in votes.items() if name not in graders}
+    many = {name: each for name, each in votes.items() if each[1] >= max(MIN_CONSTANT_VOTES, MIN_COVERAGE * each[2])}
     lines = []
     for vote in (1, 0):
-        if names := [name for name, (ones, n, _) in told.items() if ones == vote * n]:
+        if names := [name for name, (ones, n, _) in many.items() if ones == vote * n]:
             say, it_tells = ("says", "it tells") if len(names) == 1 else ("say", "they tell")
             lines.append(f"{listed(names)} always {say} {vote}: {it_tells} nothing about which claims are consistent.")
-    for name, (ones, n, _) in told.items():
+    for name, (ones, n, _) in many.items():
         others = min(ones, n - ones)
         if 0 < others <= MAX_OTHER_VOTES * n:
             alike = f"{int(ones > n - ones)} of {n - others:,} of its {n:,} claims"
             lines.append(f"{name} says {alike}: that says little about which claims are consistent.")
-    if told and all(n == items and ones in (0, n) for ones, n, items in votes.values()):
+    if many and not graders and all(n == items and ones in (0, n) for ones, n, items in votes.values()):
         lines.append(evaluate.NO_JUDGE_DISTINGUISHES)
     return lines
 
@@ -393,7 +396,7 @@ def fit_report(model: Model) -> dict[str, object]:
         "correction": labels,
         "prior": asdict(model.prior),
         "decision": model.rule.values(),
-        "said": list(_said(model)),
+        "said": list(_outlook(model)),
     }
 
 
@@ -427,7 +430,7 @@ def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
         yield f"inner scores: log loss {inner['log_loss']:.4f}, balanced accuracy {accuracy:.1f} %"
 
 
-def _said(model: Model) -> Iterator[str]:
+def _outlook(model: Model) -> Iterator[str]:
     """Yield lines on the target's labels, and the share of consistent items to expect."""
     if model.correction is not None:
         yield f"corrected by {model.correction.n_labels} labels of {model.target}"
@@ -468,23 +471,23 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
     return evaluate.adapt_model(model, _target(model, votes, labels), decide=decide)[0]
 
 
-def canary_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def canary_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines on labels beside P, of the values of :func:`canary_report`."""
-    verdict = "DISAGREE with the model" if found["flagged"] else "do not disagree with the model"
-    documents = f" of {found['documents']} documents" if found["documents"] else ""
-    yield f"{found['dataset']}: {found['n_labels']} labels{documents} {verdict}, p = {found['p_value']:.2g}"
-    observed, expected = (evaluate.in_percent(found[name]) for name in ("observed", "expected"))
+    verdict = "DISAGREE with the model" if report["flagged"] else "do not disagree with the model"
+    documents = f" of {report['documents']} documents" if report["documents"] else ""
+    yield f"{report['dataset']}: {report['n_labels']} labels{documents} {verdict}, p = {report['p_value']:.2g}"
+    observed, expected = (evaluate.in_percent(report[name]) for name in ("observed", "expected"))
     yield (
         f"  {observed} % of them are consistent, {expected} % were "
-        f"expected; log loss {found['loss']:.3f}, expected {found['expected_loss']:.3f}"
+        f"expected; log loss {report['loss']:.3f}, expected {report['expected_loss']:.3f}"
     )
-    yield (f"  p: how often labels disagree this much if P is about right; labels DISAGREE below {found['alpha']:g}")
-    possible, needed = evaluate.in_percent(found["possible_error"]), found["labels_for_15_points"]
+    yield (f"  p: how often labels disagree this much if P is about right; labels DISAGREE below {report['alpha']:g}")
+    possible, needed = evaluate.in_percent(report["possible_error"]), report["labels_for_15_points"]
     yield (
         f"  These labels leave a calibration error of up to {possible} points possible (95 %). It takes "
         f"{needed or 'more than these items or 1,000'} labels to find an error of 15 points in 8 of 10 cases."
     )
-    yield from (f"  {line}" for line in found["advice"])
+    yield from (f"  {line}" for line in report["advice"])
 
 
 def drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:

@@ -161,7 +161,7 @@ def label_proposal(
     votes = target.votes
     result = model.scores_of(votes)
     p, labeled = result.p_consistent, np.flatnonzero(votes.labels >= 0)
-    chosen = adaptation.propose_labels(
+    proposal = adaptation.propose_labels(
         p, model.misfit, n, strategy=strategy, labeled=labeled, random_state=random_state
     )
     needed = adaptation.labels_needed(p, model.misfit, random_state=random_state)
@@ -169,10 +169,10 @@ def label_proposal(
         "dataset": target.name,
         "strategy": strategy,
         "prior": asdict(result.share),
-        "expected_error_before": chosen.error_before,
-        "expected_error_after": chosen.error_after,
+        "expected_error_before": proposal.error_before,
+        "expected_error_after": proposal.error_after,
         "labels_needed": {str(power): size for power, size in needed.items()},
-        "items": [{"item_id": str(votes.item_ids[row]), "p_consistent": float(p[row])} for row in chosen.rows],
+        "items": [{"item_id": str(votes.item_ids[row]), "p_consistent": float(p[row])} for row in proposal.rows],
     }
 
 
@@ -247,10 +247,10 @@ def _width(bounds: tuple[Floats, Floats]) -> float:
 
 def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, object]:
     """Return calibration errors on the labels, before and after."""
-    known, bins = votes.labels >= 0, calibration.DEFAULT_BINS
-    y = votes.labels[known]
+    is_labeled, bins = votes.labels >= 0, calibration.DEFAULT_BINS
+    y = votes.labels[is_labeled]
     result: dict[str, object] = {"n": len(y), "consistent": int(y.sum())}
-    for name, p in (("before", before[known]), ("after", after[known])):
+    for name, p in (("before", before[is_labeled]), ("after", after[is_labeled])):
         result[f"ece_{name}"] = calibration.expected_calibration_error(y, p, n_bins=bins)
         result[f"ece_floor_{name}"] = calibration.ece_noise_floor(p, n_bins=bins).mean
         # Resamples make the band of the picture, which nobody sees here.
@@ -460,9 +460,9 @@ def labels_seen(model: Model) -> set[str]:
     # A dataset whose share was known had labels.
     training = model.fit_report["training_datasets"]
     assert isinstance(training, dict)  # as every fit writes it
-    seen = {name for name, row in training.items() if row["prior"] is not None}
+    trained = {name for name, row in training.items() if row["prior"] is not None}
     corrected = {str(model.target)} if model.correction is not None else set()
-    return seen | corrected
+    return trained | corrected
 
 
 def _advice(
@@ -477,8 +477,8 @@ def _advice(
         yield "Do not use P or its interval on this dataset."
     else:
         result = [f"{size} for {100 * power:.0f} %" for power, size in needed.items() if size is not None]
-        wanted = ", ".join(result) or "more labels than there are items"
-        yield f"Labels needed to detect an error as large as the worst in training, by chance of success: {wanted}."
+        numbers = ", ".join(result) or "more labels than there are items"
+        yield f"Labels needed to detect an error as large as the worst in training, by chance of success: {numbers}."
     if n >= MIN_LABELS:
         yield f"With {n} labels, correcting P helps more than a test: {adapt}."
     elif flagged:

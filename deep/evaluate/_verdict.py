@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from textwrap import shorten
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 LOWEST = 5
 """The number of items with the lowest P that a verdict names."""
+
+# With its indentation a claim fits on one line of 80 columns.
+MAX_CLAIM = 70
+"""The most characters of a claim in a list."""
 
 COIN_LOSS = float(np.log(2))
 """The log loss of a P of one half for every item: ln 2."""
@@ -150,8 +156,33 @@ class DecisionCounts:
         """Return JSON values."""
         return asdict(self)
 
-    def lines(self) -> Iterator[str]:
-        """Yield a line for each of the items with the lowest P; where none is sure, those with the highest too."""
+    def count_lines(self) -> Iterator[str]:
+        r"""Yield a line for each decision, with the number of its items.
+
+        Examples
+        --------
+        >>> from deep.evaluate import DecisionCounts
+        >>> counts = DecisionCounts(n=60, consistent=5, inconsistent=17, undecided=38, leaning=20, wrongly=[4.1, 1.0])
+        >>> print("\n".join(counts.count_lines()))
+            17 inconsistent: P expects 4 of them to be wrong
+             5 consistent: P expects 1 of them to be wrong
+            38 undecided: 20 lean inconsistent, 18 consistent
+        """
+        for count, name, wrong in zip((self.inconsistent, self.consistent), ("in", ""), self.wrongly, strict=True):
+            yield f"{count:>6,} {name}consistent" + (f": P expects {wrong:,.0f} of them to be wrong" if count else "")
+        lean = f": {self.leaning:,} lean inconsistent, {self.undecided - self.leaning:,} consistent"
+        yield f"{self.undecided:>6,} undecided{lean if self.undecided else ''}"
+        if self.unvoted:
+            yield f"{self.unvoted:>6,} without a vote"
+
+    def lines(self, claims: Mapping[tuple[str, str], str] = MappingProxyType({})) -> Iterator[str]:
+        """Yield a line for each of the items with the lowest P; where none is sure, those with the highest too.
+
+        Parameters
+        ----------
+        claims : mapping of (str, str) to str, optional
+            By dataset and id the text of an item, which stands below its line.
+        """
         if self.alike:
             return
         sure = self.consistent + self.inconsistent
@@ -161,6 +192,9 @@ class DecisionCounts:
             for item in items:
                 interval = "" if np.isnan(item.low) else f" ({chance(item.low)} to {chance(item.high)})"
                 yield f"  {chance(item.p):>5}{interval}  {item.state:<12}  {item.item_id} of {item.dataset}"
+                claim = claims.get((item.dataset, item.item_id))
+                if claim:
+                    yield f"         {shorten(claim, MAX_CLAIM, placeholder=' ...')}"
 
 
 @dataclass(frozen=True)
@@ -203,8 +237,8 @@ class MeasuredMethod:
     def mean(self, metric: str) -> float | None:
         """Return the mean of a metric over datasets; None where one lacks it."""
         every = [row.get(metric) for row in self.by_dataset.values()]
-        known = [float(value) for value in every if value is not None]
-        return float(np.mean(known)) if known and len(known) == len(every) else None
+        numbers = [float(value) for value in every if value is not None]
+        return float(np.mean(numbers)) if numbers and len(numbers) == len(every) else None
 
     @property
     def accuracy(self) -> float:
@@ -305,7 +339,7 @@ def canary_badge(n_labels: int, p_value: float, significance: float) -> Badge:
     """Return the outcome of the test of labels against the P of a model."""
     against = p_value < significance
     word = "DISAGREE" if against else "do not disagree"
-    says = f"{n_labels:,} labels {word} with the model's P (p = {p_value:.2g})."
+    says = f"{n_labels:,} labels {word} with the model's P (p = {p_value:.2g}, limit {significance:.2g})."
     return Badge("labels agree with P", "fail" if against else "ok", says, "watch")
 
 
@@ -365,11 +399,11 @@ class DatasetVerdict:
         return {name: getattr(self, name) for name in SENTENCES}
 
     @classmethod
-    def of_dict(cls, told: object) -> "DatasetVerdict | None":
+    def of_dict(cls, values: object) -> "DatasetVerdict | None":
         """Return the verdict of the results of a study, None where they hold none."""
-        if not isinstance(told, dict) or told.keys() != set(SENTENCES):
+        if not isinstance(values, dict) or values.keys() != set(SENTENCES):
             return None
-        return cls(**told) if all(isinstance(said, str) for said in told.values()) else None
+        return cls(**values) if all(isinstance(sentence, str) for sentence in values.values()) else None
 
     @property
     def failure(self) -> str:
@@ -396,11 +430,24 @@ def share_words(share: "PriorEstimate") -> str:
     return f"Estimated share of consistent claims: {estimate} % (90 % interval {low} to {high})."
 
 
-def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
-    """Return a sentence on how many items are suspect, whose counts make up all of them; say what sure is.
+def certainty_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
+    """Return in sentences which items count as decided, or why none does; empty where no item has a vote.
 
-    Where nothing is sure it asks for labels, unless the items are `labeled`. Where all items have one P it asks for
+    Where nothing is sure they ask for labels, unless the items are `labeled`. Where all items have one P they ask for
     other judges: labels change P for all of them at once.
+    """
+    if tally.alike:
+        return NO_JUDGE_DISTINGUISHES
+    if tally.consistent or tally.inconsistent:
+        return "On a side: its whole 90 % interval of P gives that decision 2 in 3. Wrong ones: expected by P."
+    if not tally.undecided:
+        return ""
+    label = "" if labeled else " Label about 30 of these claims to narrow the intervals."
+    return f"Nothing is sure: every 90 % interval of P includes chances below 2 in 3.{label}"
+
+
+def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
+    """Return a sentence on how many items are suspect, whose counts make up all of them, and what sure is.
 
     Examples
     --------
@@ -413,21 +460,13 @@ def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     are = "is" if tally.inconsistent == 1 else "are"
     leaning = f" ({tally.leaning:,} of them leaning inconsistent)" if tally.undecided else ""
     silent = f", {tally.unvoted:,} without a vote" if tally.unvoted else ""
-    if tally.alike:
-        why = f" {NO_JUDGE_DISTINGUISHES}"
-    elif tally.consistent or tally.inconsistent:
-        why = " On a side: its whole 90 % interval of P gives that decision 2 in 3. Wrong ones: expected by P."
-    elif tally.undecided:
-        why = " Nothing is sure: every 90 % interval of P includes chances below 2 in 3."
-        why += "" if labeled else " Label about 30 of these claims to narrow the intervals."
-    else:
-        why = ""
     wrong, passed = (f", about {n:,.0f}" if n else "" for n in tally.wrongly)
     return (
         f"{tally.inconsistent:,} of {tally.n:,} claims {are} on the inconsistent side of the threshold"
         f"{wrong and wrong + ' of them wrongly'}; {tally.consistent:,} on the consistent side"
-        f"{passed and passed + ' wrongly'}; {tally.undecided:,} undecided{leaning}{silent}.{why}"
-    )
+        f"{passed and passed + ' wrongly'}; {tally.undecided:,} undecided{leaning}{silent}. "
+        f"{certainty_words(tally, labeled=labeled)}"
+    ).rstrip()
 
 
 def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False) -> str:

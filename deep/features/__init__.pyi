@@ -15,6 +15,5 @@ from ._cells import distinct_rows as distinct_rows
 from ._selectors import MRMR as MRMR
 from ._selectors import RFE as RFE
 from ._selectors import SELECTORS as SELECTORS
-from ._selectors import Exhaustive as Exhaustive
 from ._selectors import MRMRSelection as MRMRSelection
 from ._selectors import installed_mrmr as installed_mrmr

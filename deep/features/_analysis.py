@@ -439,8 +439,8 @@ def agreement_interval(
     parts, value = _BY_SUMS[measure]
     # Documents are drawn whole: ratings of one text are not independent.
     of_documents = np.stack([np.bincount(document, part, minlength=n) for part in parts(codes).T])
-    drawn = (np.bincount(draw.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(n_boot))
-    return checks.percentile_interval(np.array([value(of_documents @ times) for times in drawn]))
+    resamples = (np.bincount(draw.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(n_boot))
+    return checks.percentile_interval(np.array([value(of_documents @ times) for times in resamples]))
 
 
 def _checked(ratings: npt.ArrayLike) -> Ratings:
@@ -475,16 +475,16 @@ def _cohen_parts(codes: Ratings) -> Floats:
     if codes.shape[1] != 2:
         raise InputError(f"`ratings` must have two columns. Got {codes.shape[1]}.")
     both = _all_rated(codes)
-    said = _counts(np.where(both[:, None], codes, -1).T.reshape(-1, 1))
+    categories = _counts(np.where(both[:, None], codes, -1).T.reshape(-1, 1))
     same = both & (codes[:, 0] == codes[:, 1])
-    return np.column_stack([both, same, said[: len(codes)], said[len(codes) :]])
+    return np.column_stack([both, same, categories[: len(codes)], categories[len(codes) :]])
 
 
 def _cohen_value(sums: Floats) -> float:
-    n, same, *said = sums
+    n, same, *counts = sums
     if not n:
         return float("nan")
-    first, second = np.reshape(said, (2, -1)) / n
+    first, second = np.reshape(counts, (2, -1)) / n
     return _beyond_chance(float(same / n), float(first @ second))
 
 

@@ -86,8 +86,8 @@ class Cells:
         """
         matrix = check_votes(votes, name="votes")
         y = check_labels(labels, len(matrix), name="labels")
-        given = np.asarray(groups)
-        names, codes = numbered(given) if given.dtype == object else np.unique(given, return_inverse=True)
+        raw = np.asarray(groups)
+        names, codes = numbered(raw) if raw.dtype == object else np.unique(raw, return_inverse=True)
         check_consistent_length(codes, len(matrix), "groups")
         patterns, row_pattern = distinct_patterns(matrix)
         shape = (len(patterns), len(names), 2)
@@ -95,11 +95,6 @@ class Cells:
         counts = np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
         voters = tuple(voter_names or map(str, range(matrix.shape[1])))
         return cls(patterns, counts, tuple(str(name) for name in names), voters)
-
-    @property
-    def n_rows(self) -> int:
-        """Return the number of rows that were counted."""
-        return int(self.counts.sum())
 
     def select(self, columns: Sequence[int]) -> Self:
         """Return the cells of these columns alone, in the order given."""
@@ -135,10 +130,10 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Positions]:
     if (codes[1:] > codes[:-1]).all():
         return votes, np.arange(len(votes))
     if 3 ** votes.shape[1] <= min(DENSE, CODES_A_ROW * len(votes)):
-        seen = np.zeros(3 ** votes.shape[1], dtype=bool)
-        seen[codes] = True
-        inverse = (np.cumsum(seen) - 1)[codes]
-        first = np.empty(int(seen.sum()), dtype=np.intp)
+        present = np.zeros(3 ** votes.shape[1], dtype=bool)
+        present[codes] = True
+        inverse = (np.cumsum(present) - 1)[codes]
+        first = np.empty(int(present.sum()), dtype=np.intp)
         first[inverse] = np.arange(len(votes))
     else:
         order = np.argsort(codes)  # rows of one pattern are alike: which of them stands first matters not

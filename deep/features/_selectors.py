@@ -1,10 +1,7 @@
-"""Selection of voters by scoring every subset."""
+"""Selection of voters: by mRMR, or by dropping one after the other (RFE)."""
 
 import warnings
-from collections.abc import Callable
 from importlib.util import find_spec
-from itertools import combinations
-from math import comb
 from typing import Any, Self
 
 import numpy as np
@@ -14,85 +11,8 @@ from sklearn.base import BaseEstimator
 from deep._util.checks import Floats, Labels, Positions, Votes, check_two_classes
 from deep._util.odds import penalised_logistic
 from deep.base import BasePromptSelector
-from deep.exceptions import InputError, needs_extra
+from deep.exceptions import needs_extra
 from deep.records import ABSTAIN
-
-MAX_SUBSETS = 1000
-"""The most subsets that `Exhaustive` scores: each takes a fit."""
-
-
-class Exhaustive(BasePromptSelector):
-    """Scores every subset of `n_prompts` voters and selects the best.
-
-    Parameters
-    ----------
-    n_prompts : int, default=5
-        How many voters to select, from 1 to n_voters.
-    scoring : callable
-        Takes the positions of the columns, ascending, as a tuple of int, and returns a finite number, higher is
-        better. It holds the data that it scores on.
-
-    Attributes
-    ----------
-    ranking_ : ndarray of int, shape (n_voters,)
-        The selected voters come first. Both they and the others are ordered by marginal worth: the mean score of the
-        scored subsets that hold the voter. Ties go to the earlier column.
-    support_ : ndarray of bool, shape (n_voters,)
-        True for the best subset; of subsets with equal scores, the first in lexicographic order.
-
-    Raises
-    ------
-    InputError
-        On `fit`: there are more than 1,000 subsets, or a score is not finite.
-
-    Notes
-    -----
-    Votes, labels and weights given to `fit` are checked and otherwise left to `scoring`. A ranking holds for its own
-    `n_prompts` alone: the best set of three need not lie within the best set of five.
-
-    Examples
-    --------
-    No two voters do better together than the first and the second.
-
-    >>> from deep.features import Exhaustive
-    >>> worth = {(0, 1): 0.9, (0, 2): 0.8, (1, 2): 0.7}
-    >>> selector = Exhaustive(2, scoring=worth.__getitem__).fit([[1, 0, 1], [0, 0, 1]], [1, 0])
-    >>> selector.get_support(indices=True)
-    array([0, 1])
-    >>> selector.ranking_
-    array([1, 2, 3])
-    """
-
-    def __init__(self, n_prompts: int = 5, *, scoring: Callable[[tuple[int, ...]], float]) -> None:
-        self.n_prompts = n_prompts
-        self.scoring = scoring
-
-    def _rank(
-        self,
-        X: Votes,
-        y: Labels,  # noqa: ARG002
-        w: Floats,  # noqa: ARG002
-    ) -> Positions:
-        n_voters = X.shape[1]
-        count = comb(n_voters, self.n_prompts)
-        if count > MAX_SUBSETS:
-            raise InputError(
-                f"`n_prompts` must leave at most {MAX_SUBSETS} subsets to score. "
-                f"Got {self.n_prompts} of {n_voters} voters, which is {count} subsets. Use --selector auto."
-            )
-        subsets = list(combinations(range(n_voters), self.n_prompts))
-        scores = np.array([float(self.scoring(subset)) for subset in subsets])
-        if not np.isfinite(scores).all():
-            wrong = int(np.flatnonzero(~np.isfinite(scores))[0])
-            raise InputError(
-                f"`scoring` must return a finite number. Got {scores[wrong].item()!r} at columns {subsets[wrong]}."
-            )
-        holds = np.zeros((len(subsets), n_voters))
-        np.put_along_axis(holds, np.array(subsets), 1.0, axis=1)
-        # Beyond the best subset voters are ranked by the mean score of the subsets that hold them.
-        worth = scores @ holds / holds.sum(axis=0)
-        return np.lexsort((-worth, -holds[np.argmax(scores)]))
-
 
 CORRELATION_DECIMALS = 12
 """Correlations that agree this far are equal, so that neither rounding nor the grouping of rows breaks a tie."""
@@ -123,10 +43,10 @@ def signed_rows(X: Votes, y: Labels, w: Floats) -> tuple[Floats, Labels, Floats]
     InputError
         A class has no weight.
     """
-    kept = w > 0
-    votes, labels = X[kept], y[kept]
+    weighty = w > 0
+    votes, labels = X[weighty], y[weighty]
     check_two_classes(labels, "y")
-    return np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), labels, w[kept]
+    return np.where(votes == ABSTAIN, 0.0, 2.0 * votes - 1.0), labels, w[weighty]
 
 
 def correlations(values: Floats, others: Floats, w: Floats) -> Floats:
@@ -224,13 +144,13 @@ class MRMR(BasePromptSelector):
     def _pick(self, relevances: Floats, correlated: Floats) -> Positions:
         """Return the columns of positive relevance, each the best beside those picked before."""
         redundancy = np.maximum(np.abs(correlated), FLOOR)
-        left, picked = np.flatnonzero(relevances > 0).tolist(), list[int]()
-        while left:
+        rest, picked = np.flatnonzero(relevances > 0).tolist(), list[int]()
+        while rest:
             # mRMR as a quotient: relevance over mean redundancy with the voters picked before.
-            mean = redundancy[left][:, picked].mean(axis=1) if picked else np.ones(len(left))
+            mean = redundancy[rest][:, picked].mean(axis=1) if picked else np.ones(len(rest))
             # What repeats all that was picked comes last.
-            score = np.where((mean == 1) & bool(picked), 0.0, relevances[left] / mean)
-            picked.append(left.pop(int(score.argmax())))
+            score = np.where((mean == 1) & bool(picked), 0.0, relevances[rest] / mean)
+            picked.append(rest.pop(int(score.argmax())))
         return np.array(picked, dtype=np.intp)
 
 
@@ -350,7 +270,6 @@ def installed_mrmr() -> str:
 
 
 SELECTORS: dict[str, type[BasePromptSelector]] = {
-    "exhaustive": Exhaustive,
     "mrmr": MRMR,
     "mrmr-selection": MRMRSelection,
     "rfe": RFE,

@@ -3,11 +3,11 @@
 import json
 import statistics
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, RowMapping, Select, case, func, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -113,6 +113,13 @@ class Answer:
     reply: Reply | None
 
 
+class Turn(NamedTuple):
+    """A message of a conversation with a judge: who says it, and its text."""
+
+    role: str
+    text: str
+
+
 def _reading(method: Callable[Concatenate["History", P], T]) -> Callable[Concatenate["History", P], T]:
     """Return a method that says in one line where the ledger cannot be read, or holds what no run has written."""
 
@@ -187,6 +194,40 @@ class History:
         for row in self._connection.execute(query.order_by(attempt.number)).mappings() if keys else ():
             result.setdefault(row["key"], []).append(row)
         return result
+
+    @_reading
+    def transcripts(self, items: Collection[tuple[str, str]]) -> dict[tuple[str, str], dict[str, list[Turn]]]:
+        """Return what was said about items, by (dataset, item) and voter: the prompts' messages, then each reply.
+
+        Parameters
+        ----------
+        items : collection of (dataset, item)
+            Windows of a long source are of their item.
+        """
+        item, request, attempt = schema.items.c, schema.requests.c, schema.attempts.c
+        wanted, about = {*items}, dict[str, list[tuple[tuple[str, str], str]]]()
+        for row in self._connection.execute(select(item.dataset, item.item, item.voter, item.key)).mappings():
+            names = [(row["dataset"], name) for name in (row["item"], row["item"].rpartition("#")[0])]
+            # One request serves all items of the same texts.
+            own = [(name, row["voter"].partition("#")[0]) for name in names if name in wanted]
+            about.setdefault(row["key"], []).extend(own)
+        body = func.coalesce(request.changed_body, request.requested_body).label("body")
+        chosen = select(request.key, request.queued, body, attempt.reply).where(attempt.outcome == "answered")
+        chosen = chosen.join(schema.attempts, attempt.key == request.key).order_by(attempt.number)
+        parts = in_parts([key for key, own in about.items() if own])
+        rows = [
+            row for part in parts for row in self._connection.execute(chosen.where(request.key.in_(part))).mappings()
+        ]
+        said = dict[tuple[str, str], dict[str, list[Turn]]]()
+        # A repair turn is asked last of all, and its messages begin with the turns before it.
+        for row in sorted(rows, key=lambda row: float(row["queued"])):
+            messages = json.loads(row["body"]).get("messages", ())
+            turns = [Turn(str(one["role"]), str(one["content"])) for one in messages]
+            turns.append(Turn("assistant", read_reply(row["reply"]).text))
+            for name, voter in about[row["key"]]:
+                before = said.setdefault(name, {}).setdefault(voter, [])
+                before[:] = turns if turns[: len(before)] == before else [*before, *turns]
+        return said
 
     @_reading
     def cost(self) -> tuple[float, int]:

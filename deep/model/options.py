@@ -12,10 +12,10 @@ from deep.exceptions import InputError
 Weighting = Literal["dataset", "dataset-class", "uniform"]
 
 RECIPE_NAMES = ("deep", "paper")
-SELECTOR_NAMES = ("auto", "exhaustive", "mrmr", "mrmr-selection", "rfe")
+SELECTOR_NAMES = ("auto", "mrmr", "mrmr-selection", "rfe")
 
 UNCALIBRATED = "none"
-"""In place of a calibrator's name: the ensembler's own probabilities."""
+"""This name in place of a calibrator's asks for the ensembler's own probabilities."""
 
 AVERAGE = "Average"
 STACK = "Stack"
@@ -35,7 +35,7 @@ class ChainOptions:
     sizes : sequence of int or 'all', optional
         Numbers of voters of a chain, or 'all'.
     ensembler, calibrator : sequence of str, optional
-    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
+    selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, optional
         How the voters are selected.
     """
 

@@ -60,16 +60,16 @@ def soft_vote(value: str, logprobs: Logprobs, labels: Mapping[str, int]) -> floa
     """
     mass, unlisted = {1: 0.0, 0: 0.0}, 0.0
     before, weight = "", 1.0
-    for chosen, alternatives in _steps(value, logprobs):
+    for token_here, alternatives in _steps(value, logprobs):
         for token, probability in alternatives:
             sides = _sides(before + token, labels)
             if len(sides) == 1 and sides <= mass.keys():
                 mass[sides.pop()] += weight * probability
-        told = [probability for _, probability in alternatives if probability > 0]
-        unlisted += weight * max(min(1 - sum(told), *told), 0.0) if told else 0.0
-        if len(_sides(before + chosen, labels)) < 2:
+        probabilities = [probability for _, probability in alternatives if probability > 0]
+        unlisted += weight * max(min(1 - sum(probabilities), *probabilities), 0.0) if probabilities else 0.0
+        if len(_sides(before + token_here, labels)) < 2:
             break
-        before, weight = before + chosen, weight * dict(alternatives).get(chosen, 0.0)
+        before, weight = before + token_here, weight * dict(alternatives).get(token_here, 0.0)
     if not any(mass.values()):
         return None
     bounded = {side: result or unlisted for side, result in mass.items()}
@@ -114,11 +114,11 @@ def _token_entries(listed: Any) -> list[Mapping[str, Any]]:
 
 def _sides(token: str, labels: Mapping[str, int]) -> set[int]:
     """Return the polarities of the labels that `token` begins or, where it runs on, holds at its beginning."""
-    said = normalise_label(token.lstrip(" :>{\"'"))
-    if not said:
+    start = normalise_label(token.lstrip(" :>{\"'"))
+    if not start:
         return set()
     spelled = ((normalise_label(label), polarity) for label, polarity in labels.items())
-    return {polarity for label, polarity in spelled if label.startswith(said) or said.startswith(label)}
+    return {polarity for label, polarity in spelled if label.startswith(start) or start.startswith(label)}
 
 
 CUT_OFF = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens", "model_length"})
@@ -218,9 +218,9 @@ class AnswerForm:
 
         Asked `again`, it carries one too where a text holds an answer in disguise: a bare one may be a copy of it.
         """
-        asked = "" if self.output == "json" and not material.coded else material.tag(self.kind)
-        forged = again and not (asked or material.bare) and material.forges(self.kind, self._words)
-        return material.code if forged else asked
+        code = "" if self.output == "json" and not material.coded else material.tag(self.kind)
+        forged = again and not (code or material.bare) and material.forges(self.kind, self._words)
+        return material.code if forged else code
 
     def judge(
         self,
@@ -237,23 +237,23 @@ class AnswerForm:
         if refusal or finish in WITHHELD:
             return Judgment(vote=-1, reason="refused", raw_text=reply or refusal)
         cut = finish in CUT_OFF
-        chosen = self._chosen(reply)
+        line = self._line_of(reply)
         # A server that holds replies to a schema wraps the answer; it is read as the line that the prompt asks for.
-        if chosen is not None:
-            plain = self.judge(chosen, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
+        if line is not None:
+            plain = self.judge(line, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
             return replace(plain, raw_text=reply)
         if self.listed and not cut:
-            return self._listed(reply, material)
+            return self._list_judgment(reply, material)
         begin = after_thoughts(reply) or 0
-        shown = reply
+        excerpt = reply
         # Both ends are read: some answers open a reply, most close it.
         if len(reply) > 2 * LONGEST_SIDE:
             begin = min(begin, len(reply) - 2 * LONGEST_SIDE)
-            shown = f"{reply[begin : begin + LONGEST_SIDE]}\n{reply[-LONGEST_SIDE:]}"
-        reader = ReplyReader(shown, self.kind, self.output, self._words, self.scale, cut, material, self.answer_first)
+            excerpt = f"{reply[begin : begin + LONGEST_SIDE]}\n{reply[-LONGEST_SIDE:]}"
+        reader = ReplyReader(excerpt, self.kind, self.output, self._words, self.scale, cut, material, self.answer_first)
         answers = reader.final_answers()
         if len({answer.reading.value for answer in answers}) == 1:
-            return replace(self._judgment(answers, shown, logprobs), raw_text=reply)
+            return replace(self._judgment(answers, excerpt, logprobs), raw_text=reply)
         return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
 
     def verdicts_in(self, text: str) -> set[float]:
@@ -265,12 +265,12 @@ class AnswerForm:
         """Return the polarity of each entry of a list, under the last key that has a label in all; None without one."""
         listed = entries(text)
         for key in reversed(listed[0] if listed else {}):
-            said = [read_label(str(entry.get(key)), self.labels) for entry in listed]
-            if None not in said:
-                return [int(polarity) for polarity in said if polarity is not None]
+            polarities = [read_label(str(entry.get(key)), self.labels) for entry in listed]
+            if None not in polarities:
+                return [int(polarity) for polarity in polarities if polarity is not None]
         return None
 
-    def _listed(self, text: str, material: Material | None) -> Judgment:
+    def _list_judgment(self, text: str, material: Material | None) -> Judgment:
         """Return the judgment of a reply that lists an answer for each part: 1 where all are, else 0."""
         result = None if material and any(map(material.repeats, entries(text))) else self.entries(text)
         if result is None:
@@ -286,7 +286,7 @@ class AnswerForm:
         low, high = self.scale
         return {word: (number - low) / (high - low) for word, number in self.scale_words.items()}
 
-    def _chosen(self, reply: str) -> str | None:
+    def _line_of(self, reply: str) -> str | None:
         """Return the line for which an object with the answer and nothing else stands, as a JSON schema makes it."""
         result = _CHOSEN.fullmatch(reply, after_thoughts(reply) or 0) if self.output != "json" else None
         if result is None or result["kind"] != self.kind or result["label"] not in self.labels:
@@ -298,9 +298,9 @@ class AnswerForm:
         last, first = answers[0], min(answers, key=lambda answer: answer.start)
         before = text[: first.start]
         fields = (last.place.fields if last.place else None) or {}
-        said = fields.get("reasoning")
+        reason = fields.get("reasoning")
         enclosed = before.partition("<reasoning>")[2].rpartition("</reasoning>")[0]
-        rationale = ((said if isinstance(said, str) else "") or enclosed or before or last.reading.remark).strip()
+        rationale = ((reason if isinstance(reason, str) else "") or enclosed or before or last.reading.remark).strip()
         reading = last.reading.value
         vote = int(reading >= self.threshold) if self.scale else int(reading)
         score = reading if self.scale else soft_vote(last.reading.said, logprobs or (), self.labels)
@@ -338,8 +338,8 @@ def why_none(text: str, cut: bool) -> Reason:
     """Return why a reply without an answer has none; `cut` where it reached its length limit."""
     if cut:
         return "truncated"
-    said = text[after_thoughts(text) or 0 :].strip()
-    return "refused" if _DECLINES.match(said[:200].replace("\u2019", "'")) else "unparsable"
+    answer = text[after_thoughts(text) or 0 :].strip()
+    return "refused" if _DECLINES.match(answer[:200].replace("\u2019", "'")) else "unparsable"
 
 
 Constraint = Literal["none", "schema", "vllm"]

@@ -89,8 +89,8 @@ class SearchableText:
         It begins and ends where a word does. Quotes and closing punctuation around it are dropped where it is found
         only without them; None where it is not found, or has no letter and no digit.
         """
-        wanted = _fold(quotation)[0].strip()
-        for form in dict.fromkeys((wanted, wanted.strip(_EDGES))):
+        folded = _fold(quotation)[0].strip()
+        for form in dict.fromkeys((folded, folded.strip(_EDGES))):
             if any(map(str.isalnum, form)):
                 places = self._places(form)
                 first = next(places, None)
@@ -268,14 +268,14 @@ def _folded(text: str) -> str:
 
 @cache
 def _look(character: str) -> str:
-    known = _lookalikes()
-    if character in known:
-        return known[character]
+    alike = _lookalikes()
+    if character in alike:
+        return alike[character]
     # Letters come apart from their accents, which a copy may add or drop; what is left is compared by its look (UTS
     # 39).
     parts = unicodedata.normalize("NFKD", character.translate(_TAG_CHARACTERS))
-    seen = (c for c in parts if unicodedata.category(c) not in ("Cf", "Mc", "Me", "Mn") and c not in _FILLERS)
-    return "".join(c if c.isascii() else known.get(c) or known.get(c.upper()) or _latin(c) for c in seen)
+    visible_parts = (c for c in parts if unicodedata.category(c) not in ("Cf", "Mc", "Me", "Mn") and c not in _FILLERS)
+    return "".join(c if c.isascii() else alike.get(c) or alike.get(c.upper()) or _latin(c) for c in visible_parts)
 
 
 def _latin(character: str) -> str:
@@ -302,10 +302,10 @@ def skeletons(text: str) -> tuple[str, ...]:
     """
     plain = text.translate(_TAG_CHARACTERS)
     wholes = [form for whole in (plain, _NOTE.sub(" ", plain)) for form in (_folded(whole), _folded(decoded(whole)))]
-    shown = [_HIDDEN.sub(" ", whole) for whole in wholes]
+    clean = [_HIDDEN.sub(" ", whole) for whole in wholes]
     # Elements of any name, and then whatever stands in brackets.
-    bare = [_ELEMENT.sub(" ", view) for view in shown]
-    views = [*wholes, *shown, *bare, *(_ASIDE.sub(" ", view) for view in bare), *("\n".join(_cells(v)) for v in shown)]
+    bare = [_ELEMENT.sub(" ", view) for view in clean]
+    views = [*wholes, *clean, *bare, *(_ASIDE.sub(" ", view) for view in bare), *("\n".join(_cells(v)) for v in clean)]
     return tuple(dict.fromkeys(view.translate(_ALIKE) for view in views if view))
 
 

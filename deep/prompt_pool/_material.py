@@ -188,10 +188,10 @@ class Material:
         True
         """
         name, said = decoded(name), decoded(said)
-        wanted = ways(name, said)
-        if len(wanted[0]) < _SURE:
-            return bool(wanted[0]) and any(map(spelled(name, said).search, self._seen))
-        return any(way in text for text in self._letters for way in wanted)
+        spellings = ways(name, said)
+        if len(spellings[0]) < _SURE:
+            return bool(spellings[0]) and any(map(spelled(name, said).search, self._seen))
+        return any(way in text for text in self._letters for way in spellings)
 
     def forges(self, name: str, labels: Iterable[str]) -> bool:
         """Tell whether a text holds an answer of this name, in whatever disguise: a label, or a number without any."""
@@ -218,9 +218,9 @@ class Material:
         if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
             return all(self._says(key, entry) for entry in value)
         entries = value if isinstance(value, list) else [value]
-        said = " ".join(entry if isinstance(entry, str) else json.dumps(entry) for entry in entries)
-        if any(map(str.isalnum, said)):
-            return self.holds(key, said)
+        text_of_value = " ".join(entry if isinstance(entry, str) else json.dumps(entry) for entry in entries)
+        if any(map(str.isalnum, text_of_value)):
+            return self.holds(key, text_of_value)
         # An empty list is told by the sign behind its key, whatever became of its brackets.
         empty = re.compile(spelled(decoded(key), "").pattern + _EMPTY, re.MULTILINE)
         return isinstance(value, str) or any(empty.search(way) for text in self._seen for way in (text, text[::-1]))
@@ -292,15 +292,15 @@ class FewShot:
     @cached_property
     def _ranked(self) -> list[Example]:
         """The examples with a label, in an order that depends on their content alone."""
-        known = [shot for shot in self.examples if shot.label is not None]
+        labeled = [shot for shot in self.examples if shot.label is not None]
         # An example whose text holds an answer would teach the judge to copy it.
-        return sorted((shot for shot in known if not Material(shot.source, shot.claim).tag("verdict")), key=_rank)
+        return sorted((shot for shot in labeled if not Material(shot.source, shot.claim).tag("verdict")), key=_rank)
 
     @cached_property
     def version(self) -> str:
         """SHA-256 of all that decides what is shown, 64 hexadecimal digits."""
-        said = [f"{_rank(shot)} {shot.label} {shot.dataset!r} {shot.document_id!r}" for shot in self._ranked]
-        return sha256("\n".join([f"{SELECTION} {self.shots}", *said]).encode(errors="replace")).hexdigest()
+        lines = [f"{_rank(shot)} {shot.label} {shot.dataset!r} {shot.document_id!r}" for shot in self._ranked]
+        return sha256("\n".join([f"{SELECTION} {self.shots}", *lines]).encode(errors="replace")).hexdigest()
 
     def choose(self, example: Example) -> tuple[Example, ...]:
         """Return the labeled examples to show with one example.
@@ -320,19 +320,19 @@ class FewShot:
         InputError
             Too few are left.
         """
-        chosen = [shot for label in (1, 0) for shot in self._of_label(label, example)]
-        return tuple(sorted(chosen, key=_rank))
+        shots = [shot for label in (1, 0) for shot in self._of_label(label, example)]
+        return tuple(sorted(shots, key=_rank))
 
     def _of_label(self, label: int, example: Example) -> list[Example]:
-        chosen: list[Example] = []
+        shots: list[Example] = []
         for shot in self._apart(label, example):
-            if not any(_same_document(shot, other) for other in chosen):
-                chosen.append(shot)
-            if len(chosen) == self.shots // 2:
-                return chosen
+            if not any(_same_document(shot, other) for other in shots):
+                shots.append(shot)
+            if len(shots) == self.shots // 2:
+                return shots
         raise InputError(
             f"`few_shot` must hold {self.shots // 2} documents of other datasets than {example.dataset!r} with an "
-            f"example of label {label}. Got {len(chosen)} for example {example.example_id!r}. Give labeled examples "
+            f"example of label {label}. Got {len(shots)} for example {example.example_id!r}. Give labeled examples "
             "of another dataset, or fewer shots."
         )
 

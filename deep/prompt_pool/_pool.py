@@ -55,12 +55,12 @@ def document_first(prompt: Prompt) -> Prompt:
             "`prompt` must hold {{source}} and {{claim}} as two paragraphs in a row, its task before them. "
             f"Got another order (prompt {prompt.id!r})."
         )
-    said, line_end, rest = prompt.system.partition("\n")
+    first_line, line_end, rest = prompt.system.partition("\n")
     return replace(
         prompt,
         id=prompt.id + DOCUMENT_FIRST,
         document_first=True,
-        system=f"{said}{_ORDER}{line_end}{rest}" if said else prompt.system,
+        system=f"{first_line}{_ORDER}{line_end}{rest}" if first_line else prompt.system,
         user=_MATERIAL + prompt.user.replace(_MATERIAL, ""),
     )
 
@@ -124,8 +124,8 @@ def load_prompt(id_or_path: str | Path) -> Prompt:
     for one in versions:
         if (version == CODED and one.coded) or (len(version) >= SHORTEST_HASH and one.hash.startswith(version)):
             return one
-    known = " or ".join(one.hash[:SHORTEST_HASH] for one in versions)
-    raise InputError(f"`id` must have {CODED} or its own hash after the @, {known}. Got {str(id_or_path)!r}.")
+    hashes = " or ".join(one.hash[:SHORTEST_HASH] for one in versions)
+    raise InputError(f"`id` must have {CODED} or its own hash after the @, {hashes}. Got {str(id_or_path)!r}.")
 
 
 def load_pool(name_or_folder: str | Path) -> tuple[Prompt, ...]:
@@ -234,18 +234,18 @@ def describe_prompt(prompt: Prompt) -> dict[str, object]:
 def prompt_lines(prompt: Prompt) -> Iterator[str]:
     """Yield the fields of a prompt as a table, and its messages."""
     fields = describe_prompt(prompt)
-    shown = {name: value for name, value in fields.items() if name not in _TEXTS and value not in (None, {}, "")}
-    yield table([(name, _in_words(value)) for name, value in shown.items()])
+    header = {name: value for name, value in fields.items() if name not in _TEXTS and value not in (None, {}, "")}
+    yield table([(name, _in_words(value)) for name, value in header.items()])
     yield from (f"\n[{name}]\n{str(fields[name]).strip()}" for name in _TEXTS if fields[name])
 
 
 def prompt_table(prompts: Iterable[Prompt]) -> str:
     """Return a table of prompts, a line each, and one of the aims of those that are to err in their own way."""
-    listed = list(prompts)
-    rows = table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, listed)])
+    entries = list(prompts)
+    rows = table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, entries)])
     aims = [
         (prompt.id, prompt.strictness, prompt.expected_tpr, prompt.expected_tnr, prompt.unshared_error)
-        for prompt in listed
+        for prompt in entries
         if prompt.unshared_error
     ]
     return "\n".join([rows, _AIMS, table([_AIM, *aims])]) if aims else rows
@@ -301,12 +301,12 @@ class ReplyCheck:
     def lines(self) -> Iterator[str]:
         """Yield a table of what is read, with some endings of each kind."""
         rows = sorted(self.by_kind.items(), key=lambda item: (-len(item[1]), item[0]))
-        shares = [(kind, len(said), f"{100 * len(said) / max(self.n_replies, 1):.1f} %") for kind, said in rows]
+        shares = [(kind, len(texts), f"{100 * len(texts) / max(self.n_replies, 1):.1f} %") for kind, texts in rows]
         yield table([("READ AS", "REPLIES", "SHARE"), *((kind, f"{n:,}", share) for kind, n, share in shares)])
         yield f"\n{self.n_lost:,} of {self.n_replies:,} replies are lost"
-        for kind, said in rows:
+        for kind, texts in rows:
             yield f"\n{kind}"
-            yield from (f"  {ending(reply)}" for reply in said[:N_ENDINGS])
+            yield from (f"  {ending(reply)}" for reply in texts[:N_ENDINGS])
 
 
 def ending(reply: str) -> str:
@@ -318,8 +318,8 @@ def ending(reply: str) -> str:
     >>> ending("It rained.\nVERDICT: NO")
     'It rained. VERDICT: NO'
     """
-    said = " ".join(reply.split())
-    return said if len(said) <= LONGEST_ENDING else f"... {said[-LONGEST_ENDING:]}"
+    line = " ".join(reply.split())
+    return line if len(line) <= LONGEST_ENDING else f"... {line[-LONGEST_ENDING:]}"
 
 
 def check_replies(prompt: Prompt, path: str | Path) -> ReplyCheck:
@@ -338,14 +338,14 @@ def check_replies(prompt: Prompt, path: str | Path) -> ReplyCheck:
         The file cannot be read, or a line is neither.
     """
     check = ReplyCheck()
-    for said in _replies(Path(path)):
-        finish, *texts = (said.get(name) for name in ("finish_reason", "source", "claim", "question"))
+    for record in _replies(Path(path)):
+        finish, *texts = (record.get(name) for name in ("finish_reason", "source", "claim", "question"))
         source, claim, question = texts
-        judgment = prompt.parse(said["reply"], finish_reason=finish, source=source, claim=claim, question=question)
+        judgment = prompt.parse(record["reply"], finish_reason=finish, source=source, claim=claim, question=question)
         kind = str(judgment.reason or (judgment.vote if judgment.score is None else f"score, vote {judgment.vote}"))
-        if kind == "unparsable" and len(prompt.verdicts_in(said["reply"])) > 1:
+        if kind == "unparsable" and len(prompt.verdicts_in(record["reply"])) > 1:
             kind = "contradictory"
-        check.by_kind.setdefault(kind, []).append(said["reply"])
+        check.by_kind.setdefault(kind, []).append(record["reply"])
     return check
 
 
@@ -364,12 +364,12 @@ def _replies(path: Path) -> Iterator[dict[str, str]]:
 
 def _reply(line: str, where: str) -> dict[str, str]:
     try:
-        said = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError):
         raise InputError(f"`replies` must hold JSON lines. Got none at {where}.") from None
-    said = {"reply": said} if isinstance(said, str) else said
-    texts: Sequence[object] = list(said.values()) if isinstance(said, dict) else []
-    if not isinstance(said, dict) or not isinstance(said.get("reply") or "", str) or not texts:
+    record = {"reply": record} if isinstance(record, str) else record
+    texts: Sequence[object] = list(record.values()) if isinstance(record, dict) else []
+    if not isinstance(record, dict) or not isinstance(record.get("reply") or "", str) or not texts:
         raise InputError(f"`replies` must hold texts, or objects with `reply`. Got {line.strip()[:60]!r} at {where}.")
-    kept = {name: value for name, value in said.items() if isinstance(value, str)}
-    return {**kept, "reply": kept.get("reply", "")}
+    fields = {name: value for name, value in record.items() if isinstance(value, str)}
+    return {**fields, "reply": fields.get("reply", "")}

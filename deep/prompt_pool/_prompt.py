@@ -292,8 +292,8 @@ class Prompt:
         if not shots:
             return ""
         self.check_few_shot()
-        said = {self.labels[label]: label for label in reversed(first_labels(self.labels))}
-        cases = [_case(shot, said[shot.label or 0], number) for number, shot in enumerate(shots, start=1)]
+        label_of = {self.labels[label]: label for label in reversed(first_labels(self.labels))}
+        cases = [_case(shot, label_of[shot.label or 0], number) for number, shot in enumerate(shots, start=1)]
         return "\n\n".join([_EXAMPLES, *cases])
 
     @cached_property
@@ -306,9 +306,9 @@ class Prompt:
         >>> load_prompt("diverse-entailment").told_labels
         ['ENTAILMENT', 'NEUTRAL', 'CONTRADICTION']
         """
-        shown = {"text": '"{{verdict}} %s"', "xml": "<{{verdict}}>%s</", "json": '"{{verdict}}": "%s"'}[self.output]
+        form = {"text": '"{{verdict}} %s"', "xml": "<{{verdict}}>%s</", "json": '"{{verdict}}": "%s"'}[self.output]
         first = first_labels(self.labels)
-        return [label for label in self.labels if label in first or shown % label in self.user]
+        return [label for label in self.labels if label in first or form % label in self.user]
 
     def schema(self, source: str = "", claim: str = "", question: str | None = None) -> dict[str, Any] | None:
         """Return the JSON schema of the reply, reasoning before the answer; None where the output is not JSON.
@@ -387,8 +387,8 @@ class Prompt:
 
 def _without_question(user: str) -> str:
     """Return a user message without the paragraph that shows the question."""
-    kept = (part for part in user.split("\n\n") if "question" not in PLACEHOLDER.findall(part))
-    return "\n\n".join(kept)
+    parts = (part for part in user.split("\n\n") if "question" not in PLACEHOLDER.findall(part))
+    return "\n\n".join(parts)
 
 
 def _case(shot: Example, label: str, number: int) -> str:
@@ -498,13 +498,13 @@ def _labels(values: Mapping[str, Any]) -> Iterator[str]:
     for polarity, meaning in ((1, "consistent"), (0, "inconsistent")):
         if polarity not in labels.values():
             yield f"`labels` must have a label for {polarity} ({meaning}). Got none."
-    said = [normalise_label(label) for label in labels]
-    if "" in said or len(set(said)) < len(said):
+    plain = [normalise_label(label) for label in labels]
+    if "" in plain or len(set(plain)) < len(plain):
         listed = ", ".join(map(repr, labels))
         yield f"`labels` must differ by more than case, punctuation and white space. Got {listed}."
-    told = values.get("system", "") + values["user"]
+    text = values.get("system", "") + values["user"]
     for label in first_labels(values.get("labels") or values.get("verdict_words", {})):
-        if label not in told:
+        if label not in text:
             yield f"`user` must tell the judge of each label. Got none of {label!r}."
 
 

@@ -51,13 +51,13 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
     vote = int(balance > 0) if balance else ABSTAIN
     reason: Reason | None = None if balance else "abstained" if voted else commonest(one.reason for one in judgments)
     scores = [float(judgment.vote) if judgment.score is None else judgment.score for judgment in voted]
-    chosen = next((judgment for judgment in voted if judgment.vote == vote), judgments[0])
+    source = next((judgment for judgment in voted if judgment.vote == vote), judgments[0])
     return Judgment(
         vote=vote,
         reason=reason,
         score=sum(scores) / len(scores) if scores else None,
-        rationale=chosen.rationale,
-        evidence=chosen.evidence,
+        rationale=source.rationale,
+        evidence=source.evidence,
         samples=tuple(judgment.vote for judgment in judgments),
         repaired=any(judgment.repaired for judgment in voted),
         **sums([judgment.raw_text for judgment in judgments], judgments),
@@ -100,9 +100,9 @@ def sums(texts: Sequence[str | None], parts: Sequence[LLMReply] | Sequence[Judgm
 
 
 def _total(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+    numbers = [value for value in values if value is not None]
     # A sum without one of its terms would be a wrong price; none at all is an honest one.
-    return sum(known) if known and len(known) == len(values) else None
+    return sum(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def commonest(reasons: Iterable[Reason | None]) -> Reason:
@@ -241,20 +241,20 @@ def _side_by_side(programs: Sequence[Program[Judgment]]) -> Program[list[Judgmen
     values: dict[int, Judgment] = {}
     replies: dict[int, Sequence[LLMReply | None] | None] = dict.fromkeys(range(len(programs)))
     while len(values) < len(programs):
-        asked: dict[int, Sequence[Question]] = {}
+        questions_of: dict[int, Sequence[Question]] = {}
         for number, reply in replies.items():
             try:
-                asked[number] = next(programs[number]) if reply is None else programs[number].send(reply)
+                questions_of[number] = next(programs[number]) if reply is None else programs[number].send(reply)
             except StopIteration as end:
                 values[number] = end.value
         # Questions of all windows go out side by side: one wave, not one a window.
-        named = [
+        wave = [
             replace(question, part=f"window {n + 1}") if isinstance(question, VoteQuestion) else question
-            for n, questions in asked.items()
+            for n, questions in questions_of.items()
             for question in questions
         ]
-        result = list((yield named)) if named else []
-        replies = {n: [result.pop(0) for _ in questions] for n, questions in asked.items()}
+        result = list((yield wave)) if wave else []
+        replies = {n: [result.pop(0) for _ in questions] for n, questions in questions_of.items()}
     return [values[number] for number in range(len(programs))]
 
 
@@ -296,22 +296,22 @@ def combine_windows(judgments: Sequence[Judgment], spans: Sequence[Span], rule: 
     # One window decides; the other vote needs all of them, so that a window without an answer leaves it open (decision
     # 14).
     vote = decisive if decisive in votes else ABSTAIN if ABSTAIN in votes else 1 - decisive
-    chosen = [(span, judgment) for span, judgment in zip(spans, judgments, strict=True) if judgment.vote == vote]
+    deciding = [(span, judgment) for span, judgment in zip(spans, judgments, strict=True) if judgment.vote == vote]
     scores = [judgment.score for judgment in judgments if judgment.score is not None]
     score = None if vote == ABSTAIN or not scores else max(scores) if rule == "any" else min(scores)
-    said = [f"Characters {a} to {b}: {j.rationale}" for (a, b), j in chosen if j.rationale]
+    rationales = [f"Characters {a} to {b}: {j.rationale}" for (a, b), j in deciding if j.rationale]
     return Judgment(
         vote=vote,
         reason=commonest(judgment.reason for judgment in judgments) if vote == ABSTAIN else None,
         score=score,
-        rationale="\n".join(said) or None,
-        evidence=tuple(dict.fromkeys(_moved(e, start) for (start, _), judgment in chosen for e in judgment.evidence)),
-        repaired=any(judgment.repaired for _, judgment in chosen),
+        rationale="\n".join(rationales) or None,
+        evidence=tuple(dict.fromkeys(_shift(e, start) for (start, _), judgment in deciding for e in judgment.evidence)),
+        repaired=any(judgment.repaired for _, judgment in deciding),
         **sums([judgment.raw_text for judgment in judgments], judgments),
     )
 
 
-def _moved(entry: str, start: int) -> str:
+def _shift(entry: str, start: int) -> str:
     """Return an entry of evidence with its places counted from the beginning of the whole source.
 
     Excerpts in plain words have no places of their own; a checked claim in JSON has one for each of its excerpts.
@@ -462,10 +462,10 @@ class PromptJudge(LLMJudge):
     @property
     def details(self) -> Mapping[str, object]:
         """See :class:`deep.judges.Judge`."""
-        said = {"kind": "prompt", "prompt": self.prompt.id, "prompt_hash": self.prompt.hash}
+        identity = {"kind": "prompt", "prompt": self.prompt.id, "prompt_hash": self.prompt.hash}
         coded = {"coded": True} if self.prompt.coded else {}
-        shown = self.few_shot and {"few_shot": {"shots": self.few_shot.shots, "hash": self.few_shot.version}}
-        return {**said, **coded, **(shown or {}), **chunk_details(self.chunk), "parameters": self.parameters}
+        examples = self.few_shot and {"few_shot": {"shots": self.few_shot.shots, "hash": self.few_shot.version}}
+        return {**identity, **coded, **(examples or {}), **chunk_details(self.chunk), "parameters": self.parameters}
 
     @property
     def gives_scores(self) -> bool:
@@ -478,11 +478,11 @@ class PromptJudge(LLMJudge):
         # At the prompts' temperature of 0 all samples would be one answer, paid for several times.
         temperature = 1.0 if self.samples > 1 and self.temperature is None else self.temperature
         own = {"temperature": temperature, "max_tokens": self.max_tokens}
-        chosen = {**self.prompt.parameters, **{name: value for name, value in own.items() if value is not None}}
+        parameters = {**self.prompt.parameters, **{name: value for name, value in own.items() if value is not None}}
         schema = self.prompt.schema()
         if schema is not None:
-            chosen["response_format"] = reply_schema(self.prompt.kind, schema)
-        return {**chosen, **(LOGPROBS if self.soft else {})}
+            parameters["response_format"] = reply_schema(self.prompt.kind, schema)
+        return {**parameters, **(LOGPROBS if self.soft else {})}
 
     def n_questions(self, example: Example) -> int:
         """Return the number of samples, of all windows where the source is cut."""
@@ -505,7 +505,7 @@ class PromptJudge(LLMJudge):
         replies = yield questions
         judgments = [self.read(example, reply) for reply in replies]
         if self.repair:
-            judgments = yield from self._repaired(questions, judgments)
+            judgments = yield from self._repair(questions, judgments)
         return pool_judgments(judgments)
 
     def _question(self, example: Example, shots: Sequence[Example]) -> VoteQuestion:
@@ -541,16 +541,16 @@ class PromptJudge(LLMJudge):
             choice=self._choice(example, again=True),
         )
 
-    def _repaired(self, questions: Sequence[VoteQuestion], judgments: Sequence[Judgment]) -> Program[list[Judgment]]:
+    def _repair(self, questions: Sequence[VoteQuestion], judgments: Sequence[Judgment]) -> Program[list[Judgment]]:
         """Ask once more about every sample that is unparsable; what stays unanswered stays as it is."""
         unread = {i: judgment for i, judgment in enumerate(judgments) if judgment.reason == "unparsable"}
         if not unread:
             return list(judgments)
-        asked = [repair_of(questions[i], judgment.raw_text) for i, judgment in unread.items()]
-        replies = yield asked
+        turns = [repair_of(questions[i], judgment.raw_text) for i, judgment in unread.items()]
+        replies = yield turns
         second = {
             i: None if reply is None else question.read(reply)
-            for i, question, reply in zip(unread, asked, replies, strict=True)
+            for i, question, reply in zip(unread, turns, replies, strict=True)
         }
         return [repaired_judgment(judgment, second.get(i)) for i, judgment in enumerate(judgments)]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deep import llm
 from deep._util.checks import Floats, Positions
 from deep._util.files import JsonObject
 from deep.datasets import FoundTexts, Item, Passage, read_item_reasons, read_judgments, read_texts
@@ -174,11 +175,14 @@ class TextChoice:
         Field to column of it.
     wanted : bool, default=True
         False for a report without sources, claims, rationales and evidence.
+    ledger : str, optional
+        The ledger that holds the prompts and replies of the judges, to show them too.
     """
 
     examples: str | Path | None = None
     columns: Mapping[str, str] | None = None
     wanted: bool = True
+    ledger: str | None = None
 
 
 def items_with_texts(
@@ -203,6 +207,8 @@ def items_with_texts(
         result = read_texts(material.tables, keys, examples=choice.examples, columns=choice.columns)
     names = scored.votes.voter_names
     said = said_by_judges(material.tables, keys, names, result.examples) if choice.wanted else {}
+    if choice.ledger is not None and choice.wanted:
+        _add_transcripts(said, choice.ledger, keys, names, result.examples)
     texts = TextColumns()
     for key in keys:
         if not texts.add(result.examples.get(key), said.get(key, {})):
@@ -255,6 +261,30 @@ def said_by_judges(
         if voter in at:
             said.setdefault(key, {}).setdefault(at[voter], {})["reason"] = reason
     return said
+
+
+def _add_transcripts(
+    said: dict[Item, dict[str, JsonObject]],
+    ledger: str,
+    keys: Sequence[Item],
+    voters: Sequence[str],
+    examples: Mapping[Item, Example],
+) -> None:
+    """Add to what judges said of items the messages and replies in a ledger, as pairs of role and text."""
+    with llm.History(ledger) as history:
+        transcripts = history.transcripts(keys)
+    at = {name: str(i) for i, name in enumerate(voters)}
+    for key, by_voter in transcripts.items():
+        example = examples.get(key)
+        # The texts stand in the item already: in each prompt they would leave room for few items.
+        named = [] if example is None else [(example.source, "[the source]"), (example.claim, "[the claim]")]
+        for voter in by_voter.keys() & at.keys():
+            turns = [list(turn) for turn in by_voter[voter]]
+            for turn in turns:
+                for text, name in named:
+                    turn[1] = turn[1].replace(text, name) if text else turn[1]
+                turn[1] = _cut(turn[1])
+            said.setdefault(key, {}).setdefault(at[voter], {})["transcript"] = turns
 
 
 def _passage(passage: Passage, example: Example | None) -> JsonObject:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from deep._util.columns import read_row
 from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, cells_for_phones, draw_svg, narrowed
 from deep._util.files import read_bytes
-from deep.evaluate import MOST_SHOWN, DatasetVerdict, DataTable, chance, in_percent, shown
+from deep.evaluate import MOST_SHOWN, PLANE, DatasetVerdict, DataTable, chance, in_percent, shown
 from deep.exceptions import needs_extra, printable
 
 if TYPE_CHECKING:
@@ -115,8 +115,14 @@ def page_html(page: Page) -> bytes:
     template, style = _environment().get_template("report.html.jinja"), page_asset("report.css")
     data = json.dumps(page.items, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # nothing in it can end a script element
-    text = template.render(page=page, style=style, script=script, digest=digest, data=data)
+    text = template.render(page=page, style=style, script=script, digest=digest, data=data, claims=_claims(page.items))
     return text.encode("utf-8", "replace")  # a lone surrogate of a text cannot be written
+
+
+def _claims(items: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """Return the claims of the items of a page, by dataset and id."""
+    names = (items["datasets"][at] for at in items.get("dataset", ()))
+    return dict(zip(zip(names, items.get("id", ()), strict=True), items.get("claim", ()), strict=False))
 
 
 def page_asset(name: str) -> str:
@@ -158,9 +164,9 @@ def _coded(text: str) -> str:
 
 def _counted(text: str) -> str:
     """Return sentences as markup, the counts of claims large and what they mean small."""
-    counts = r"(?<![\w.,])(\d[\d,]*)(?= of [\d,]+ claims| surely consistent| undecided)"
+    counts = r"(?<![\w.,])(\d[\d,]*)(?= of [\d,]+ claims| on the consistent side| undecided)"
     large = re.sub(counts, r"<strong>\1</strong>", _coded(text))
-    return re.sub(r"(?<=\. )((?:Surely|Nothing is sure): .*)", r"<span>\1</span>", large)
+    return re.sub(r"(?<=\. )((?:On a side|Nothing is sure): .*)", r"<span>\1</span>", large)
 
 
 def between(bounds: Iterable[float] | None) -> str:
@@ -238,7 +244,7 @@ def _markup(figure: "Figure", name: str, label: str) -> str:
     svg = text.getvalue()
     # What a reader does not see goes: a page may hold dozens of pictures.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    used = {PLANE, *re.findall(r'(?:href="#|url\(#)([^")]+)', svg)}
     svg = TAG.sub(lambda tag: _tidy(tag[0], used, name), svg)
     svg = re.sub(r">\s+<", "><", svg)
     head = f'<svg role="img" aria-label="{escape(label)}"'

@@ -272,7 +272,8 @@ def _badges(
             ece_before = float(np.mean([before for _, _, before, _ in ece_by_dataset(measured, material.n_bins)]))
         yield from evaluate.badges_of(method, best, ece_before, paired)
     if watch.drift and not isinstance(watch.drift, str) and not watch.drift.is_training:
-        yield evaluate.drift_badge(watch.drift.moved, watch.drift.not_tested())
+        limits = [] if watch.drift.moved else watch.drift.least_words()
+        yield evaluate.drift_badge(watch.drift.moved, [*watch.drift.not_tested(), *limits])
     if material.simulated:
         yield evaluate.SIMULATED_BADGE
 

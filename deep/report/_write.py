@@ -131,6 +131,7 @@ def write_report(
     columns: Mapping[str, str] | None = None,
     texts: bool = True,
     compare: str | None = None,
+    ledger: str | None = None,
 ) -> Path:
     r"""Write one HTML file that shows a run, a model or votes, and loads nothing from outside.
 
@@ -153,6 +154,8 @@ def write_report(
     compare : str, optional
         A column of the votes that names the system behind each item, or 'file', as in
         :func:`deep.evaluate.read_systems`; of a model with votes.
+    ledger : str, optional
+        The ledger whose prompts and replies an opened item shows.
 
     Returns
     -------
@@ -177,7 +180,7 @@ def write_report(
     path = check_out(Path(out), [".html"])
     try:
         material = with_systems(read_material(sources, labels, known), compare)
-        page = page_html(page_of(material, TextChoice(examples, columns, texts)))
+        page = page_html(page_of(material, TextChoice(examples, columns, texts, ledger)))
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

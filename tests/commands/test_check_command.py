@@ -99,7 +99,10 @@ def test_a_change_of_all_judges_shows_beside_a_reference(home, tmp_path, capsys)
     assert "Votes cannot tell whether the judges or the items changed." in out
     assert "Compared with the reference, not with the training datasets." in out
     assert main(words[:3]) == 0
-    assert "`--reference` with earlier votes of the same stream detects smaller ones." in capsys.readouterr().out
+    assert (
+        "`deep check --reference` with earlier votes of the same stream detects smaller ones."
+        in capsys.readouterr().out
+    )
 
 
 def test_a_limit_of_failures_is_one_of_the_fit(home, capsys):

@@ -87,6 +87,19 @@ def test_one_judge_that_differs_is_enough(capsys):
     assert NO_JUDGE_DISTINGUISHES not in said(capsys, "score", "m.json", table, "--out", "s.csv")
 
 
+def test_grades_on_one_side_of_the_middle_are_no_constant(capsys):
+    """Grades of 4 and 5 are all votes of 1, and tell the claims apart; a grader that says 4 of all claims does not."""
+    table = write("v.csv", labels=False, votes={"varied": lambda i: 4 + i % 2, "flat": lambda i: 4, "low": lambda i: 1})
+    scales = ["--scale", "varied=1-5", "flat=1-5", "low=1-5"]
+    fitted = said(capsys, "fit", table, *scales, "--out", "m.json")
+    assert "varied always" not in fitted
+    assert "flat always says 1: it tells nothing" in fitted
+    assert NO_JUDGE_DISTINGUISHES not in fitted
+    panel = said(capsys, "panel", table, *scales)
+    assert "varied always" not in panel
+    assert NO_JUDGE_DISTINGUISHES not in panel
+
+
 def test_few_votes_are_alike_by_chance():
     """Nine votes are not told; nor is a judge that has none."""
     assert constant_words({"a": (9, 9, 9), "b": (0, 0, 9)}) == []

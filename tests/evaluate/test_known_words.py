@@ -1,6 +1,9 @@
 """What is said of P where nothing is sure: how the ends of the ranking were, by how much the share may be off."""
 
+from itertools import pairwise
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from deep.evaluate import label_words, order_words
@@ -9,6 +12,7 @@ from deep.model import LeftOut, Misfit, PriorEstimate, Scores, fit, learn_misfit
 from deep.model.adaptation import LeftOutRows
 from deep.records import VoteMatrix
 from tests.deep_commands import score
+from tests.deep_commands import votes as ask
 
 
 def votes_of(datasets, n=120, seed=0):
@@ -69,11 +73,36 @@ def test_score_without_labels_ranks_and_asks(tmp_path, capsys):
     words = [str(tmp_path / "model.json"), str(tmp_path / "votes.csv"), "--out", str(tmp_path / "scores.csv")]
     assert score(words) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "Nothing is sure" in lines[0]
+    assert lines[0] == f"{len(votes.labels)} claims"
+    assert sum(int(line.split()[0]) for line in lines[1:4]) == len(votes.labels)
+    assert any(line.startswith("Nothing is sure") for line in lines)
     assert any(line.startswith("The share may be wrong by ± ") for line in lines)
     assert f"  deep label {tmp_path / 'votes.csv'} --model {tmp_path / 'model.json'} --n 10" in lines
     ends = [i for i, line in enumerate(lines) if line.startswith(("The lowest P", "The highest P"))]
     assert ends[1] - ends[0] == 11
+
+
+def test_score_shows_the_claims_of_the_lowest_p(tmp_path, capsys):
+    """Below each item of the list, where the votes remember their examples; of other votes there are ids alone."""
+    claims, votes = tmp_path / "mine.csv", tmp_path / "votes.parquet"
+    rows = [(f"i{n}", f"It rained for {n} days.", f"It rained for {n + n % 2} days and {n} nights.") for n in range(40)]
+    pd.DataFrame(rows, columns=["example_id", "source", "claim"]).to_csv(claims, index=False)
+    assert ask([str(claims), "--lexical", "all", "--out", str(votes)]) == 0
+    frame = pd.read_parquet(votes)
+    fit(VoteMatrix.from_frame(frame)).save(tmp_path / "model.json")
+    capsys.readouterr()
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    printed = {}
+    for table in (votes, tmp_path / "plain.csv"):
+        assert score([str(tmp_path / "model.json"), str(table), "--out", str(tmp_path / "scores.csv")]) == 0
+        printed[table.suffix] = capsys.readouterr().out.splitlines()
+    claim = {item: text for item, _, text in rows}
+    ranked = [(line, after) for line, after in pairwise(printed[".parquet"]) if line.endswith(" of mine")]
+    assert len(ranked) >= 10
+    for line, after in ranked:
+        assert after.strip() == claim[line.split()[-3]]
+    assert not {line.strip() for line in printed[".csv"]} & {*claim.values()}
+    assert len(printed[".csv"]) == len(printed[".parquet"]) - len(ranked)
 
 
 def test_sure_is_more_than_one_side_of_the_threshold():

@@ -431,7 +431,6 @@ def test_families_are_held_out_together(loo, tmp_path):
         (["--test", "aggrefact", "--bins", "0"], "`n_bins` must be at least 1. Got 0"),
         (["--test", "aggrefact", "--jobs", "0"], "`n_jobs` must be at least 1"),
         (["--test", "aggrefact", "--out", "taken"], "`out` must be a new folder or an earlier run"),
-        (["--test", "q", "--selector", "exhaustive", "--sizes", "5", "--votes", "wide.csv"], "at most 1000 subsets"),
         (["--test", "b", "--votes", "missing.csv"], "missing.csv"),
         (["--test", "b", "--votes", "two.csv"], "two.csv, column 'x', row 2 (line 3)"),
         (["--test", "b", "--votes", "twice.csv"], "twice.csv"),
@@ -456,7 +455,6 @@ def test_what_cannot_be_run_is_one_line_and_leaves_nothing(loo, tmp_path, words,
     make_votes("unlabeled.csv", unlabeled="a")
     make_votes("single.csv", datasets="a")
     good.assign(x="maybe").to_csv("text.csv", index=False)
-    make_votes("wide.csv", datasets=["aggrefact-xsum", "q", "r"], **{f"v{j}": 1 for j in range(12)})
     good[["dataset", "item_id"]].assign(label=1 - good["label"], s=0.5).to_csv("disagree.csv", index=False)
     good.to_csv("failing.csv", index=False)
     failed = good.loc[good["z"].isna() & (good["dataset"] == "b"), ["dataset", "item_id"]]

@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from deep.exceptions import InputError
-from deep.features import MRMR, RFE, SELECTORS, Exhaustive, MRMRSelection
+from deep.features import MRMR, RFE, SELECTORS, MRMRSelection
 
 Rows = tuple[npt.NDArray[np.int8], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -113,46 +112,6 @@ def test_the_library_of_mrmr_leaves_the_warning_filters_alone(monkeypatch: pytes
     assert "mrmr.main" in sys.modules
 
 
-def test_exhaustive_scores_every_subset_once_and_takes_the_best() -> None:
-    """Each subset is scored once, as ascending column positions; the ranking follows from the scores."""
-    # Mean scores of the pairs that hold a column: 0: (9+1+8)/3 = 6, 1: (9+3+8)/3 = 6.67, 2: (1+3+7)/3 = 3.67,
-    # 3: (8+8+7)/3 = 7.67. The best pair is (0, 1), 1 before 0; behind it 3, for all its worth, and 2.
-    scores = {(0, 1): 9, (0, 2): 1, (0, 3): 8, (1, 2): 3, (1, 3): 8, (2, 3): 7}
-    asked: list[tuple[int, ...]] = []
-
-    def scoring(columns: tuple[int, ...]) -> float:
-        asked.append(columns)
-        return scores[columns]
-
-    selector = Exhaustive(2, scoring=scoring).fit([[1, 0, 1, 0], [0, 1, -1, 1]], [1, 0])
-    assert asked == list(combinations(range(4), 2))
-    assert all(type(column) is int for columns in asked for column in columns)
-    assert selector.support_.tolist() == [True, True, False, False]
-    assert selector.ranking_.tolist() == [2, 1, 4, 3]
-
-
-def test_exhaustive_takes_the_first_of_equal_subsets() -> None:
-    """Of subsets with the same score the first in lexicographic order is selected."""
-    selector = Exhaustive(2, scoring=lambda columns: float(0 not in columns)).fit([[1] * 4, [0] * 4], [1, 0])
-    assert selector.get_support(indices=True).tolist() == [1, 2]
-
-
-def test_exhaustive_goes_up_to_a_thousand_subsets() -> None:
-    """A thousand subsets are scored; one more is refused with the count and the way out."""
-    X = np.tile([[1], [0]], (1, 1000))
-    assert Exhaustive(1, scoring=lambda columns: columns[0]).fit(X, [1, 0]).ranking_[-1] == 1
-    message = r"at most 1000 subsets to score\. Got 4 of 14 voters, which is 1001 subsets\. Use --selector auto\."
-    with pytest.raises(InputError, match=message):
-        Exhaustive(4, scoring=lambda _: 0.0).fit(X[:, :14], [1, 0])
-
-
-@pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
-def test_exhaustive_needs_finite_scores(score: float) -> None:
-    """A score that cannot be compared is named with its columns."""
-    with pytest.raises(InputError, match=rf"`scoring` must return a finite number\. Got {score} at columns \(1,\)\."):
-        Exhaustive(1, scoring=lambda columns: score if columns == (1,) else 0.0).fit([[1, 0], [0, 1]], [1, 0])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["summeval_llm/votes_ge5.csv", "wrench_youtube/votes.csv"])
 @pytest.mark.parametrize("name", sorted(SELECTORS))
@@ -166,7 +125,7 @@ def test_real_votes(data_home: Path, file: str, name: str) -> None:
         model = LogisticRegression(solver="newton-cholesky").fit(votes, cells[:, -1], sample_weight=w)
         return -float(log_loss(cells[:, -1], model.predict_proba(votes), sample_weight=w))
 
-    selector = Exhaustive(2, scoring=fit_quality) if name == "exhaustive" else SELECTORS[name](n_prompts=2)
+    selector = SELECTORS[name](n_prompts=2)
     selector.fit(cells[:, :-1], cells[:, -1], w)
     order = np.argsort(selector.ranking_)
     assert fit_quality(tuple(order[:2])) > fit_quality(tuple(order[-2:])) + 0.01

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from deep._util.odds import logit
 from deep._util.scales import Scale
 from deep.model import AnswerMap, pattern_grid
 from deep.records import VoteMatrix
@@ -40,3 +41,9 @@ def identity(n_judges):
         np.zeros(n_judges),
         np.ones(n_judges),
     )
+
+
+def interval_of(few, p, counts=None):
+    """Return the bounds of P that labels have corrected, as a correction of a model has them."""
+    z = logit(np.asarray(p, dtype=float))
+    return few.misfit.bounds(z, few.coef_[0] + few.coef_[1] * z, few.covariance_, counts)

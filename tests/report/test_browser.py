@@ -9,6 +9,9 @@ import pytest
 from deep.cli import main
 from deep.report import write_report
 from tests.browsing import IMAGE, MARKS, SCRIPT, Opened, faults, is_narrow, launched, violations
+from tests.fault_server import FaultServer
+from tests.llm.calls import KEY
+from tests.llm.crash import PROMPTS, write_examples
 
 pytestmark = MARKS
 
@@ -216,6 +219,49 @@ def test_the_lowest_of_the_verdict_open_in_the_reader(open_page, lexical):
     link = opened.page.locator("#verdict a[data-item]").nth(3)
     link.click()
     assert opened.page.locator("#reader h3").first.inner_text().startswith(link.inner_text())
+
+
+def test_a_judges_prompt_and_reply_open_below_its_vote(open_page, tmp_path, monkeypatch):
+    """One fold a judge, by its short name; what they hold is text, and wraps on a phone."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    out, page = tmp_path / "votes.parquet", tmp_path / "r.html"
+    with FaultServer() as server:
+        words = ["--prompt", *PROMPTS[:2], "--llm", "tiny", "--base-url", server.url, "--out", str(out)]
+        assert main(["ask", str(write_examples(tmp_path / "news.csv", 12)), *words]) == 0
+    assert main(["report", str(out), "--ledger", str(out.with_suffix(".ledger.sqlite")), "--out", str(page)]) == 0
+    opened = open_page(page, viewport={"width": 390, "height": 844})
+    folds = opened.page.locator("#reader summary", has_text="Prompt and reply of")
+    assert folds.all_inner_texts() == [f"Prompt and reply of {name}/tiny" for name in PROMPTS[:2]]
+    folds.first.click()
+    assert opened.texts("#reader details[open] dt") == ["system", "user", "assistant"]
+    assert "[the claim]" in opened.page.locator("#reader details[open]").inner_text()
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_bar_of_the_histogram_lists_its_claims(open_page, lexical):
+    """A click takes one bar, a drag several; the fields hold the range, and can be emptied."""
+    report = open_page(lexical)
+    page = report.page
+    box = page.locator("#verdict [id$='-plane']").bounding_box()
+
+    def across(bar):
+        return box["x"] + box["width"] * (bar + 0.5) / 20, box["y"] + 10
+
+    bar = int(float(report.column(3)[0]) // 5)
+    page.mouse.click(*across(bar))
+    assert [page.input_value("#by-from"), page.input_value("#by-to")] == [str(5 * bar), str(5 * bar + 5)]
+    values = [float(text) for text in report.column(3)]
+    assert values
+    assert 5 * bar <= min(values) <= max(values) <= 5 * bar + 5
+    page.evaluate("scrollTo(0, 0)")
+    page.mouse.move(*across(0))
+    page.mouse.down()
+    page.mouse.move(*across(9))
+    page.mouse.up()
+    assert [page.input_value("#by-from"), page.input_value("#by-to")] == ["0", "50"]
+    page.fill("#by-to", "")
+    page.fill("#by-from", "")
+    assert page.locator("[role=status]").inner_text().startswith("120 of 120 items")
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -352,11 +352,11 @@ class Pair:
     @cached_property
     def places(self) -> dict[str, list[int]]:
         """The content words of the claim, stemmed, and in which sentences of the source each is."""
-        wanted = frozenset(self.claim.content)
-        places: dict[str, list[int]] = {s: [] for s in wanted}
+        words = frozenset(self.claim.content)
+        places: dict[str, list[int]] = {s: [] for s in words}
         stems = self.source.stems
         for number, (start, end) in enumerate(pairwise(self.source.starts)):
-            for s in wanted.intersection(stems[start:end]):
+            for s in words.intersection(stems[start:end]):
                 if len(places[s]) < MAX_PLACES:
                     places[s].append(number)
         return places
@@ -375,12 +375,12 @@ class Pair:
     def neighbours(self) -> set[tuple[str, str]]:
         """The stems that are neighbours in the claim and in the source, or in the question, as pairs."""
         in_claim = set(pairwise(self.claim.stems))
-        asked = set() if self.question is None else in_claim.intersection(pairwise(self.question.stems))
+        of_question = set() if self.question is None else in_claim.intersection(pairwise(self.question.stems))
         if len(in_claim) >= FEW_PAIRS:
-            return asked | in_claim.intersection(pairwise(self.source.stems))
+            return of_question | in_claim.intersection(pairwise(self.source.stems))
         lacking = {s for s, numbers in self.places.items() if not numbers}
-        held = (pair for pair in in_claim if lacking.isdisjoint(pair))
-        return asked | {(a, b) for a, b in held if f" {a} {b} " in self.source.line}
+        candidates = (pair for pair in in_claim if lacking.isdisjoint(pair))
+        return of_question | {(a, b) for a, b in candidates if f" {a} {b} " in self.source.line}
 
 
 def _align(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> tuple[float, list[int]]:
@@ -415,10 +415,10 @@ class _Shelf:
     def text(self, text: str) -> TokenizedText:
         """Return a text cut up; one on the shelf is not cut up again."""
         with self._lock:
-            known = self._texts.get(text)
-            if known is not None:
+            entry = self._texts.get(text)
+            if entry is not None:
                 self._texts.move_to_end(text)
-                return known
+                return entry
         # Outside the lock, or threads would wait for each other's texts.
         fresh = TokenizedText(text)
         with self._lock:

@@ -214,15 +214,15 @@ class Units(LexicalCheck):
     name: ClassVar[str] = "units"
 
     def _judge(self, pair: Pair) -> Judgment:
-        sought = []
+        units_of_claim = []
         for quantity in _sought(pair.claim):
             if not quantity.unit:
                 continue
             by_unit = pair.source.derived("values by unit", _values_by_unit)
             units = {unit for unit, values in by_unit.items() if _is_given(quantity, values)}
             if units - {""}:  # else the source lacks the number, or has it without any unit
-                sought.append((quantity.shown_with_unit, quantity.unit in units))
-        return _base.found_or_missing("units", sought)
+                units_of_claim.append((quantity.shown_with_unit, quantity.unit in units))
+        return _base.found_or_missing("units", units_of_claim)
 
 
 def _quantities(text: TokenizedText) -> list[Quantity]:
@@ -297,11 +297,11 @@ class Dates(LexicalCheck):
     name: ClassVar[str] = "dates"
 
     def _judge(self, pair: Pair) -> Judgment:
-        sought = [
+        dates = [
             date for date in _dates(pair.claim) if date not in WORDS_TOO or date.capitalize() in _inside(pair.claim)
         ]
-        known = pair.source.derived("dates", lambda text: _dates(text).keys() | _looser(text)) if sought else set()
-        return _base.found_or_missing("dates", [(date, date in known) for date in sought])
+        known = pair.source.derived("dates", lambda text: _dates(text).keys() | _looser(text)) if dates else set()
+        return _base.found_or_missing("dates", [(date, date in known) for date in dates])
 
 
 def _dates(text: TokenizedText) -> dict[str, None]:

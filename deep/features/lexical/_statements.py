@@ -75,9 +75,9 @@ class Modality(LexicalCheck):
         matched: list[str] = []
         alone: list[str] = []
         for name, cues in MODALS.items():
-            claimed = _governed(pair.claim, cues)
-            in_source = pair.source.derived(name, partial(_governed, cues=cues)) if claimed else {}
-            for word, cue in claimed.items():
+            in_claim = _governed(pair.claim, cues)
+            in_source = pair.source.derived(name, partial(_governed, cues=cues)) if in_claim else {}
+            for word, cue in in_claim.items():
                 if pair.places[word]:
                     (matched if word in in_source else alone).append(f"{cue} {word}")
         as_sure = f"The source is as sure of this as the claim: {', '.join(matched)}."
@@ -127,16 +127,16 @@ class Opposites(LexicalCheck):
     def _judge(self, pair: Pair) -> Judgment:
         same, opposite = [], []
         for number, (_, best) in enumerate(pair.aligned):
-            claimed = _poles_in(pair.claim, [number])
-            said = _poles_in(pair.source, best) if claimed else {}
-            for pole, word in claimed.items():
+            in_claim = _poles_in(pair.claim, [number])
+            in_source = _poles_in(pair.source, best) if in_claim else {}
+            for pole, word in in_claim.items():
                 # A sentence that says both, as "rose after it fell", denies neither.
-                if -pole in claimed:
+                if -pole in in_claim:
                     continue
-                if pole in said:
+                if pole in in_source:
                     same.append(word)
-                elif -pole in said:
-                    opposite.append(f"{word}: {said[-pole]}")
+                elif -pole in in_source:
+                    opposite.append(f"{word}: {in_source[-pole]}")
         so_too = f"The source says so too: {', '.join(same)}."
         otherwise = f"Where the source says otherwise (claim: source): {', '.join(opposite)}."
         silent = "The claim has no word whose opposite is known and that the source touches."
@@ -166,12 +166,12 @@ class Coverage(LexicalCheck):
         words = dict.fromkeys(pair.claim.content)
         if not words:
             return _base.abstained("The claim has no content words.")
-        asked = () if pair.question is None else pair.question.stem_set
-        missing = [word for word in words if not (pair.places[word] or word in asked or pair.source.has(word))]
+        of_question = () if pair.question is None else pair.question.stem_set
+        missing = [word for word in words if not (pair.places[word] or word in of_question or pair.source.has(word))]
         share = 1.0 - len(missing) / len(words)
         who = "The source has" if pair.question is None else "The source and the question have"
-        said = f"{who} {len(words) - len(missing)} of {len(words)} content words of the claim."
-        return _base.graded(share, said, below=0.5, from_=1.0, evidence=missing)
+        text = f"{who} {len(words) - len(missing)} of {len(words)} content words of the claim."
+        return _base.graded(share, text, below=0.5, from_=1.0, evidence=missing)
 
 
 class SentenceOverlap(LexicalCheck):
@@ -188,8 +188,8 @@ class SentenceOverlap(LexicalCheck):
         if not shares or not pair.claim.content:
             return _base.abstained("The claim has no content words.")
         mean = sum(shares) / len(shares)
-        said = f"The best sentences of the source hold {mean:.0%} of what the claim's sentences say."
-        return _base.graded(mean, said, below=0.2, from_=0.8)
+        text = f"The best sentences of the source hold {mean:.0%} of what the claim's sentences say."
+        return _base.graded(mean, text, below=0.2, from_=0.8)
 
 
 class NovelRun(LexicalCheck):
@@ -206,19 +206,19 @@ class NovelRun(LexicalCheck):
             return _base.abstained("The claim has fewer than four words.")
         start, n = _longest_novel(pair.claim.stems, pair.neighbours)
         evidence = (" ".join(pair.claim.words[start : start + n]),) if n else ()
-        said = f"The longest run of words that is new has {n} of the claim's {len(pair.claim.stems)} words."
+        text = f"The longest run of words that is new has {n} of the claim's {len(pair.claim.stems)} words."
         score = 1.0 - n / len(pair.claim.stems)
         if n >= 10:
-            return Judgment(0, score=score, rationale=said, evidence=evidence)
-        return Judgment(1, score=score, rationale=said, evidence=evidence) if n <= 3 else _base.undecided(said, score)
+            return Judgment(0, score=score, rationale=text, evidence=evidence)
+        return Judgment(1, score=score, rationale=text, evidence=evidence) if n <= 3 else _base.undecided(text, score)
 
 
-def _longest_novel(stems: list[str], known: Collection[tuple[str, str]]) -> tuple[int, int]:
+def _longest_novel(stems: list[str], pairs: Collection[tuple[str, str]]) -> tuple[int, int]:
     """Return where the longest run without a known pair starts, and its length in words; 0 where all is known."""
     best = (0, 0)
     start = None
     for i, pair in enumerate(pairwise(stems)):
-        if pair in known:
+        if pair in pairs:
             start = None
             continue
         start = i if start is None else start

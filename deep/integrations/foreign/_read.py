@@ -111,7 +111,7 @@ class Foreign:
         if self.voters:
             rows = zip(self.examples, self.judgments, strict=True)
             asking.write_judged(rows, self.voters, check_out(out, [".parquet"]), made, soft=self.graders)
-            written.insert(0, out)
+            written = [out, *([out.with_suffix(".soft.parquet")] if self.graders else []), *written]
         return written
 
 
@@ -276,8 +276,8 @@ def _own_label(known: Mapping[str, Any], name: str | None) -> object:
 def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterator[ForeignItem]:
     """Yield the items of a table without a tool's marks; its columns are found by name, or given."""
     columns = {key for record in file.records for key in record}
-    label = {"label": options.label} if options.label in columns else {}
-    roles = column_roles(file.records, {**options.columns, **label})
+    given = options.columns | ({"label": options.label} if options.label in columns else {})
+    roles = column_roles(file.records, given)
     if options.label is None and roles.get("label") in options.judges:
         del roles["label"]
     left_out = {*roles.values(), *options.ignore}
@@ -287,7 +287,7 @@ def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> I
     judges = list(options.judges) or judge_columns(file.records, left_out, options.words(TABLE))
     if "label" not in roles and len(judges) == 1 and not options.judges and LABEL_LIKE.search(judges[0]):
         roles["label"], judges = judges[0], []
-    taken = [f"{role} is {name!r}" for role, name in roles.items() if role != name]
+    taken = [f"{role} is {name!r}" for role, name in roles.items() if role != name and role not in given]
     unused = [repr(name) for name in columns - {*roles.values(), *judges}]
     if taken:
         file.notes.append(f"By its name, {listed(taken, 12)}. For others: --source, --claim, --label, --item.")
@@ -472,7 +472,7 @@ class _Settled:
         if cut:
             self.notes.append(f"Numbers of {listed(cut)} count as consistent at {HALF:g} or more (--from-grade).")
         if self.graders:
-            self.notes.append(f"Grades of {listed(self.graders)} are beside the votes, in NAME.soft.parquet.")
+            self.notes.append(f"Grades of {listed(self.graders)} stand beside the votes, for `deep fit --scores`.")
         label = self._options.label
         if label is not None and all(one is None for one in self.labels):
             known = listed(sorted(names), 12) or "none"

@@ -37,7 +37,6 @@ from ._misfit import LeftOut as LeftOut
 from ._misfit import LeftOutRows as LeftOutRows
 from ._misfit import Misfit as Misfit
 from ._misfit import balanced_log_loss as balanced_log_loss
-from ._misfit import context_of as context_of
 from ._misfit import fit_alignment as fit_alignment
 from ._misfit import learn_misfit as learn_misfit
 from ._prior import MIN_BATCH as MIN_BATCH

@@ -17,7 +17,7 @@ from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, laplace, newton
 from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
 
 CORRELATION = 0.1
-"""Of the errors of labels that share a document, before any was seen."""
+"""Errors of labels that share a document are taken to correlate by so much before any was seen."""
 
 PAIRS = 20.0
 """`CORRELATION` is worth so many pairs of labels."""
@@ -82,6 +82,7 @@ class Clusters:
         within, squares = float((sums**2).sum()), float(self.weights @ errors**2)
         pairs = float(np.maximum(self.sizes**2 - self.sizes, 0.0).sum()) / 2
         across = float(self.weights.sum() ** 2 - (self.sizes**2).sum()) / 2
+        # An error of P that all documents share is the intercept's, and no sign of clusters.
         common = float(sums.sum() ** 2 - within) / 2 / across if across > 0 else 0.0
         products = (within - squares) / 2 - pairs * common
         return float(np.clip((products + PAIRS * CORRELATION) / (pairs + PAIRS), 0.0, 1.0))
@@ -98,8 +99,8 @@ class Clusters:
 
 def standardised(labels: Floats, p: Floats) -> Floats:
     """Return labels less P over its standard deviation, P held off 0 and 1 by `NOISE`."""
-    held = np.clip(p, NOISE, 1 - NOISE)
-    return np.asarray((labels - held) / np.sqrt(held * (1 - held)))
+    clipped = np.clip(p, NOISE, 1 - NOISE)
+    return np.asarray((labels - clipped) / np.sqrt(clipped * (1 - clipped)))
 
 
 def labeled_mask(labels: npt.ArrayLike, n: int) -> Mask:
@@ -243,12 +244,14 @@ class FewLabels:
             self._at_scale(design, y, weights, self._prior_covariance(scale, spread, design.shape[1] - 2))
             for scale, spread, design in grid
         ]
+        # Odds before of 1 : scale, so that the wide prior must earn its place by the labels.
         share = normalised(np.array([fit[2] for fit in fits]) - np.log([scale for scale, _, _ in grid]))
         coefs = np.zeros((len(fits), 2 + k))
         for row, (coef, _, _) in zip(coefs, fits, strict=True):
             row[: len(coef)] = coef
         mean = share @ coefs
         self.coef_, self.weights_ = mean[:2], mean[2:]
+        # The law of total variance: within the fits, and between them.
         apart = coefs[:, :2] - self.coef_
         within = np.tensordot(share, [covariance[:2, :2] for _, covariance, _ in fits], 1)
         self.covariance_ = within + (apart.T * share) @ apart
@@ -266,27 +269,20 @@ class FewLabels:
         precision, total = np.linalg.inv(across), weights.sum()
         ones, zeros = weights * y, weights * (1 - y)
         coef = newton_logistic(design, ones, zeros, centre=mean, penalty=precision / total)
+        # The slope is held and the intercept follows it along their prior covariance.
         if coef[1] < MIN_SLOPE:
-            held, penalty = mean.copy(), np.diag(np.diag(precision) / total)
-            held[:2] = mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE
+            centre, penalty = mean.copy(), np.diag(np.diag(precision) / total)
+            centre[:2] = mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE
             penalty[1, 1] = HOLD
-            coef = newton_logistic(design, ones, zeros, centre=held, penalty=penalty)
+            coef = newton_logistic(design, ones, zeros, centre=centre, penalty=penalty)
         information, evidence = laplace(design, y, weights, coef, mean, across)
         return coef, np.linalg.inv(information + precision), evidence
 
-    def _log_odds(self, y_prob: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Return the log-odds of P, and the corrected ones."""
-        checks.check_fitted(self, "coef_")
-        z = logit(checks.check_probabilities(y_prob))
-        return z, self.coef_[0] + self.coef_[1] * z
-
     def transform(self, y_prob: npt.ArrayLike) -> Floats:
         """Return corrected P(consistent), shape (n_examples,)."""
-        return np.clip(expit(self._log_odds(y_prob)[1]), P_MIN, 1 - P_MIN)
-
-    def interval(self, y_prob: npt.ArrayLike, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """Return the bounds of corrected P at level 0.9; of the rate observed in `counts` rows where given."""
-        return self.misfit.bounds(*self._log_odds(y_prob), self.covariance_, counts)
+        checks.check_fitted(self, "coef_")
+        z = logit(checks.check_probabilities(y_prob))
+        return np.clip(expit(self.coef_[0] + self.coef_[1] * z), P_MIN, 1 - P_MIN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +350,7 @@ class Correction:
     >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
     >>> p = np.linspace(0.1, 0.9, 9)
     >>> prior = PriorEstimate(0.5, 0.3, 0.7)
-    >>> correction = Correction.learn(misfit, prior, p, [-1, 1, -1, 1, -1, 1, -1, 1, -1])
+    >>> correction = Correction.learn(misfit, prior, p, [-1, 1, -1, 1, -1, 1, -1, 1, -1])[0]
     >>> correction.n_labels, bool((correction.apply(p) > p).all())
     (4, True)
     """
@@ -370,19 +366,6 @@ class Correction:
 
     @classmethod
     def learn(
-        cls,
-        misfit: Misfit,
-        prior: PriorEstimate,
-        p: Floats,
-        labels: npt.ArrayLike,
-        *,
-        documents: npt.ArrayLike | None = None,
-    ) -> Self:
-        """Learn from a dataset of which some items are labeled, or none; parameters as in `learn_with_judges`."""
-        return cls.learn_with_judges(misfit, prior, p, labels, documents=documents)[0]
-
-    @classmethod
-    def learn_with_judges(
         cls,
         misfit: Misfit,
         prior: PriorEstimate,
@@ -408,22 +391,22 @@ class Correction:
         judges : JudgeColumns, optional
             Of all items; used from `MIN_LABELS_FOR_JUDGES` labels on.
         """
-        y, known, moved = np.asarray(labels), labeled_mask(labels, len(p)), expit(prior.line(logit(p)))
-        at, columns = np.flatnonzero(known), None
+        y, is_labeled, transferred = np.asarray(labels), labeled_mask(labels, len(p)), expit(prior.line(logit(p)))
+        at, columns = np.flatnonzero(is_labeled), None
         if judges is not None and len(at) >= MIN_LABELS_FOR_JUDGES:
             # Sums round by their order, and the order of rows must not change the model.
             at = at[np.lexsort((y[at], judges.row[at]))]
             columns = judges.patterns[judges.row[at]]
         of = None if documents is None else np.asarray(documents)[at]
-        few = FewLabels(misfit).fit(moved[at], y[at], documents=of, judges=columns)
+        few = FewLabels(misfit).fit(transferred[at], y[at], documents=of, judges=columns)
         intercept, slope = few.coef_.tolist()
         # Without labels the decision stays the model's own: the mean of P is a worse guess of the prior than `prior`.
         # Where all items have one P their mean is no threshold either, for each is at it: one half is.
-        q = few.transform(moved)
+        q = few.transform(transferred)
         if judges is not None and columns is not None:
             q = np.clip(expit(logit(q) + (judges.patterns @ few.weights_)[judges.row]), P_MIN, 1 - P_MIN)
         mean = 0.5 if np.ptp(q) == 0 else q.mean()
-        threshold = float(logit(mean)) if known.any() else prior.threshold
+        threshold = float(logit(mean)) if is_labeled.any() else prior.threshold
         n_labels = len(at)
         result = cls(prior, intercept, slope, few.covariance_, n_labels, misfit, threshold, few.n_effective_)
         return result, few.weights_
@@ -450,7 +433,7 @@ STEPS = np.linspace(-8.0, 8.0, 321)
 """Standard deviations of the panel's intercept at which the two are joined."""
 
 LEAST = 1e-6
-"""Of the panel's standard deviation."""
+"""The panel's standard deviation is never taken to be smaller: a spread of 0 would divide by nothing."""
 
 CONTRADICTED = 0.05
 """A belief is refused where labels at least as far from it come in fewer draws than this."""
@@ -556,15 +539,16 @@ class Belief:
         from scipy.special import stdtr
 
         y = np.asarray(labels)
-        known = labeled_mask(y, len(y))
-        n, ones = int(known.sum()), int((y == 1).sum())
+        is_labeled = labeled_mask(y, len(y))
+        n, ones = int(is_labeled.sum()), int((y == 1).sum())
         if not n:
             return
-        clusters = Clusters.from_documents(documents, n, kept=known)
+        clusters = Clusters.from_documents(documents, n, kept=is_labeled)
         worth = n / clusters.design_effect(0.0 if clusters.alone else CORRELATION)
-        seen = (ones + 0.5) / (n + 1)
-        noise = 1 / (worth * seen * (1 - seen))
-        apart = abs(float(logit(seen)) - self.centre) / np.sqrt(self.scale**2 + noise)
+        share = (ones + 0.5) / (n + 1)
+        # The variance of log-odds of a share of so many independent labels (delta method).
+        noise = 1 / (worth * share * (1 - share))
+        apart = abs(float(logit(share)) - self.centre) / np.sqrt(self.scale**2 + noise)
         if 2 * float(stdtr(TAILS, -apart)) < CONTRADICTED:
             raise InputError(
                 f"`share` must not be far from what labels say. Got {_percent(self.low)} to {_percent(self.high)} % "

@@ -105,9 +105,9 @@ def compare_votes(old: Cells, votes: npt.NDArray[np.int8], predict: Predict, *, 
     patterns, inverse = distinct_patterns(np.ascontiguousarray(new))
     now = _rates(patterns, np.bincount(inverse).astype(float), predict(patterns))
     scatters = _scatter(_old_rates(old, predict))
-    tests = [_tested(scatter, angle, now) for scatter, angle in zip(scatters, _angles(now), strict=True)]
+    tests = [_test(scatter, angle, now) for scatter, angle in zip(scatters, _angles(now), strict=True)]
     rows: list[DriftRow] = []
-    for test, flags, owners in zip(tests, _moved(tests, alpha), (old.voter_names, (PANEL,)), strict=False):
+    for test, flags, owners in zip(tests, _flags(tests, alpha), (old.voter_names, (PANEL,)), strict=False):
         rows += _rows(test, flags, owners, now)
     return rows
 
@@ -125,8 +125,8 @@ def false_alarms(old: Cells, predict: Predict, *, alpha: float = 0.05) -> list[s
     flagged = []
     for name, one in zip(old.groups, rates, strict=True):
         parts = zip(scatter, _angles(one), strict=True)
-        tests = [_tested(whole.without(angle, one), angle, one) for whole, angle in parts]
-        flagged += [name] if any(flags.any() for flags in _moved(tests, alpha)) else []
+        tests = [_test(whole.without(angle, one), angle, one) for whole, angle in parts]
+        flagged += [name] if any(flags.any() for flags in _flags(tests, alpha)) else []
     return flagged
 
 
@@ -150,12 +150,13 @@ def _change(old: npt.ArrayLike, new: npt.ArrayLike) -> Floats:
 def _old_rates(old: Cells, predict: Predict) -> list[_Rates]:
     p = predict(old.patterns)
     counts = old.counts.sum(axis=2).T.astype(float)
-    return [_rates(old.patterns[seen], rows[seen], p[seen]) for rows in counts for seen in (rows > 0,)]
+    return [_rates(old.patterns[present], rows[present], p[present]) for rows in counts for present in (rows > 0,)]
 
 
 def _rates(patterns: npt.NDArray[np.int8], n: Floats, p: Floats) -> _Rates:
     voted, positive = patterns >= 0, patterns == 1
     equal, both = _agreement(patterns, n)
+    # Agreement is counted with each other judge; pairs of one item are one item's worth of evidence, not k - 1.
     others = max(patterns.shape[1] - 1, 1)
     hits = np.stack([n @ voted, n @ positive, equal / others, (n * p) @ positive, (n * (1 - p)) @ positive])
     of = np.stack([np.full(voted.shape[1], n.sum()), n @ voted, both / others, (n * p) @ voted, (n * (1 - p)) @ voted])
@@ -197,20 +198,20 @@ class _Scatter:
     def without(self, angle: Floats, rates: _Rates) -> "_Scatter":
         """Return the scatter of all datasets but one, which need not be counted again for that."""
         apart = angle - self.centre
-        left = self.n - 1
-        squares = np.maximum(self.squares - apart * apart * self.n / left, 0.0)
-        noise = (self.noise * self.n - rates.variance[:, : angle.shape[1]]) / left
-        return _Scatter(left, self.centre - apart / left, squares, np.maximum(noise, 0.0))
+        n_rest = self.n - 1
+        squares = np.maximum(self.squares - apart * apart * self.n / n_rest, 0.0)
+        noise = (self.noise * self.n - rates.variance[:, : angle.shape[1]]) / n_rest
+        return _Scatter(n_rest, self.centre - apart / n_rest, squares, np.maximum(noise, 0.0))
 
 
 def _scatter(old: Sequence[_Rates]) -> list[_Scatter]:
     """Return the scatter of everything in `_angles`."""
     result = []
     for angles in zip(*map(_angles, old), strict=True):
-        known = np.stack(angles)
-        centre = known.mean(axis=0)
-        noise = np.mean([rates.variance[:, : known.shape[2]] for rates in old], axis=0)
-        result.append(_Scatter(len(known), centre, ((known - centre) ** 2).sum(axis=0), noise))
+        stack = np.stack(angles)
+        centre = stack.mean(axis=0)
+        noise = np.mean([rates.variance[:, : stack.shape[2]] for rates in old], axis=0)
+        result.append(_Scatter(len(stack), centre, ((stack - centre) ** 2).sum(axis=0), noise))
     return result
 
 
@@ -224,17 +225,19 @@ class _Test:
     p: Floats
 
 
-def _moved(tests: Sequence[_Test], alpha: float) -> list[npt.NDArray[np.bool_]]:
+def _flags(tests: Sequence[_Test], alpha: float) -> list[npt.NDArray[np.bool_]]:
     """Return which statistics are beyond chance by each test, all tests considered (Holm)."""
-    moved = holm(np.concatenate([test.p.ravel() for test in tests])) <= alpha
+    flags_of_all = holm(np.concatenate([test.p.ravel() for test in tests])) <= alpha
     ends = np.cumsum([test.p.size for test in tests])
-    return [flags.reshape(test.p.shape) for flags, test in zip(np.split(moved, ends[:-1]), tests, strict=True)]
+    return [flags.reshape(test.p.shape) for flags, test in zip(np.split(flags_of_all, ends[:-1]), tests, strict=True)]
 
 
-def _tested(old: _Scatter, angle: Floats, now: _Rates) -> _Test:
+def _test(old: _Scatter, angle: Floats, now: _Rates) -> _Test:
     """Return how new angles lie in the spread of the old ones."""
     n, noise = old.n, old.noise
+    # The method of moments: what is left of the variance between old datasets once sampling is taken away.
     between = np.maximum(old.squares / (n - 1) - noise, 0.0) if n > 1 else np.zeros_like(noise)
+    # A new dataset differs from the mean of n old ones by its own scatter and by that of the mean.
     spread = np.sqrt(between * (1 + 1 / n) + noise / n + now.variance[:, : angle.shape[1]])
     apart = -np.abs(angle - old.centre) / spread
     below = special.stdtr(n - 1, apart) if n > 1 else special.ndtr(apart)
@@ -242,13 +245,13 @@ def _tested(old: _Scatter, angle: Floats, now: _Rates) -> _Test:
     return _Test(angle, old.centre, reach * spread, np.where(now.known[:, : angle.shape[1]], 2 * below, 1.0))
 
 
-def _rows(test: _Test, moved: npt.NDArray[np.bool_], owners: Sequence[str], now: _Rates) -> Iterator[DriftRow]:
+def _rows(test: _Test, flags: npt.NDArray[np.bool_], owners: Sequence[str], now: _Rates) -> Iterator[DriftRow]:
     for j, owner in enumerate(owners):
         for i, statistic in enumerate(STATISTICS):
             shift = float(now.angle[i, j] - test.now[i, j]) if owner != PANEL else 0.0
             low, high = (_rate(shift + test.centre[i, j] + sign * test.reach[i, j]) for sign in (-1, 1))
             value = _rate(shift + test.now[i, j]) if now.known[i, j] else float("nan")
-            yield DriftRow(owner, statistic, low, high, value, float(test.p[i, j]), moved=bool(moved[i, j]))
+            yield DriftRow(owner, statistic, low, high, value, float(test.p[i, j]), moved=bool(flags[i, j]))
 
 
 def _rate(angle: float) -> float:
@@ -278,12 +281,12 @@ def vote_rates(votes: Votes, voter_names: Sequence[str], documents: npt.ArrayLik
     voted = votes >= 0
     n_votes = voted.sum(axis=1)
 
-    def rate(values: Floats, known: npt.NDArray[np.bool_]) -> list[float]:
-        n = float(known.sum())
+    def rate(values: Floats, mask: npt.NDArray[np.bool_]) -> list[float]:
+        n = float(mask.sum())
         if not n:
             return [0.5, 0.0]
-        mean = float(values[known].mean())
-        variance = float((np.bincount(codes[known], values[known] - mean) ** 2).sum()) / n**2
+        mean = float(values[mask].mean())
+        variance = float((np.bincount(codes[mask], values[mask] - mean) ** 2).sum()) / n**2
         return [mean, mean * (1 - mean) / variance if variance > 0 else n]
 
     everywhere, positive = np.ones(len(votes), dtype=bool), (votes == 1).astype(float)
@@ -296,10 +299,10 @@ def vote_rates(votes: Votes, voter_names: Sequence[str], documents: npt.ArrayLik
 def common_shift(old: VoteRates, new: VoteRates, *, alpha: float = 0.05) -> DriftRow:
     """Test whether all judges together say 1 as often as in a reference batch of the same stream."""
     (before, n_before), (now, n_now) = (rates["positive"][PANEL] for rates in (old, new))
-    known = min(n_before, n_now) > 0
-    reach = float(special.ndtri((1 + LEVEL) / 2)) * np.sqrt(1 / n_before + 1 / n_now) if known else np.pi
+    measurable = min(n_before, n_now) > 0
+    reach = float(special.ndtri((1 + LEVEL) / 2)) * np.sqrt(1 / n_before + 1 / n_now) if measurable else np.pi
     low, high = (_rate(float(_angle(before)) + sign * reach) for sign in (-1, 1))
-    p = 2 * float(special.ndtr(-abs(_change([[before, n_before]], [[now, n_now]])[0]))) if known else 1.0
+    p = 2 * float(special.ndtr(-abs(_change([[before, n_before]], [[now, n_now]])[0]))) if measurable else 1.0
     return DriftRow(PANEL, "positive", low, high, now, p, moved=p <= alpha)
 
 
@@ -429,6 +432,7 @@ def changes(stream: Sequence[VoteRates], *, alpha: float) -> list[tuple[str, str
     """
     positive, coverage = (stream[-1][statistic] for statistic in ("positive", "coverage"))
     bets = {(PANEL, "positive"): PANEL_BET}
+    # The bets sum to 1, so that the chance of any alarm stays below alpha (the union bound).
     each = (1 - PANEL_BET) / (2 * len(coverage))
     bets |= {
         (judge, name): each

@@ -11,10 +11,10 @@ from deep._util.checks import Floats, weigh
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 
 JITTER = 1e-9
-"""Added to a penalty's diagonal: a direction without data or penalty stays where it started."""
+"""This is added to the diagonal of a penalty: a direction without data or penalty stays where it started."""
 
 TOLERANCE = 1e-18
-"""Of Newton's steps: alignments are compared by losses that differ little, so the last step is below 1e-9."""
+"""Newton's steps end below this: losses of alignments differ little, so the last step has to be below 1e-9."""
 
 RIDGE = 4e-3
 """Pull of slope towards 1 and of context towards 0, against a mean log loss: felt where datasets are few."""
@@ -52,18 +52,20 @@ class LeftOut:
         if len(distinct) <= N_BINS:
             start = distinct
         else:
-            wanted = np.searchsorted(total[distinct], np.arange(N_BINS) * total[-1] / N_BINS)
-            start = distinct[np.unique(np.minimum(wanted, len(distinct) - 1))]
+            cuts = np.searchsorted(total[distinct], np.arange(N_BINS) * total[-1] / N_BINS)
+            start = distinct[np.unique(np.minimum(cuts, len(distinct) - 1))]
+            # The first point takes all rows before the second: none may fall out at the low end.
             start[0] = 0
         n1, n0 = np.add.reduceat(ones, start), np.add.reduceat(zeros, start)
         weighted = np.add.reduceat(score * (ones + zeros), start)
-        kept = n1 + n0 > 0
-        return cls((weighted[kept] / (n1 + n0)[kept]), n1[kept], n0[kept])
+        weighty = n1 + n0 > 0
+        return cls((weighted[weighty] / (n1 + n0)[weighty]), n1[weighty], n0[weighty])
 
     @cached_property
     def context(self) -> float:
         """Return the log-odds of the mean P over the whole dataset: needs no label."""
-        return context_of(self.score, self.ones + self.zeros)
+        weights = self.ones + self.zeros
+        return float(logit(float(weights @ expit(self.score) / weights.sum()), clip=SHARE_CLIP))
 
     @cached_property
     def prior(self) -> float:
@@ -73,17 +75,6 @@ class LeftOut:
     def classes(self) -> tuple[Floats, Floats]:
         """Return the weights of label 1 and of label 0, each summing to 1."""
         return self.ones / self.ones.sum(), self.zeros / self.zeros.sum()
-
-
-def context_of(score: Floats, weights: Floats) -> float:
-    """Return the log-odds of the mean P of a dataset's scores.
-
-    Examples
-    --------
-    >>> round(context_of(np.array([-1.0, 1.0]), np.array([1.0, 1.0])), 6)
-    0.0
-    """
-    return float(logit(float(weights @ expit(score) / weights.sum()), clip=SHARE_CLIP))
 
 
 @dataclass(frozen=True)
@@ -134,9 +125,12 @@ def fit_alignment(datasets: list[LeftOut], *, use_context: bool) -> Alignment:
     centre = np.array([1.0, 0.0])[: len(columns)]
     penalty = RIDGE * np.eye(len(columns))
     slope, *context = newton_logistic(np.column_stack(columns), ones, zeros, centre=centre, penalty=penalty).tolist()
+    # A member that ranks a new dataset the wrong way round is switched off rather than believed in reverse.
     if slope <= 0:
         return Alignment(0.0, 0.0, 0.0)
     effect = context[0] if context else 0.0
+    # There is no free intercept: with one, four small datasets moved decisions by up to 13 points of balanced
+    # accuracy (decision 13).
     return Alignment(-effect * float(contexts.mean()), slope, effect)
 
 
@@ -204,13 +198,10 @@ MIN_ROWS = 5
 """Cells with fewer rows are too noisy to add to a spread."""
 
 HALVINGS = 60
-"""Of the range in which a quantile is looked for."""
+"""The range in which a quantile is looked for is halved so often: then its ends lie within rounding."""
 
 WIDEST = 100.0
-"""Of a spread in log-odds: far beyond any, so that the root lies within."""
-
-Deviations = tuple[Floats, Floats]
-"""Of the cells of one dataset: observed minus expected log-odds, and the variance of counting."""
+"""A spread in log-odds is looked for up to here, far beyond any, so that the root lies within."""
 
 
 @cache
@@ -252,13 +243,14 @@ def _within(angle: float, degrees: int) -> float:
     return 2 / pi * (angle + sine * total) if odd else sine * total
 
 
-def paule_mandel(deviations: list[Deviations]) -> float:
+def paule_mandel(deviations: list[tuple[Floats, Floats]]) -> float:
     """Return the standard deviation of cells around their expectation, beyond the noise of counting.
 
     Parameters
     ----------
     deviations : list of (ndarray, ndarray)
-        Of each dataset; those without cells are left out.
+        Of the cells of each dataset: observed minus expected log-odds, and the variance of counting. Datasets without
+        cells are left out.
 
     Notes
     -----
@@ -272,13 +264,13 @@ def paule_mandel(deviations: list[Deviations]) -> float:
     """
     from scipy.optimize import brentq
 
-    known = [pair for pair in deviations if len(pair[0])]
+    with_cells = [pair for pair in deviations if len(pair[0])]
 
     def excess(spread: float) -> float:
-        return float(np.mean([np.mean(gap**2 / (noise + spread**2)) for gap, noise in known])) - 1.0
+        return float(np.mean([np.mean(gap**2 / (noise + spread**2)) for gap, noise in with_cells])) - 1.0
 
     # The mean falls as the spread grows: where counting alone explains the deviations, there is no root above 0.
-    return 0.0 if not known or excess(0.0) <= 0 else float(brentq(excess, 0.0, WIDEST))
+    return 0.0 if not with_cells or excess(0.0) <= 0 else float(brentq(excess, 0.0, WIDEST))
 
 
 NO_CORRECTION = (0.0, 1.0)
@@ -290,9 +282,10 @@ START = ((0.5, 0.0), (0.0, 0.15))
 START_DATASETS = 3
 """No correction counts as so many datasets, in the mean and in the degrees of freedom of intervals."""
 
+# `START` and fits that lack a dataset make intervals too wide. On real panels .8 would do; where datasets lie apart as
+# Student's t has it, less than this covers too little (decision 44).
 SLACK = 0.87
-"""Of intervals that were learned from datasets left out: `START` and fits that lack a dataset make them too wide. On
-real panels .8 would do; where datasets lie apart as Student's t has it, less than this covers too little."""
+"""Intervals that were learned from datasets left out reach only so far."""
 
 MAX_LOG_ODDS = 30.0
 """A rate nearer to 0 or 1 has no variance of counting that a float can hold."""
@@ -386,8 +379,8 @@ class Misfit:
         variance = variance + self.cell_spread**2
         half, least = np.zeros(()), P_MIN
         if counts is not None:
-            held = np.clip(centre, -MAX_LOG_ODDS, MAX_LOG_ODDS)
-            variance = variance + 1.0 / (np.asarray(counts) * expit(held) * expit(-held))
+            clipped = np.clip(centre, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+            variance = variance + 1.0 / (np.asarray(counts) * expit(clipped) * expit(-clipped))
             # Continuity correction: an observed rate moves in steps of 1 / n, of which half goes to each side.
             half, least = 0.5 / np.asarray(counts), 0.0
         reach = np.sqrt(variance) * self.quantile
@@ -415,6 +408,8 @@ def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:
     """
     n = len(left_out)
     corrections = np.array([_correction(one) for one in left_out]).reshape(n, 2)
+    # Three datasets without need of correction are added: so bounds cover in 89 to 94 % on four real panels with 0 to
+    # all training datasets (decision 11).
     mean = (corrections.sum(axis=0) + START_DATASETS * np.array(NO_CORRECTION)) / (n + START_DATASETS)
     apart = corrections - mean
     covariance = (np.array(START) + apart.T @ apart) / max(n, 1)
@@ -443,7 +438,7 @@ def _deviations(one: LeftOutRows, correction: Floats) -> tuple[Floats, Floats]:
     corrected = correction[0] + correction[1] * one.log_odds
     # Rows of a cell may have unlike scores: the rate that is expected of it is the mean over its rows.
     expected = weigh(one.cell, (one.ones + one.zeros) * expit(corrected)) / np.maximum(n, 1e-9)
-    kept = n >= MIN_ROWS
+    large = n >= MIN_ROWS
     # Half a row is added to each class (the Haldane-Anscombe correction), so that a cell of one class is finite.
-    ones, zeros = ones[kept] + 0.5, zeros[kept] + 0.5
-    return np.log(ones / zeros) - logit(expected[kept]), 1.0 / ones + 1.0 / zeros
+    ones, zeros = ones[large] + 0.5, zeros[large] + 0.5
+    return np.log(ones / zeros) - logit(expected[large]), 1.0 / ones + 1.0 / zeros

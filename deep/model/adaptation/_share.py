@@ -109,15 +109,17 @@ def joint_shares(
     [0.51, 0.99]
     """
     every = checks.check_probabilities(p, name="p")
-    known = labeled_mask(labels, len(every))
+    is_labeled = labeled_mask(labels, len(every))
     system = np.zeros(len(every), dtype=np.intp) if systems is None else checks.numbered(systems)[1]
     checks.check_consistent_length(system, len(every), "systems")
     document = Clusters.from_documents(documents, len(every)).codes
-    rows = _SystemItems(logit(every), np.asarray(labels), known, system, document, of_items)
+    rows = _SystemItems(logit(every), np.asarray(labels), is_labeled, system, document, of_items)
     weights = _label_weights(rows, misfit, documents is not None)
     several = rows.n_systems > 1
-    scales = (1.0,) if not known.any() else SCALES if several else ALONE
+    scales = (1.0,) if not is_labeled.any() else SCALES if several else ALONE
     fits = [_fit(rows, weights, misfit, scale) for scale in scales]
+    # Odds before of 1 : sqrt(scale) for several systems; for one each scale is as likely, since on datasets unlike
+    # those of the training the tight ones fail (decision 11).
     evidence = np.array([fit.evidence for fit in fits]) - np.log(scales) / 2 * several
     share = normalised(evidence)
     result = [fit.shares(rows) for fit in fits]
@@ -125,7 +127,7 @@ def joint_shares(
     apart = np.array([one.estimate - mean["estimate"] for one in result])
     between = apart.T @ (share[:, None] * apart)
     mean["covariance"] += between
-    mean["sampling"] += 0.0 if known.any() else between
+    mean["sampling"] += 0.0 if is_labeled.any() else between
     return JointShares(**mean)
 
 
@@ -172,30 +174,30 @@ class _Fit:
         spread = q * (1 - q) * (~rows.known if rows.of_items else 1.0)
         gradient = np.column_stack([np.diag(rows.mean(spread)), rows.mean(spread * rows.z)])
         if rows.of_items:  # those without a label fall as P says, by chance
-            drawn = np.diag(rows.mean(spread) / n)
+            draws = np.diag(rows.mean(spread) / n)
         else:
             sums = np.zeros((rows.n_systems, int(rows.document.max()) + 1))
             np.add.at(sums, (rows.system, rows.document), (q - rows.mean(q)[rows.system]) / n[rows.system])
-            drawn = sums @ sums.T
+            draws = sums @ sums.T
         across = np.linalg.inv(self.precision + self.information)
-        known = gradient @ across
+        reach = gradient @ across
         untold = np.linalg.matrix_power(self.precision @ across, UNTOLD) @ self.precision
-        sampling = known @ (self.information + untold) @ known.T
-        error = known @ (self.information + self.precision / self.wider) @ known.T
-        return JointShares(estimate, error + drawn, sampling + drawn, rows.mean(q * (1 - q)), drawn)
+        sampling = reach @ (self.information + untold) @ reach.T
+        error = reach @ (self.information + self.precision / self.wider) @ reach.T
+        return JointShares(estimate, error + draws, sampling + draws, rows.mean(q * (1 - q)), draws)
 
 
 def _label_weights(rows: _SystemItems, misfit: Misfit, grouped: bool) -> Floats:
     """Return how much each label counts: less where it shares a document with others of its system."""
-    known = rows.known
-    if not grouped or not known.any():
-        return np.ones(int(known.sum()))
-    pairs = np.char.add(np.char.add(rows.system[known].astype(str), " "), rows.document[known].astype(str))
+    is_labeled = rows.known
+    if not grouped or not is_labeled.any():
+        return np.ones(int(is_labeled.sum()))
+    pairs = np.char.add(np.char.add(rows.system[is_labeled].astype(str), " "), rows.document[is_labeled].astype(str))
     clusters = Clusters.from_documents(pairs, len(pairs))
     if clusters.alone:
         return clusters.weights
     coef = _fit(rows, clusters.weights, misfit, 1.0).coef
-    errors = standardised(rows.labels[known].astype(float), expit(rows.design(known) @ coef))
+    errors = standardised(rows.labels[is_labeled].astype(float), expit(rows.design(is_labeled) @ coef))
     return clusters.shares(clusters.correlation(errors))
 
 
@@ -228,7 +230,7 @@ MIN_VARIANCE = 1e-12
 """P that varies less explains nothing."""
 
 HALF = 0.5
-"""Added to each count of labels by class and decision, so that rates of 0 and 1 have a variance."""
+"""This is added to each count of labels by class and decision, so that rates of 0 and 1 have a variance."""
 
 MIN_YOUDEN = 0.05
 """Decisions that tell the classes apart less than this say nothing of how many there are."""
@@ -345,23 +347,23 @@ def estimate_share(
     every, of_items = checks.check_probabilities(p, name="p"), checks.check_choice(of, SHARES_OF, "of") == "items"
     if (1 + checks.check_share(level, "level")) / 2 == 1:
         raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
-    given = np.full(len(every), -1) if labels is None else np.asarray(labels)
-    known = labeled_mask(given, len(every))
-    clusters = Clusters.from_documents(documents, int(known.sum()), kept=known)
-    sample = _Sample(every, given[known].astype(float), known, clusters, _quantile(level))
-    if known.any():
+    label_of = np.full(len(every), -1) if labels is None else np.asarray(labels)
+    is_labeled = labeled_mask(label_of, len(every))
+    clusters = Clusters.from_documents(documents, int(is_labeled.sum()), kept=is_labeled)
+    sample = _Sample(every, label_of[is_labeled].astype(float), is_labeled, clusters, _quantile(level))
+    if is_labeled.any():
         threshold = float(every.mean()) if prior is None else float(expit(prior.threshold))
-        result = [_powered(sample), _plain(sample), _decided(sample, every >= threshold)]
+        result = [_prediction_powered(sample), _label_mean(sample), _rogan_gladen(sample, every >= threshold)]
     elif prior is not None:
-        result = [_weighted(prior, sample.quantile)]
+        result = [_model_share(prior, sample.quantile)]
     else:
         raise InputError("`labels` must hold a label of 0 or 1, or `prior` be given. Got neither.")
     if not of_items:
         result = [_of_system(share, sample, documents) for share in result]
-    if misfit is None or not known.any():
+    if misfit is None or not is_labeled.any():
         return tuple(result)
-    joint = joint_shares(every, given, misfit, documents=documents, of_items=of_items)
-    return _corrected(float(joint.estimate[0]), float(joint.covariance[0, 0]), sample.quantile), *result
+    joint = joint_shares(every, label_of, misfit, documents=documents, of_items=of_items)
+    return _corrected_model(float(joint.estimate[0]), float(joint.covariance[0, 0]), sample.quantile), *result
 
 
 def power_tuning(
@@ -389,6 +391,7 @@ def power_tuning(
     n, variance = len(y), float(np.var(np.concatenate([f, others]), ddof=1))
     if variance < MIN_VARIANCE:
         return 0.0
+    # PPI++: the regression of labels on P, drawn to 1 by the pseudo-labels.
     slope = (((y - y.mean()) * (f - f.mean())).sum() / variance + pseudo_labels) / (n + pseudo_labels)
     return float(np.clip(slope / (1 + n / len(others)), 0.0, 1.0))
 
@@ -422,7 +425,7 @@ def _quantile(level: float) -> float:
     return float(NormalDist().inv_cdf((1 + level) / 2))
 
 
-def _weighted(prior: PriorEstimate, quantile: float) -> Share:
+def _model_share(prior: PriorEstimate, quantile: float) -> Share:
     """Return the model's own share without labels, at another level than its own."""
     centre, ratio = logit(prior.estimate), quantile / _quantile(LEVEL)
     # A bound of 0 or 1 is one at every level.
@@ -439,13 +442,13 @@ def _of_system(share: Share, sample: _Sample, documents: npt.ArrayLike | None) -
     every = Clusters.from_documents(documents, n)
     alone = not len(sample.labels) or sample.clusters.alone
     effect = 1.0 if every.alone else every.design_effect(CORRELATION if alone else sample.correlation(sample.labels))
-    held = min(max(share.estimate, HALF / n), 1 - HALF / n)
-    reach = sample.quantile * np.sqrt(effect * held * (1 - held) / n)
+    inner = min(max(share.estimate, HALF / n), 1 - HALF / n)
+    reach = sample.quantile * np.sqrt(effect * inner * (1 - inner) / n)
     down, up = np.hypot(share.estimate - share.low, reach), np.hypot(share.high - share.estimate, reach)
     return Share(share.method, share.estimate, max(share.estimate - down, 0.0), min(share.estimate + up, 1.0))
 
 
-def _plain(sample: _Sample) -> Share:
+def _label_mean(sample: _Sample) -> Share:
     """Return the mean of the labels with Wilson's interval."""
     share, n = float(sample.labels.mean()), len(sample.labels)
     pull = sample.quantile**2 * sample.widened(sample.labels) / n
@@ -454,7 +457,7 @@ def _plain(sample: _Sample) -> Share:
     return _share(PLAIN, share, centre, float(reach))
 
 
-def _powered(sample: _Sample) -> Share:
+def _prediction_powered(sample: _Sample) -> Share:
     """Return the mean of P, moved by the mean error on the labels."""
     y, f, n, every = sample.labels, sample.p[sample.known], len(sample.labels), sample.p
     tuned = power_tuning(y, f, every[~sample.known])
@@ -481,24 +484,24 @@ def _mean(values: Floats, weights: Floats) -> float:
     return float(np.average(values, weights=weights)) if weights.sum() > 0 else float(values.mean())
 
 
-def _decided(sample: _Sample, decisions: Mask) -> Share:
+def _rogan_gladen(sample: _Sample, decisions: Mask) -> Share:
     """Return Rogan and Gladen's estimate by error rates found on the labels, with Fieller's interval."""
-    y, decided = sample.labels, decisions[sample.known]
-    called, n1 = float(decisions.mean()), float(y.sum())
+    y, positive = sample.labels, decisions[sample.known]
+    rate, n1 = float(decisions.mean()), float(y.sum())
     n0 = len(y) - n1
-    hit = (float(y[decided].sum()) + HALF) / (n1 + 2 * HALF)
-    alarm = (float((1 - y[decided]).sum()) + HALF) / (n0 + 2 * HALF)
-    widened = sample.widened(y - decided)
+    hit = (float(y[positive].sum()) + HALF) / (n1 + 2 * HALF)
+    alarm = (float((1 - y[positive]).sum()) + HALF) / (n0 + 2 * HALF)
+    widened = sample.widened(y - positive)
     variances = hit * (1 - hit) / (n1 + 2 * HALF) * widened, alarm * (1 - alarm) / (n0 + 2 * HALF) * widened
-    share = float(np.clip((called - alarm) / (hit - alarm), 0, 1)) if hit - alarm > MIN_YOUDEN else float(y.mean())
+    share = float(np.clip((rate - alarm) / (hit - alarm), 0, 1)) if hit - alarm > MIN_YOUDEN else float(y.mean())
     shares = np.linspace(0, 1, GRID)
-    gap = np.abs(called - shares * hit - (1 - shares) * alarm)
+    gap = np.abs(rate - shares * hit - (1 - shares) * alarm)
     inside = shares[gap <= sample.quantile * np.sqrt(shares**2 * variances[0] + (1 - shares) ** 2 * variances[1])]
     low, high = (inside.min(), inside.max()) if len(inside) else (share, share)
     return Share(DECIDED, share, min(float(low), share), max(float(high), share))
 
 
-def _corrected(estimate: float, variance: float, quantile: float) -> Share:
+def _corrected_model(estimate: float, variance: float, quantile: float) -> Share:
     """Return the corrected model's share, whose bounds on the scale of log-odds stay within 0 and 1."""
     reach = quantile * np.sqrt(variance) / max(estimate * (1 - estimate), MIN_VARIANCE)
     low, high = (float(expit(logit(estimate) + side * reach)) for side in (-1, 1))

@@ -18,7 +18,7 @@ from deep.base import BaseCalibrator, BaseEnsembler, StagedEnsembler
 from deep.calibration import ALL_CALIBRATORS, NETCAL_CLASSES, Platt
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
-from deep.features import SELECTORS, Exhaustive, distinct_patterns, installed_mrmr
+from deep.features import SELECTORS, distinct_patterns, installed_mrmr
 from deep.model.chain._training import RECIPES, ChainSpec, Criterion, KeptCells, MapLike, Recipe, TrainingSet
 from deep.model.options import SELECTOR_NAMES, UNCALIBRATED
 
@@ -52,6 +52,7 @@ class GridResult:
 def make_ensembler(name: str, params: Mapping[str, object], random_state: int) -> BaseEnsembler:
     """Return an unfitted ensembler by its name, seeded where it draws."""
     ensembler = ENSEMBLERS[name](**params)
+    # Most ensemblers draw nothing, and have no such parameter.
     if "random_state" in ensembler.get_params():
         ensembler.set_params(random_state=random_state)
     return ensembler
@@ -73,9 +74,11 @@ def inner_score(p: Floats, training: TrainingSet, criterion: Criterion, weights:
     """
     by_group = p[:, training.fold_of]
     if criterion == "log_loss":
+        # One sure and wrong P would make the loss infinite, and all candidates equally bad.
         clipped = np.clip(by_group, P_MIN, 1 - P_MIN)
         loss = np.stack([-np.log1p(-clipped), -np.log(clipped)], axis=2)
         return -float((weights * loss).sum() / weights.sum())
+    # Accuracy is the paper's criterion, which knows no weights: a row is a row there.
     w = training.cells.counts if criterion == "accuracy" else weights
     positive = by_group >= DECISION
     hits = w[:, :, 0][~positive].sum(), w[:, :, 1][positive].sum()
@@ -137,6 +140,7 @@ def _grid_scores(
 ) -> Iterator[tuple[dict[str, object], Floats]]:
     """Yield each grid point with its out-of-fold probabilities; stages of one fit share it."""
     stage_param = getattr(ENSEMBLERS[name], "stage_param", None)
+    # Boosting to the most rounds passes all smaller numbers on the way, so one fit serves them all.
     stages = cast("Sequence[int]", grid.get(stage_param, ()) if stage_param else ())
     names, patterns = [key for key in grid if not (stages and key == stage_param)], training.cells.patterns
     for values in product(*(grid[key] for key in names)):
@@ -176,10 +180,9 @@ def choose_subsets(
     training : TrainingSet
     sizes : sequence of int
         Numbers of voters; a size of at least the number of voters takes them all.
-    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
+    selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
         'auto' takes the better of mRMR and RFE for each size, by the inner `criterion` of logistic
         regression; mRMR by the loop of mrmr-selection where that is installed, else by the same of deep's own.
-        'exhaustive' tries every subset by inner log loss.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='balanced_accuracy'
 
     Returns
@@ -190,82 +193,76 @@ def choose_subsets(
     Raises
     ------
     InputError
-        `selector` is unknown, or 'exhaustive' would have to try more than 1,000 subsets.
+        `selector` is unknown.
     """
     check_choice(selector, SELECTOR_NAMES, "selector")
     n_voters, table = len(training.cells.voter_names), training.table()
-    wanted = {"auto": (installed_mrmr(), "rfe"), "exhaustive": ()}.get(selector, (selector,))
+    selectors: tuple[str, ...] = (installed_mrmr(), "rfe") if selector == "auto" else (selector,)
     if all(size >= n_voters for size in sizes):
-        wanted = ()
+        selectors = ()
     # Rankings do not depend on how many are wanted: one.
-    rankings = {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in wanted}
+    rankings = {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in selectors}
 
-    def score(columns: tuple[int, ...], by: Criterion) -> float:
-        some = training.select(columns)
-        return inner_score(out_of_fold("LogisticRegression", some), some, by, some.weights())
+    def score(subset: Subset) -> float:
+        some = training.select(subset.columns)
+        return inner_score(out_of_fold("LogisticRegression", some), some, criterion, some.weights())
 
     subsets: list[Subset] = []
     for size in sizes:
         if size >= n_voters:
             subsets.append(Subset(tuple(range(n_voters)), "all"))
-        elif selector == "exhaustive":
-            support = Exhaustive(n_prompts=size, scoring=partial(score, by="log_loss")).fit(*table).support_
-            subsets.append(Subset(tuple(np.flatnonzero(support).tolist()), "exhaustive"))
         else:
             proposals = [Subset(tuple(sorted(order[:size])), name) for name, order in rankings.items()]
+            # Where both selectors propose the same voters, nothing is fitted to compare them.
             best = proposals[0]
             if len({one.columns for one in proposals}) > 1:
-                best = max(proposals, key=lambda one: score(one.columns, criterion))  # of equals the first
+                best = max(proposals, key=score)  # of equals the first
             subsets.append(best)
     return subsets
 
 
-Calibrated = Iterator[tuple[str, Floats, Floats]]
-"""Calibrator, inner probabilities (n_patterns, n_folds), and the target's calibrated scores."""
-
-
 def calibrate(
-    found: GridResult,
+    result: GridResult,
     training: TrainingSet,
     scores: Floats,
     calibrators: Sequence[str],
     recipe: Recipe,
     random_state: int,
     faults: list[str],
-) -> Calibrated:
-    """Yield, for each calibrator, its inner probabilities and the target's scores, calibrated as the recipe says.
+) -> Iterator[tuple[str, Floats, Floats]]:
+    """Yield each calibrator, its inner probabilities (n_patterns, n_folds), and the target's calibrated scores.
 
     A calibrator that cannot be fitted is noted in `faults` and left out.
     """
-    rows, on_probability = calibration_rows(found, training, recipe), recipe.calibrate_on == "training"
+    rows, on_probability = calibration_rows(result, training, recipe), recipe.calibrate_on == "training"
     # A score of another fold by a fit that did see the judged fold tells about its labels: where the judged fold's are
     # high, so is that score. A flexible calibrator reads this off and looks better than it is. With two folds nothing
     # would be left to fit on, and the plain out-of-fold scores have to do. The paper names no loss that calibrators are
     # chosen by: each is judged on folds that it was not fitted on.
     if on_probability or training.n_folds < 3 or not calibrators:
-        pairs = np.stack([found.oof] * training.n_folds)
+        pairs = np.stack([result.oof] * training.n_folds)
     else:
-        pairs = leave_pairs_out(found.name, found.params, training, random_state)
+        pairs = leave_pairs_out(result.name, result.params, training, random_state)
     weights = training.weights()
     for name in calibrators:
         try:
             fitted = fit_calibrator(name, *rows, on_probability=on_probability)
-            inner = np.empty_like(found.oof)  # each fold's, calibrated on the other folds' by fits without it
+            inner = np.empty_like(result.oof)  # each fold's, calibrated on the other folds' by fits without it
             for fold in range(training.n_folds):
                 others = scored_rows(pairs[fold], training, weights, training.fold_of != fold)
                 of_others = fit_calibrator(name, *others, on_probability=on_probability)
-                inner[:, fold] = of_others.transform(found.oof[:, fold])
+                inner[:, fold] = of_others.transform(result.oof[:, fold])
             yield name, inner, fitted.transform(scores)
         except InputError as error:
             faults.append(str(error))
 
 
-def calibration_rows(found: GridResult, training: TrainingSet, recipe: Recipe) -> tuple[Floats, Labels, Floats]:
+def calibration_rows(result: GridResult, training: TrainingSet, recipe: Recipe) -> tuple[Floats, Labels, Floats]:
     """Return P, labels and weights to calibrate on: of rows left out or, as in the paper, of those that the fit saw."""
     if recipe.calibrate_on == "training":
         X, y, w = training.table()
-        return found.ensembler.predict_proba(X)[:, 1], y, w
-    return scored_rows(found.oof, training, training.weights(), np.ones(len(training.fold_of), dtype=bool))
+        return result.ensembler.predict_proba(X)[:, 1], y, w
+    return scored_rows(result.oof, training, training.weights(), np.ones(len(training.fold_of), dtype=bool))
 
 
 def fit_calibrator(name: str, p: Floats, y: Labels, w: Floats, *, on_probability: bool = False) -> BaseCalibrator:
@@ -280,9 +277,10 @@ def scored_rows(
     oof: Floats, training: TrainingSet, weights: Floats, groups: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Labels, Floats]:
     """Return out-of-fold probabilities, labels and weights of the rows in `groups`."""
-    kept = np.where(groups[None, :, None], weights, 0.0)
-    pattern, group, label = np.nonzero(kept)
-    return oof[pattern, training.fold_of[group]], label.astype(np.int8), kept[pattern, group, label]
+    # Weights stay those of the whole training set: to balance a part anew would change what the loss means.
+    masked = np.where(groups[None, :, None], weights, 0.0)
+    pattern, group, label = np.nonzero(masked)
+    return oof[pattern, training.fold_of[group]], label.astype(np.int8), masked[pattern, group, label]
 
 
 def leave_pairs_out(name: str, params: Mapping[str, object], training: TrainingSet, random_state: int) -> Floats:
@@ -345,6 +343,7 @@ class Candidate:
 
 def task_seed(ensembler: str, columns: tuple[int, ...], recipe: str, random_state: int) -> int:
     """Return a seed that depends on the chain alone, not on the order or the process of fits."""
+    # CRC rather than `hash`, which Python salts anew in every process.
     return crc32(f"{random_state}|{recipe}|{ensembler}|{columns}".encode()) % 2**31
 
 
@@ -362,6 +361,7 @@ def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
         score = {"accuracy": -c.inner_accuracy, "balanced_accuracy": -c.inner_balanced_accuracy}.get(
             by, c.inner_log_loss
         )
+        # Rounded, since equal chains differ in the last digits from one processor to another.
         return round(score, 12), round(c.inner_log_loss, 12), len(c.subset.columns)
 
     check_choice(by, ("accuracy", "balanced_accuracy", "log_loss"), "by")
@@ -430,25 +430,25 @@ class ChainTask:
 
         `faults` takes a sentence on each calibrator that cannot be fitted. The target's labels are never seen here.
         """
-        columns, chosen = list(self.subset.columns), self.training.select(self.subset.columns)
+        columns, subset = list(self.subset.columns), self.training.select(self.subset.columns)
         seed = task_seed(self.ensembler, self.subset.columns, self.recipe.name, self.random_state)
         grid = {**ENSEMBLERS[self.ensembler].param_grid, **self.recipe.grids.get(self.ensembler, {})}
-        result = grid_search(self.ensembler, chosen, criterion=self.recipe.criterion, grid=grid, random_state=seed)
+        result = grid_search(self.ensembler, subset, criterion=self.recipe.criterion, grid=grid, random_state=seed)
         patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, columns]))
-        scores, weights = result.ensembler.predict_proba(patterns)[:, 1], chosen.weights()
+        scores, weights = result.ensembler.predict_proba(patterns)[:, 1], subset.weights()
         names = [name for name in self.calibrators if name != UNCALIBRATED]
-        calibrated = calibrate(result, chosen, scores, names, self.recipe, seed, faults)
+        calibrated = calibrate(result, subset, scores, names, self.recipe, seed, faults)
         own = [(None, result.oof, np.clip(scores, P_MIN, 1 - P_MIN))] if UNCALIBRATED in self.calibrators else []
         for calibrator, inner, p in chain(own, calibrated):
             yield Candidate(
                 ensembler=self.ensembler,
                 params=result.params,
                 subset=self.subset,
-                prompts=chosen.cells.voter_names,
+                prompts=subset.cells.voter_names,
                 calibrator=calibrator,
-                inner_log_loss=-inner_score(inner, chosen, "log_loss", weights),
-                inner_balanced_accuracy=inner_score(inner, chosen, "balanced_accuracy", weights),
-                inner_accuracy=inner_score(inner, chosen, "accuracy", weights),
+                inner_log_loss=-inner_score(inner, subset, "log_loss", weights),
+                inner_balanced_accuracy=inner_score(inner, subset, "balanced_accuracy", weights),
+                inner_accuracy=inner_score(inner, subset, "accuracy", weights),
                 p=p[row_pattern],
             )
 
@@ -490,17 +490,18 @@ def chain_tasks(
         Keys of `ENSEMBLERS`.
     calibrators : sequence of str
         Keys of `CALIBRATORS`, or 'none'.
-    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
+    selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
     random_state : int, default=0
     """
+    # netcal counts rows: with weights its calibrators would silently answer another question.
     weighted = [name for name in calibrators if name in NETCAL_CLASSES and training.weighting != "uniform"]
     if weighted:
         raise InputError(
             f"`calibrator` must be one of deep's own where rows are weighted. Got {weighted[0]!r} with weighting "
             f"{training.weighting!r}: netcal takes no weights. Add `--weighting uniform` or `--recipe paper`."
         )
-    wanted = distinct_sizes(sizes, len(training.cells.voter_names))
-    subsets = choose_subsets(training, wanted, selector=selector, criterion=recipe.subset_criterion)
+    numbers = distinct_sizes(sizes, len(training.cells.voter_names))
+    subsets = choose_subsets(training, numbers, selector=selector, criterion=recipe.subset_criterion)
     return [
         ChainTask(name, subset, training, recipe, tuple(calibrators), random_state)
         for subset in subsets

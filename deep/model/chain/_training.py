@@ -104,13 +104,13 @@ class FoldLimit(NamedTuple):
 
 
 STACK_FOLDS = FoldLimit(50, 20)
-"""Of the stack, whose fits grow with the datasets and whose prior is learned from them one by one."""
+"""The stack leaves datasets out so: its fits grow with the datasets, and its prior is learned from them one by one."""
 
 CHAIN_FOLDS = FoldLimit(12, N_FOLDS)
-"""Of the search for a chain, whose fits grow with the square of the folds."""
+"""The search for a chain leaves them out so: its fits grow with the square of the folds."""
 
 COSTLY_FOLDS = FoldLimit(N_FOLDS, N_FOLDS)
-"""Of the search where `many_patterns`, so that each fit takes long."""
+"""The search leaves them out so where `many_patterns`, since each fit takes long."""
 
 MANY_PATTERNS = 1000
 """Patterns of nine voters' votes above which a fit takes long: more than votes without abstentions can give."""
@@ -162,12 +162,14 @@ def group_weights(sizes: npt.NDArray[np.int64], weighting: Weighting) -> Floats:
     """
     check_choice(weighting, ("dataset", "dataset-class", "uniform"), "weighting")
     total = sizes.sum()
+    # A group or class without rows weighs 0 in each of the three, so that the others keep their shares.
     if weighting == "uniform":
         return (sizes > 0).astype(float)
     if weighting == "dataset":
         by_group = sizes.sum(axis=1, keepdims=True)
         share = np.where(sizes > 0, 1.0 / np.maximum(by_group, 1), 0.0) / max((by_group > 0).sum(), 1)
         return np.asarray(total * share)
+    # Each class is shared out among the groups that have it: a group of one class weighs in that class alone.
     with_class = (sizes > 0).sum(axis=0)
     share = np.where(sizes > 0, 1.0 / np.maximum(sizes, 1), 0.0) / np.maximum(with_class, 1)
     return np.asarray(total * share / max((with_class > 0).sum(), 1))
@@ -250,7 +252,9 @@ def inner_folds(
     if recipe.inner_folds == "rows" or len(datasets) == 1:
         return InnerFolds(row_folds(votes, random_state), "fold")
     keys = {name: votes.family_of(name) if by_family else name for name in datasets}
-    fold_of = _joined(keys, votes)
+    # A document in two folds would be in training and in test at once.
+    fold_of = _document_folds(keys, votes)
+    # Documents that tie all datasets together leave one fold, and nothing to test on: then each is its own.
     if fold_of.max() == 0:
         fold_of = np.arange(len(datasets))
     return InnerFolds(grouped(fold_of, limit or chain_limit(votes))[numbered(votes.datasets)[1]], "dataset")
@@ -260,6 +264,7 @@ def collapse_folds(votes: VoteMatrix, folds: InnerFolds, weighting: Weighting) -
     """Count the cells of labeled rows, by training dataset or, where the folds cut through them, by fold."""
     groups = folds.of_row if folds.group_by == "fold" else votes.datasets
     cells = Cells.from_rows(votes.votes, labels=votes.labels, groups=groups, voter_names=votes.voter_names)
+    # `Cells` sorts its groups, as `unique` does, so the fold of the first row of each is that of the group.
     _, first = np.unique(groups, return_index=True)
     return TrainingSet(cells, folds.of_row[first], weighting)
 
@@ -356,14 +361,16 @@ class KeptCells:
 
     def training(self, without: int | None = None) -> TrainingSet:
         """Return the training set that the chain is fitted on, or the one without the datasets of a unit."""
-        left = {n for n, unit in zip(self.by_dataset.groups, self.units, strict=True) if unit == without}
-        kept = np.array([name not in left for name in self.joint.groups])
-        folds = np.unique(np.array(self.folds)[kept], return_inverse=True)[1]
+        # Datasets of one unit share documents or a fold, so all of them leave.
+        absent = {n for n, unit in zip(self.by_dataset.groups, self.units, strict=True) if unit == without}
+        stay = np.array([name not in absent for name in self.joint.groups])
+        # Numbered anew from 0, since a fold may have left with the unit.
+        folds = np.unique(np.array(self.folds)[stay], return_inverse=True)[1]
         if self.group_by == "dataset":
-            names = [name for name, stays in zip(self.joint.groups, kept, strict=True) if stays]
-            cells = Cells(self.joint.patterns, self.joint.counts[:, kept], tuple(names), self.joint.voter_names)
+            names = [name for name, stays in zip(self.joint.groups, stay, strict=True) if stays]
+            cells = Cells(self.joint.patterns, self.joint.counts[:, stay], tuple(names), self.joint.voter_names)
             return TrainingSet(cells, folds, self.weighting)
-        counts = self._summed(folds, kept)
+        counts = self._summed(folds, stay)
         groups = tuple(str(fold) for fold in range(counts.shape[1]))
         cells = Cells(self.joint.patterns, counts, groups, self.joint.voter_names)
         return TrainingSet(cells, np.arange(len(groups)), self.weighting)
@@ -413,7 +420,7 @@ def _rarer(votes: VoteMatrix) -> int:
     return min(len(np.unique(ids[votes.labels == label])) for label in (0, 1))
 
 
-def _joined(keys: dict[str, str], votes: VoteMatrix) -> npt.NDArray[np.intp]:
+def _document_folds(keys: dict[str, str], votes: VoteMatrix) -> npt.NDArray[np.intp]:
     """Return a fold for every dataset: one key, or a common document, means one fold."""
     names = sorted(keys)
     fold = {name: keys[name] for name in names}

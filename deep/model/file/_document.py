@@ -77,11 +77,13 @@ VOTERS = list_of(
 
 def _cells(voters: tuple[Voter, ...], patterns: Votes, groups: tuple[str, ...], **arrays: Any) -> Cells:
     """Return training cells from their arrays."""
+    # All that reads cells relies on patterns that come once each.
     expect(len(np.unique(patterns, axis=0)) == len(patterns), "patterns must come once each")
     place, rows = (arrays["cell_pattern"], arrays["cell_group"], arrays["cell_label"]), arrays["cell_count"]
     shape = (len(patterns), len(groups), 2)
-    used = all(len(np.unique(axis)) == size for axis, size in zip(place[:2], shape, strict=False))
-    expect(used and rows.all(), "training_cells must have rows in every pattern, group and cell")
+    # No fit writes a pattern or a group without rows.
+    full = all(len(np.unique(axis)) == size for axis, size in zip(place[:2], shape, strict=False))
+    expect(full and rows.all(), "training_cells must have rows in every pattern, group and cell")
     expect(len(np.unique(np.ravel_multi_index(place, shape))) == len(rows), "cells must come once each")
     counts = np.zeros(shape, dtype=np.int64)
     counts[place] = rows
@@ -119,22 +121,22 @@ def _trees(**arrays: Any) -> score.Trees:
     expect((np.minimum(left, right)[inner] > nodes[inner]).all(), "trees must not turn back")
     expect((left == nodes)[~inner].all() and (right == nodes)[~inner].all(), "trees must end in their leaves")
     expect(len(roots) and roots[0] == 0 and _ascend(roots), "trees.roots must begin with 0 and ascend")
+    # Nodes of one tree end where the next begins: a child beyond would lead into another tree.
     end = np.repeat(np.append(roots[1:], len(nodes)), np.diff(roots, append=len(nodes)))
     expect((np.maximum(left, right) < end).all(), "trees must keep to their own nodes")
     return score.Trees(**arrays)
 
 
-def _trees_on(columns: str) -> JsonKind:
-    return record(
-        "trees",
-        _trees,
-        feature=_kinds.whole_numbers(low=-1, below=columns),
-        threshold=numbers("feature"),
-        left=_kinds.whole_numbers("feature", below="feature"),
-        right=_kinds.whole_numbers("feature", below="feature"),
-        p=numbers("feature").checked(_are_shares, "{} must lie between 0 and 1"),
-        roots=_kinds.whole_numbers(below="feature"),
-    )
+TREES = record(
+    "trees",
+    _trees,
+    feature=_kinds.whole_numbers(low=-1, below="voters"),
+    threshold=numbers("feature"),
+    left=_kinds.whole_numbers("feature", below="feature"),
+    right=_kinds.whole_numbers("feature", below="feature"),
+    p=numbers("feature").checked(_are_shares, "{} must lie between 0 and 1"),
+    roots=_kinds.whole_numbers(below="feature"),
+)
 
 
 SCALE = NAME.made_into(Scale.parse, str)
@@ -166,9 +168,9 @@ def _chain(voters: tuple[Voter, ...], cells: JsonObject, table: Table | None, **
     joint = _cells(voters, **{name: cells[name] for name in CELL_KINDS})
     expect(len(cells["folds"]) == len(joint.groups), "folds must be one a group")
     expect(joint.counts.sum(axis=0).any(axis=0).all(), "cells must hold both labels")
-    kept = KeptCells(joint, cells["folds"], cells["group_by"], cells["weighting"])
+    training_cells = KeptCells(joint, cells["folds"], cells["group_by"], cells["weighting"])
     own = {"ensembler": ensembler["name"], "params": ensembler["params"], "random_state": ensembler["random_state"]}
-    return ChainScorer(ChainSpec(**spec, **own), kept, table)
+    return ChainScorer(ChainSpec(**spec, **own), training_cells, table)
 
 
 def _chain_values(scorer: ChainScorer) -> JsonObject:
@@ -179,10 +181,6 @@ def _chain_values(scorer: ChainScorer) -> JsonObject:
     ensembler = {"name": spec.ensembler, "params": spec.params, "random_state": spec.random_state}
     calibrator, table = spec.calibrator, scorer.table
     return {"recipe": spec.recipe, "ensembler": ensembler, "calibrator": calibrator, "table": table, "cells": cells}
-
-
-def _indices(below: _kinds.Size = None) -> JsonKind:
-    return _kinds.whole_numbers(below=below).made_into(lambda array: tuple(array.tolist()), np.array)
 
 
 PATTERN_P = numbers(lambda earlier: 3 ** len(earlier["voters"])).checked(
@@ -207,20 +205,18 @@ CHAIN = record(
         uses=(),
         **CELL_KINDS,
         group_by=_kinds.one_of(("dataset", "fold")),
-        folds=_indices(),
+        folds=_kinds.whole_numbers().made_into(lambda array: tuple(array.tolist()), np.array),
         weighting=_kinds.one_of(("dataset", "dataset-class", "uniform")),
     ),
 )
 
 VOTE_SUM = record("scorer", Linear, ones=numbers("voters"), zeros=numbers("voters"))
 
-VOTE_FOREST = record("scorer", score.VoteForest, trees=_trees_on("voters"))
-
 SCORER = _kinds.tagged(
     "kind",
     {
         "chain": (ChainScorer, CHAIN),
-        "vote-forest": (score.VoteForest, VOTE_FOREST),
+        "vote-forest": (score.VoteForest, record("scorer", score.VoteForest, trees=TREES)),
         "vote-sum": (score.VoteSum, VOTE_SUM.made_into(score.VoteSum, attrgetter("linear"))),
     },
 )
@@ -240,6 +236,7 @@ def _learned_prior(profiles: Floats, priors: Floats) -> adaptation.LearnedPrior:
 
 
 def _is_covariance(matrix: Floats) -> bool:
+    # Looser than equality, since rounding may leave the two apart in their last digits.
     symmetric = np.isclose(matrix[0, 1], matrix[1, 0], rtol=1e-6, atol=1e-12)
     return bool(symmetric and np.linalg.eigvalsh(matrix)[0] >= -1e-9 * np.abs(matrix).max())
 
@@ -413,7 +410,7 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         if field.since > content["schema_version"]:
             values[field.key] = field.default
             continue
-        with _named(field.key):
+        with _key_named(field.key):
             values[field.key] = field.kind.read(content[field.key], field.key, values)
     parts = values["parts"].parts
     chains = [isinstance(part.scorer, ChainScorer) for part in parts]
@@ -427,7 +424,7 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _named(key: str) -> Iterator[None]:
+def _key_named(key: str) -> Iterator[None]:
     """Say in which key of the file something is wrong."""
     try:
         yield
@@ -439,6 +436,8 @@ def _named(key: str) -> Iterator[None]:
 
 def checksum(content: Mapping[str, object]) -> str:
     """Return the SHA-256 of the content in one canonical spelling, without its own entry."""
+    # Keys are sorted and blanks left out, so that a file which an editor has only laid out anew still fits its
+    # checksum.
     rest = {name: value for name, value in content.items() if name != "checksum"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return sha256(text.encode("ascii")).hexdigest()

@@ -86,15 +86,15 @@ def described(kind: type) -> JsonKind:
 
     def read(value: object, where: str, _: Earlier) -> object:
         expect(isinstance(value, kind), f"{where} must be a {kind.__name__}")
-        left = [value]
-        while left:  # the name of a dataset, say, must fit on one line
-            inner = left.pop()
+        stack = [value]
+        while stack:  # the name of a dataset, say, must fit on one line
+            inner = stack.pop()
             if isinstance(inner, dict):
                 for name in inner:
                     check_name(name, where)
-                left += inner.values()
+                stack += inner.values()
             elif isinstance(inner, list):
-                left += inner
+                stack += inner
         return value
 
     return JsonKind(read)
@@ -110,10 +110,14 @@ def _length(size: Size, earlier: Earlier) -> int:
     return len(earlier[size]) if isinstance(size, str) else size or 0
 
 
-def numbers(size: Size = None, largest: float = LARGEST_NUMBER) -> JsonKind:
+def numbers(size: Size = None) -> JsonKind:
     """Return the kind of arrays of so many numbers; a text or a boolean is none."""
-    bounds = f"must lie within {largest:.0e}"
-    return _array((int, float), "must hold numbers", np.float64, size, lambda array, _: abs(array) <= largest, bounds)
+    bounds = f"must lie within {LARGEST_NUMBER:.0e}"
+
+    def in_range(array: Any, _: Earlier) -> Any:
+        return abs(array) <= LARGEST_NUMBER
+
+    return _array((int, float), "must hold numbers", np.float64, size, in_range, bounds)
 
 
 def whole_numbers(size: Size = None, *, low: int = 0, below: Size = None) -> JsonKind:

@@ -59,6 +59,7 @@ def load(path: str | Path) -> Model:
     if content.get("format") != FORMAT:
         raise _refused(path, f"no {FORMAT!r} in its key 'format'", "Give a file that `deep fit` wrote.")
     version = content.get("schema_version")
+    # JSON has true, which Python takes for 1.
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise _refused(path, f"schema_version {version!r}")
     if version < OLDEST_SCHEMA:
@@ -96,6 +97,7 @@ def _content(path: Path) -> FileObject:
     if not raw.strip():
         raise _refused(path, "nothing in it")
     try:
+        # A pickle runs code as it is opened, so a file of one is named and never opened as one.
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         what = "a pickle" if raw[:1] == b"\x80" else f"byte 0x{raw[error.start]:02x} at {error.start}, not UTF-8 text"
@@ -130,6 +132,7 @@ def _check_refit(chain: ChainScorer, content: FileObject, path: Path) -> None:
         gap = float(np.abs(chain.predict(patterns) - stored).max())
     except (KeyError, TypeError, ValueError) as error:
         raise _refused(path, f"no usable probabilities of its training cells ({error})") from None
+    # Written so that a gap of NaN is refused too.
     if not gap <= TOLERANCE:
         here = library_versions()
         names = [f"{n} {v} (here {here.get(n, 'none')})" for n, v in content["versions"].items() if here.get(n) != v]

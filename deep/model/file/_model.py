@@ -126,7 +126,7 @@ class Model:
     answer_map: AnswerMap | None = None
 
     def __repr__(self) -> str:
-        return "\n".join(self._said())
+        return "\n".join(self._lines())
 
     @property
     def report(self) -> Mapping[str, object]:
@@ -139,9 +139,9 @@ class Model:
         rows = [
             (name, row["n"], "" if row["prior"] is None else f"{row['prior']:.2f}") for name, row in training.items()
         ]
-        return html_table(self._said(), ("training dataset", "rows", "share consistent"), rows)
+        return html_table(self._lines(), ("training dataset", "rows", "share consistent"), rows)
 
-    def _said(self) -> list[str]:
+    def _lines(self) -> list[str]:
         """Return lines on the model for people."""
         n, prior = len(self.cells.groups), self.prior
         whose = "any dataset" if self.target is None else f"the dataset {self.target}"
@@ -374,8 +374,9 @@ class Model:
 
     def _contexts(self, evidence: Evidence, where: Positions) -> Floats:
         """Return the contexts of a dataset of these rows; those of the target where the model was adapted to one."""
-        known = self.target is not None or not len(where)
-        return self.contexts if known else contexts_of_means(evidence.sums(where) / len(where))
+        # A model of one dataset keeps the contexts of its fit: a batch of it may be small, and its mean chance.
+        fixed = self.target is not None or not len(where)
+        return self.contexts if fixed else contexts_of_means(evidence.sums(where) / len(where))
 
     def share_of(self, contexts: Floats, n: int) -> PriorEstimate:
         """Return the share of consistent items in a batch of n items with these contexts.
@@ -399,11 +400,11 @@ class Model:
 
     def scores_at(self, contexts: Floats, prior: float | None = None, evidence: Evidence = NOTHING) -> Scores:
         """Return the scores of evidence on rows of a dataset with these contexts: here P is made, and nowhere else."""
-        known = prior is None and contexts is self.contexts
-        told = self.prior if known else self.prior_at(contexts, prior)
+        is_own = prior is None and contexts is self.contexts
+        prior_here = self.prior if is_own else self.prior_at(contexts, prior)
         log_odds = evidence.log_odds + self.blend.offset(contexts)
         n_votes, own = evidence.n_votes, evidence.own
-        return Scores(log_odds, told, self.misfit, self.correction, self.rule, n_votes, own, self.context_weight)
+        return Scores(log_odds, prior_here, self.misfit, self.correction, self.rule, n_votes, own, self.context_weight)
 
     def columns_at(
         self,
@@ -420,6 +421,7 @@ class Model:
         columns: dict[str, npt.NDArray[Any]] = {}
         for contexts, rows in datasets:
             at = rows if where is None else where[rows]
+            # Whichever is fewer is scored: the rows of the dataset, or the distinct rows of all.
             if isinstance(at, slice) or len(at) < len(evidence):
                 part = self.scores_at(contexts, prior, evidence.of_rows(at)).columns(names)
             else:
@@ -438,10 +440,7 @@ class Model:
     ) -> PriorEstimate:
         """Estimate the share of consistent items in a whole dataset without labels, with its 90 % interval.
 
-        Parameters
-        ----------
-        votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
-            Of one dataset, the more rows the better; as in `score`.
+        Parameters are as in `score`, with votes of one dataset: the more rows the better.
         """
         return self.scores_of(votes, scores=scores, **matching).share
 
@@ -492,13 +491,14 @@ class Model:
         from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
 
         judges = JudgeColumns.of(self.rows(answers).features) if self.chain is None else None
-        correction, weights = Correction.learn_with_judges(
+        correction, weights = Correction.learn(
             self.misfit, result.prior, result.p_uniform, labels, documents=documents, judges=judges
         )
-        told = estimate_share(result.p_consistent, labels, prior=result.prior, documents=documents, misfit=self.misfit)[
-            0
-        ]
-        estimate, low, high = (min(max(p, P_MIN), 1 - P_MIN) for p in (told.estimate, told.low, told.high))
+        share = estimate_share(
+            result.p_consistent, labels, prior=result.prior, documents=documents, misfit=self.misfit
+        )[0]
+        # A share of 0 or 1 has no log-odds, and the line of P needs them.
+        estimate, low, high = (min(max(p, P_MIN), 1 - P_MIN) for p in (share.estimate, share.low, share.high))
         fresh = replace(fresh, prior_rule=FixedPrior(PriorEstimate(estimate, low, high)), correction=correction)
         if judges is not None and len(weights):
             # The line and the correction stretch what stands in the blend.
@@ -583,8 +583,8 @@ class Model:
         evidence, where = self.evidence(answers)
         rows: Sequence[Positions | slice] = [slice(None)]
         if isinstance(votes, VoteMatrix) and not streamed:
-            known, dataset_of = dataset_codes(votes.datasets)
-            rows = rows_by_dataset(dataset_of, len(known))
+            dataset_names, dataset_of = dataset_codes(votes.datasets)
+            rows = rows_by_dataset(dataset_of, len(dataset_names))
         datasets = [(self.contexts if streamed else self._contexts(evidence, where[at]), at) for at in rows]
         return self.columns_at(datasets, prior, evidence, where, names)
 

@@ -64,8 +64,8 @@ def check_scores_given(model: Model, paths: Sequence[str], columns: Sequence[str
     names = model.score_names
     if paths and not names:
         raise InputError(f"`scores` must not be given with a model of votes. Got {paths[0]!r}.")
-    known = {*columns, *(table_columns(paths) if paths else ())}
-    missing = [name for name in names if name not in known]
+    available = {*columns, *(table_columns(paths) if paths else ())}
+    missing = [name for name in names if name not in available]
     if missing and (paths or len(missing) == len(names)):
         raise InputError(
             f"`scores` must have the columns {', '.join(names)}, or `votes`. Got none named {missing[0]!r}."
@@ -86,9 +86,9 @@ def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], optio
     ignored = set(other_columns(model.voters, list(paths))) if scores else set()
     names = [*(name for name in columns if name not in ignored and name not in beside), *beside]
     matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
-    matched = match_columns(model.voters, names, **matching)
-    read = list(dict.fromkeys(names[column] for column in matched if column is not None))
-    place = [None if column is None else read.index(names[column]) for column in matched]
+    positions = match_columns(model.voters, names, **matching)
+    read = list(dict.fromkeys(names[column] for column in positions if column is not None))
+    place = [None if column is None else read.index(names[column]) for column in positions]
     scales = scales_of_columns(model.voters, read, model.scales)
     for rows in iter_votes(paths, read, scales=scales, scores=scores, score_names=beside):
         yield replace(rows, answers=in_order(rows.answers, place))
@@ -153,6 +153,7 @@ def score_file(
     """
     sums: dict[str, Floats] = {}
     counts: Counter[str] = Counter()
+    # P of a row hangs on the means over its dataset, which are known after the last row: so the rows wait on disk.
     with whole_file(out) as scratch:
         rows = scratch.with_name("rows")
         looked_at = ahead(partial(_look, model), iter_pieces(model, paths, scores, options))
@@ -163,7 +164,7 @@ def score_file(
         contexts = batches if model.target is None else dict.fromkeys(sums, model.contexts)
         schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS, score.TEXT_COLUMNS if with_texts else {})
         with writer(scratch, out.suffix.lower(), schema, to, dense=not model.has_table) as file:
-            for table in ahead(partial(_scored, model, contexts, options.prior), _kept(rows)):
+            for table in ahead(partial(_score_table, model, contexts, options.prior), _pieces(rows)):
                 whole = _beside_texts(paths, table) if with_texts else table
                 seen(whole)
                 file.write_table(whole)
@@ -223,11 +224,11 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
         sums.append((name, len(own), evidence.sums(own)))
     items = [rows.datasets, rows.item_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
     looked_up = model.looks_up(len(where))
-    said = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))
-    kept = {name: values for name, values in said.items() if values is not None}
-    types = {name: pa.from_numpy_dtype(values.dtype) for name, values in kept.items()}
+    evidence_columns = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))
+    present = {name: values for name, values in evidence_columns.items() if values is not None}
+    types = {name: pa.from_numpy_dtype(values.dtype) for name, values in present.items()}
     schema = pa.schema([*score.schema_of(score.ITEM_COLUMNS), *types.items()])
-    return pa.table([*items, *kept.values()], schema=schema), sums
+    return pa.table([*items, *present.values()], schema=schema), sums
 
 
 def _keep(path: Path, pieces: "Iterable[tuple[pa.Table, list[Sums]]]") -> Iterator[Sums]:
@@ -236,12 +237,13 @@ def _keep(path: Path, pieces: "Iterable[tuple[pa.Table, list[Sums]]]") -> Iterat
 
     with pa.OSFile(str(path), "wb") as file:
         for table, sums in pieces:
+            # A stream of its own for each piece, since the columns of a piece hang on how many rows it has.
             with pa.ipc.new_stream(file, table.schema) as stream:
                 stream.write_table(table)
             yield from sums
 
 
-def _kept(path: Path) -> "Iterator[pa.Table]":
+def _pieces(path: Path) -> "Iterator[pa.Table]":
     """Yield the rows that were kept, a piece at a time."""
     import pyarrow as pa
 
@@ -250,19 +252,19 @@ def _kept(path: Path) -> "Iterator[pa.Table]":
             yield pa.ipc.open_stream(file).read_all()
 
 
-def _scored(model: Model, contexts: Mapping[str, Floats], prior: float | None, kept: "pa.Table") -> "pa.Table":
+def _score_table(model: Model, contexts: Mapping[str, Floats], prior: float | None, piece: "pa.Table") -> "pa.Table":
     """Return the scores of a piece, whose datasets have these contexts."""
     import pyarrow as pa
 
-    names, dataset_of = dataset_codes(kept["dataset"])
-    arrays = {name: kept[name].to_numpy() for name in kept.column_names[len(score.ITEM_COLUMNS) :]}
+    names, dataset_of = dataset_codes(piece["dataset"])
+    arrays = {name: piece[name].to_numpy() for name in piece.column_names[len(score.ITEM_COLUMNS) :]}
     codes = arrays.pop("pattern", None)
     evidence = score.Evidence(**arrays) if codes is None else model.every_pattern
     rows = rows_by_dataset(dataset_of, len(names))
     columns = model.columns_at([(contexts[n], at) for n, at in zip(names, rows, strict=True)], prior, evidence, codes)
     scores = [score.SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()]
     schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS)
-    return pa.table([*kept.columns[: len(score.ITEM_COLUMNS)], *scores], schema=schema)
+    return pa.table([*piece.columns[: len(score.ITEM_COLUMNS)], *scores], schema=schema)
 
 
 def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
@@ -305,9 +307,9 @@ def writer(
     return PlainCsvWriter(path, schema)
 
 
-def prior_lines(found: dict[str, PriorEstimate]) -> Iterator[str]:
+def prior_lines(priors: dict[str, PriorEstimate]) -> Iterator[str]:
     """Yield a line a dataset, with the warning about its prior."""
-    for name, prior in found.items():
+    for name, prior in priors.items():
         interval = f", 90 % interval {100 * prior.low:.1f} to {100 * prior.high:.1f}" if prior.is_measured else ""
         warning = f" ({prior.warning})" if prior.warning else ""
         yield f"{name}: {100 * prior.estimate:.1f} % consistent{interval}{warning}"

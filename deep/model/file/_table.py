@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deep.model.chain import Chain
+    from deep.model.file._model import Model
 
 
 MAX_TABLE_VOTERS = 10
@@ -214,8 +215,8 @@ class Voter:
 def voters_of(names: Sequence[str], provenance: Mapping[str, object]) -> tuple[Voter, ...]:
     """Return the voters of these names, with their details in a fit's provenance."""
     details = provenance.get("voters")
-    known = details if isinstance(details, Mapping) else {}
-    return tuple(Voter(name, known.get(name, {})) for name in names)
+    details_of = details if isinstance(details, Mapping) else {}
+    return tuple(Voter(name, details_of.get(name, {})) for name in names)
 
 
 def match_columns(
@@ -244,13 +245,14 @@ def match_columns(
     [1]
     """
     exact = {name: position for position, name in enumerate(columns)}
-    taken = {voter.name for voter in voters}
+    full_names = {voter.name for voter in voters}
     result: list[int | None] = []
     for voter in voters:
         if voter.name in exact:
             result.append(exact[voter.name])
             continue
-        kin = [name for name in columns if name not in taken and Voter(name).id == voter.id]
+        # A column that another voter of the model has by its full name stands for that one alone.
+        kin = [name for name in columns if name not in full_names and Voter(name).id == voter.id]
         if kin and not allow_mismatch:
             what = "version" if voter.version != Voter(kin[0]).version else "model"
             raise InputError(
@@ -316,18 +318,11 @@ def votes_of_voters(voters: Sequence[Voter], votes: VotesLike, scales: Scales = 
 
 def scales_of_columns(voters: Sequence[Voter], columns: Sequence[str], scales: Scales) -> Scales:
     """Return the scales of the columns of a table that can stand for voters, whose scales are given by name."""
+    # Judges that all vote are read as votes, in bytes: answers on scales take eight times the memory.
     if all(scale.binary for scale in scales.values()):
         return ALL_VOTE
     of_ids = {voter.id: scales[voter.name] for voter in voters}
     return {name: scales.get(name, of_ids.get(Voter(name).id, BINARY)) for name in columns if Voter(name).id in of_ids}
-
-
-def votes_in_order(names: Sequence[str], votes: Mapping[str, float]) -> list[float]:
-    """Return the votes of one row in the order of voters; one that is not named has none."""
-    unknown = sorted(set(votes) - set(names))
-    if unknown:
-        raise InputError(f"`votes` must name voters of the model, {', '.join(sorted(names))}. Got {unknown[0]!r}.")
-    return [votes.get(name, ABSTAIN) for name in names]
 
 
 def check_width(voters: Sequence[Voter], answers: npt.ArrayLike) -> None:
@@ -349,11 +344,15 @@ def row_in_order(
 ) -> npt.NDArray[Any]:
     """Return the answers of one row, given as the judges give them, as :func:`select_columns` would."""
     names = [voter.name for voter in voters]
-    given = votes_in_order(names, votes) if isinstance(votes, Mapping) else list(votes)
-    check_width(voters, [given])
+    answers = [votes.get(name, ABSTAIN) for name in names] if isinstance(votes, Mapping) else list(votes)
+    unknown = sorted(set(votes) - set(names)) if isinstance(votes, Mapping) else []
+    if unknown:
+        raise InputError(f"`votes` must name voters of the model, {', '.join(sorted(names))}. Got {unknown[0]!r}.")
+    check_width(voters, [answers])
     if not scales:
-        return np.asarray(check_votes([given], name="votes")[0])
-    cells = [np.nan if v == ABSTAIN and scales[n].low >= 0 else v for n, v in zip(names, given, strict=True)]
+        return np.asarray(check_votes([answers], name="votes")[0])
+    # -1 stands for no vote, unless it is a grade of the judge's own scale.
+    cells = [np.nan if v == ABSTAIN and scales[n].low >= 0 else v for n, v in zip(names, answers, strict=True)]
     row = VoteMatrix([cells], ["row"], names, ["data"], [ABSTAIN], scales=[*scales.values()])
     return np.asarray(select_columns(voters, row, scales)[0])
 
@@ -362,26 +361,14 @@ def with_scores(voters: Sequence[Voter], scales: Scales, votes: VotesLike, score
     """Return votes in which the scores of the judges stand that do not vote, a column each."""
     if not scales:
         raise InputError("`scores` must not be given with a model of votes. Got some.")
-    given, names = votes_of_voters(voters, votes), [name for name, scale in scales.items() if not scale.binary]
-    if not isinstance(given, VoteMatrix):
-        matrix, n = check_votes(given, name="votes"), len(np.asarray(given))
-        given = VoteMatrix(matrix, range(n), [one.name for one in voters], ["data"] * n, [ABSTAIN] * n)
-    return given.with_answers(scores, names, {name: scales[name] for name in names})
+    whole, names = votes_of_voters(voters, votes), [name for name, scale in scales.items() if not scale.binary]
+    if not isinstance(whole, VoteMatrix):
+        matrix, n = check_votes(whole, name="votes"), len(np.asarray(whole))
+        whole = VoteMatrix(matrix, range(n), [one.name for one in voters], ["data"] * n, [ABSTAIN] * n)
+    return whole.with_answers(scores, names, {name: scales[name] for name in names})
 
 
-class HasVoters(Protocol):
-    """A model, of which the voters alone are looked at."""
-
-    @property
-    def voters(self) -> tuple[Voter, ...]:
-        """Return the voters, in the order of a pattern."""
-
-    @property
-    def scales(self) -> Scales:
-        """Return their scales by name; none where all vote."""
-
-
-def votes_of(model: HasVoters, votes: VotesLike) -> VoteMatrix:
+def votes_of(model: "Model", votes: VotesLike) -> VoteMatrix:
     """Return votes as a matrix, for what takes no array of them.
 
     Raises
@@ -437,6 +424,7 @@ def check_places(answers: npt.ArrayLike) -> Floats:
 
 def in_order(votes: AnyVotes, columns: Sequence[int | None]) -> AnyVotes:
     """Return these columns of votes, of no votes where one is None."""
+    # The usual case needs no copy, which for ten million rows would take as long as scoring them.
     if list(columns) == list(range(votes.shape[1])):
         return votes
     result = np.full((len(votes), len(columns)), np.nan if not is_votes(votes) else ABSTAIN, dtype=votes.dtype)

@@ -17,14 +17,15 @@ SHARE_CLIP = 0.01
 LEAST_SCALE = 1e-9
 """A judge whose answers vary less does not vary: what is left is rounding, and an answer divided by it blows up."""
 
+# A rank between two places is interpolated, and off by at most 1 in 500.
 MAX_KNOTS = 500
-"""Of a judge that is mapped by ranks: a rank between two of them is interpolated, and off by at most 1 in 500."""
+"""A judge that is mapped by ranks has at most so many places."""
 
 MOST_VALUES = 40
 """A judge of more distinct answers, on a scale of no shares, is mapped by ranks: its levels have no names."""
 
 ROUNDS = 2
-"""Of reciprocal averaging: the second changes values by a few hundredths, a third hardly any."""
+"""Reciprocal averaging takes so many rounds: the second changes values by a few hundredths, a third hardly any."""
 
 PSEUDO_ROWS = 5.0
 """Rows by which the value of a level is drawn to a straight line: so a level that hardly occurs borrows from others."""
@@ -96,6 +97,7 @@ class AnswerMap:
         assert votes.scales is not None
         answers, k = votes.answers, votes.answers.shape[1]
         position = np.unique(votes.datasets.astype(str), return_inverse=True)[1]
+        # Each dataset weighs the same, or the levels of a judge would be those of the largest dataset.
         weights = 1.0 / weigh(position, np.ones(len(answers)))[position]
         plain = [(np.array([0.0, 1.0]), np.array([0.0, 1.0]))] * k
         binary = np.array([scale.binary for scale in votes.scales])
@@ -108,15 +110,15 @@ class AnswerMap:
         log_odds = np.array([bool(share or rank) for share, rank in zip(shares, ranked, strict=True)])
         for _ in range(ROUNDS):
             evidence = cls(votes.scales, knots, tuple(log_odds), *_moments(answers, weights, knots, log_odds))(answers)
-            known = ~np.isnan(evidence)
-            sums, counts = np.where(known, evidence, 0.0).sum(axis=1), known.sum(axis=1)
+            answered = ~np.isnan(evidence)
+            sums, counts = np.where(answered, evidence, 0.0).sum(axis=1), answered.sum(axis=1)
             for j, level in enumerate(levels):
                 if level is None:
                     continue
-                others = counts - known[:, j]
-                both = known[:, j] & (others > 0)
+                others = counts - answered[:, j]
+                both = answered[:, j] & (others > 0)
                 mean = (sums[both] - evidence[both, j]) / others[both]
-                knots[j] = _valued(level, answers[both, j], mean, weights[both] / weights.mean())
+                knots[j] = _level_values(level, answers[both, j], mean, weights[both] / weights.mean())
         if not labeled:
             half = np.full(k, 0.5)
             return cls(votes.scales, knots, (False,) * k, half, half)
@@ -129,10 +131,10 @@ def _moments(answers: Floats, weights: Floats, knots: Sequence[Knots], log_odds:
     """Return mean and standard deviation of the mapped answers of each judge."""
     k = answers.shape[1]
     values = AnswerMap((), list(knots), tuple(log_odds), np.zeros(k), np.ones(k))(answers)
-    known = ~np.isnan(values)
-    total = np.maximum((known * weights[:, None]).sum(axis=0), 1e-12)
-    centre = (np.where(known, values, 0.0) * weights[:, None]).sum(axis=0) / total
-    apart = np.where(known, values - centre, 0.0)
+    answered = ~np.isnan(values)
+    total = np.maximum((answered * weights[:, None]).sum(axis=0), 1e-12)
+    centre = (np.where(answered, values, 0.0) * weights[:, None]).sum(axis=0) / total
+    apart = np.where(answered, values - centre, 0.0)
     scale = np.sqrt((apart**2 * weights[:, None]).sum(axis=0) / total)
     return centre, np.where(scale > LEAST_SCALE, scale, 1.0)
 
@@ -145,7 +147,7 @@ def _levels(column: Floats, scale: Scale) -> Floats | None:
     return np.unique(np.concatenate([result, np.linspace(0.0, 1.0, scale.n_levels or 2)]))
 
 
-def _valued(levels: Floats, column: Floats, mean: Floats, weights: Floats) -> Knots:
+def _level_values(levels: Floats, column: Floats, mean: Floats, weights: Floats) -> Knots:
     """Return the shares of levels by the mean evidence of the others where they are given."""
     from sklearn.isotonic import isotonic_regression  # which a model that is read does without
 
@@ -166,11 +168,12 @@ def _valued(levels: Floats, column: Floats, mean: Floats, weights: Floats) -> Kn
 
 def _ranks(column: Floats, weights: Floats) -> Knots:
     """Return places and the shares they stand for: their ranks among all rows."""
-    known = ~np.isnan(column)
-    values, where = np.unique(column[known], return_inverse=True)
-    weight = weigh(where, weights[known])
+    answered = ~np.isnan(column)
+    values, where = np.unique(column[answered], return_inverse=True)
+    weight = weigh(where, weights[answered])
+    # Ties get the middle of the ranks that they share.
     middle = (np.cumsum(weight) - weight / 2) / weight.sum()
     if len(values) > MAX_KNOTS:
-        kept = np.unique(np.searchsorted(middle, np.linspace(middle[0], middle[-1], MAX_KNOTS)))
-        values, middle = values[kept], middle[kept]
+        knots = np.unique(np.searchsorted(middle, np.linspace(middle[0], middle[-1], MAX_KNOTS)))
+        values, middle = values[knots], middle[knots]
     return values, middle

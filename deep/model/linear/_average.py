@@ -166,12 +166,6 @@ class LabeledRows(Rows):
         """Return the weight of each row for label 1, and for label 0: none for the other label."""
         return self.weights * (self.labels == 1), self.weights * (self.labels == 0)
 
-    def by_class(self, group: int) -> tuple["LabeledRows", Floats, Floats]:
-        """Return one dataset's rows, and their weights within label 1 and within label 0, each summing to 1."""
-        rows = self.only(group)
-        ones, zeros = rows.of_classes()
-        return rows, ones / ones.sum(), zeros / zeros.sum()
-
 
 MOST_ROWS = 400_000
 """Rows with evidence that a stack is fitted on as they are; of more it takes a weighted sample of about so many.
@@ -215,25 +209,26 @@ def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     first = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
-    kept, hashes, weights = order[first], hashes[first], np.add.reduceat(train.weights[order], first)
+    distinct, hashes, weights = order[first], hashes[first], np.add.reduceat(train.weights[order], first)
     del order, first  # each as large as a column of the rows
-    stratum = 2 * train.groups[kept] + train.labels[kept]
+    stratum = 2 * train.groups[distinct] + train.labels[distinct]
+    # The same number for each dataset and class, as each weighs the same in the fit.
     share = int(most // len(np.unique(stratum)))
     priority = (hashes >> np.uint64(11)).astype(np.float64)
     priority += 1
     np.divide(weights, priority, out=priority)
     priority *= 2.0**53
-    sizes, chosen = checks.weigh(stratum, weights), list[Positions]()
+    sizes, samples = checks.weigh(stratum, weights), list[Positions]()
     for code in np.unique(stratum):
         rows = np.flatnonzero(stratum == code)
         if len(rows) > share:
             ranked = rows[np.argsort(-priority[rows], kind="stable")]
             rows = ranked[:share]
             weights[rows] = np.maximum(weights[rows], priority[ranked[share]])
-        chosen.append(rows)
-    at = np.concatenate(chosen)
+        samples.append(rows)
+    at = np.concatenate(samples)
     scale = sizes / np.maximum(checks.weigh(stratum[at], weights[at], len(sizes)), np.finfo(float).tiny)
-    return replace(train.rows(kept[at]), weights=weights[at] * scale[stratum[at]])
+    return replace(train.rows(distinct[at]), weights=weights[at] * scale[stratum[at]])
 
 
 def row_hashes(rows: LabeledRows) -> Hashes:
@@ -274,10 +269,10 @@ def in_order(train: LabeledRows) -> LabeledRows:
     n_groups = int(train.groups.max()) + 1
     cell = (train.groups * 2 + train.labels) * len(patterns) + where
     counts = checks.weigh(cell, train.weights, 2 * n_groups * len(patterns))
-    kept = np.flatnonzero(counts)
-    code, pattern = kept // len(patterns), kept % len(patterns)
+    cells = np.flatnonzero(counts)
+    code, pattern = cells // len(patterns), cells % len(patterns)
     votes, labels = patterns[pattern], (code % 2).astype(np.int8)
-    return LabeledRows(votes, np.empty((len(kept), 0)), counts[kept], labels, code // 2)
+    return LabeledRows(votes, np.empty((len(cells), 0)), counts[cells], labels, code // 2)
 
 
 TIE = 0.001
@@ -322,15 +317,10 @@ class Weighed:
 def fit_best_judge(train: LabeledRows) -> Linear:
     """Return the vote of the judge with the largest difference of its rates in the two classes, calibrated."""
     rows = Weighed.of(train)
+    ones, zeros = _rates(rows, smoothing=0.0)
     coef = np.full(rows.signed.shape[1], TIE / rows.signed.shape[1])
-    coef[best_judge(train)] += 1.0
+    coef[int(np.argmax(ones - zeros))] += 1.0
     return _calibrated(coef, rows)
-
-
-def best_judge(train: LabeledRows) -> int:
-    """Return the column whose share of 1 among its votes differs most between the two classes."""
-    ones, zeros = _rates(Weighed.of(train), smoothing=0.0)
-    return int(np.argmax(ones - zeros))
 
 
 def fit_majority(train: LabeledRows) -> Linear:
@@ -355,6 +345,7 @@ def fit_ridge(train: LabeledRows) -> Linear:
     rows = Weighed.of(train)
     ones, zeros = _rates(rows, smoothing=1.0)
     youden = np.maximum(ones - zeros, 0.0)
+    # Scaled to a root mean square of 1 over all judges, so that the penalty means the same for any number of them.
     scale = youden / (np.sqrt((youden**2).mean()) or 1.0) / np.sqrt(len(youden))
     features, y, w = rows.signed * scale, rows.labels, rows.weights
 
@@ -364,6 +355,8 @@ def fit_ridge(train: LabeledRows) -> Linear:
         loss = w @ (np.logaddexp(0.0, z) - y * z) + RIDGE / 2 * theta[1:] @ theta[1:]
         return float(loss), np.concatenate([[residual.sum()], features.T @ residual + RIDGE * theta[1:]])
 
+    # A judge never counts against its own vote: what it is wrong about on one dataset it may be right about on the
+    # next.
     bounds = [(None, None)] + [(0.0, None)] * len(scale)
     options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-8}
     result = minimize(objective, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
@@ -394,10 +387,10 @@ def _rates(rows: Weighed, *, smoothing: float) -> tuple[Floats, Floats]:
     n = rows.sizes.sum()
     result = []
     for label in (1, 0):
-        kept = rows.labels == label
-        said = rows.signed[kept]
+        of_class = rows.labels == label
+        votes = rows.signed[of_class]
         # Evidence of x is a vote of 1 by (1 + x) / 2, and a vote of 0 for the rest.
-        ones, cast = (n * (rows.weights[kept] @ part) for part in ((said != 0) * (1 + said) / 2, said != 0))
+        ones, cast = (n * (rows.weights[of_class] @ part) for part in ((votes != 0) * (1 + votes) / 2, votes != 0))
         total = cast + 2 * smoothing
         result.append(np.where(total > 0, (ones + smoothing) / np.where(total > 0, total, 1.0), 0.5))
     return result[0], result[1]
@@ -415,6 +408,8 @@ def _calibrated(coef: Floats, rows: Weighed) -> Linear:
     """
     score = rows.signed @ coef
     values, where = np.unique(score, return_inverse=True)
+    # Platt's targets: 1 / (n + 2) in place of 0. Without them the log loss on llmbar with one training dataset is
+    # 1.15, with them .64 (decision 13).
     doubt = 1.0 / (rows.sizes + 2.0)
     ones, zeros = (checks.weigh(where, rows.weights * (rows.labels == c), len(values)) for c in (1, 0))
     success = ones * (1 - doubt[1]) + zeros * doubt[0]

@@ -25,7 +25,7 @@ RATE_MIN = 0.01
 """No vote is taken to be rarer than this in either class, so that no judge decides alone."""
 
 ASSUMED_ACCURACY = 0.75
-"""Of judges too few to be held against one another."""
+"""Judges too few to be held against one another are taken to be right on so many items."""
 
 ACCURACY = (0.55, 0.99)
 """The least and the most that judges are taken to be right on average."""
@@ -98,13 +98,13 @@ class Panel:
         """Return votes for 1 less votes for 0 by row."""
         return np.asarray((self.ones - self.zeros) @ self.shares)
 
-    def judges(self, chosen: Mask) -> "Panel":
+    def judges(self, mask: Mask) -> "Panel":
         """Return some judges."""
-        return Panel(self.ones[:, chosen], self.zeros[:, chosen], self.weights, self.shares[chosen])
+        return Panel(self.ones[:, mask], self.zeros[:, mask], self.weights, self.shares[mask])
 
-    def rows(self, chosen: Mask) -> "Panel":
+    def rows(self, mask: Mask) -> "Panel":
         """Return some rows."""
-        return Panel(self.ones[chosen], self.zeros[chosen], self.weights[chosen], self.shares)
+        return Panel(self.ones[mask], self.zeros[mask], self.weights[mask], self.shares)
 
     def thinned(self) -> "Panel":
         """Return the panel with votes as sparse arrays, which products and the choice of rows and judges take alike."""
@@ -151,12 +151,12 @@ class Judges:
             result = distinct_patterns(columns)[1]
         else:
             result = np.unique(columns, axis=0, return_inverse=True)[1].ravel()
-        kept = patterns[:, voters[np.unique(result, return_index=True)[1]]]
+        distinct = patterns[:, voters[np.unique(result, return_index=True)[1]]]
         # Halves are drawn by position, which must depend neither on the order of voters nor on copies.
-        order = np.lexsort(_fingerprints(kept, total))
+        order = np.lexsort(_fingerprints(distinct, total))
         judge = np.full(votes.shape[1], -1)
         judge[voters] = np.argsort(order)[result]
-        panel = Panel.of(kept[:, order], total)
+        panel = Panel.of(distinct[:, order], total)
         return cls(panel.rows(panel.cast.sum(axis=1) > 0), judge)
 
     def expand(self, linear: Linear) -> Linear:
@@ -177,10 +177,10 @@ def _fingerprints(patterns: AnyVotes, weights: Floats) -> Floats:
     signs, same = panel.ones - panel.zeros, np.zeros((1, patterns.shape[1]))
     for _ in range(2):
         color = np.sqrt(1 + np.unique(same, axis=1, return_inverse=True)[1].ravel())
-        turned = np.array([panel.margin, signs @ color]) * panel.weights
-        kept = np.array([np.ones(len(signs)), panel.cast.sum(axis=1), panel.cast @ color]) * panel.weights
-        same = np.round(np.vstack([turned @ signs, turned**2 @ panel.cast, kept @ panel.cast], dtype=float), 9)
-    return np.vstack([np.round(np.vstack([turned @ panel.cast, kept @ signs]), 9), same])
+        signed = np.array([panel.margin, signs @ color]) * panel.weights
+        unsigned = np.array([np.ones(len(signs)), panel.cast.sum(axis=1), panel.cast @ color]) * panel.weights
+        same = np.round(np.vstack([signed @ signs, signed**2 @ panel.cast, unsigned @ panel.cast], dtype=float), 9)
+    return np.vstack([np.round(np.vstack([signed @ panel.cast, unsigned @ signs]), 9), same])
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +211,7 @@ def dawid_skene(panel: Panel) -> Rates:
     Unlike `deep.ensembles.DawidSkene` it stops early, pulls rates to those of the panel, counts judges by their
     shares and takes none to vote against the label.
     """
+    # The share of votes for 1 is the start: a random one could end with the classes turned round.
     posterior = (panel.margin / (panel.cast @ panel.shares) + 1) / 2
     rates = _maximize(panel, posterior)
     for _ in range(ROUNDS - 1):
@@ -222,15 +223,17 @@ def _maximize(panel: Panel, posterior: Floats) -> Rates:
     in_one, in_zero = panel.weights * posterior, panel.weights * (1 - posterior)
     hits, hit_votes = in_one @ panel.ones, in_one @ panel.cast
     alarms, alarm_votes = in_zero @ panel.ones, in_zero @ panel.cast
-    hit = _pulled(hits, hit_votes, panel.shares, PANEL_RATE)
-    alarm = _pulled(alarms, alarm_votes, panel.shares, 1 - PANEL_RATE)
+    hit = _shrunk_rate(hits, hit_votes, panel.shares, PANEL_RATE)
+    alarm = _shrunk_rate(alarms, alarm_votes, panel.shares, 1 - PANEL_RATE)
+    # A judge that seems to vote against the label is taken for one that knows nothing: votes alone cannot say which
+    # way round it is.
     either = (hits + alarms + PSEUDO_VOTES / 2) / (hit_votes + alarm_votes + PSEUDO_VOTES)
     hit, alarm = (np.where(hit < alarm, either, side) for side in (hit, alarm))
     hit, alarm = (np.clip(side, RATE_MIN, 1 - RATE_MIN) for side in (hit, alarm))
     return Rates(float((in_one.sum() + 1) / (panel.weights.sum() + 2)), hit, alarm)
 
 
-def _pulled(ones: Floats, cast: Floats, shares: Floats, start: float) -> Floats:
+def _shrunk_rate(ones: Floats, cast: Floats, shares: Floats, start: float) -> Floats:
     """Return each judge's rate of votes for 1, pulled to the panel's."""
     mean = (shares @ ones + start) / (shares @ cast + 1)
     return np.asarray((ones + PSEUDO_VOTES * mean) / (cast + PSEUDO_VOTES))
@@ -248,6 +251,7 @@ def majority(panel: Panel) -> Linear:
     # The accuracy by which equal judges that err independently would agree as often as these.
     pairs, accuracy = _equal_pairs(panel), ASSUMED_ACCURACY
     if pairs is not None:
+        # Judges right with probability a agree on a^2 + (1 - a)^2 of the items, solved for a.
         accuracy = float(np.clip((1 + np.sqrt(max(2 * sum(pairs) - 1, 0.0))) / 2, *ACCURACY))
     intercept = 0.0
     if by_sight:
@@ -260,13 +264,13 @@ def _abstention(panel: Panel) -> float:
     """Return chi-squared, mean over judges, of whether a judge votes against what most others vote."""
     signs = (panel.ones - panel.zeros) * panel.shares
     others = signs.sum(axis=1)[:, None] - signs
-    known = panel.weights[:, None] * (others != 0)
-    n, voted = known.sum(axis=0), (known * panel.cast).sum(axis=0)
-    share = (known * (others > 0)).sum(axis=0) / np.maximum(n, 1e-9)
-    share_voted = (known * (others > 0) * panel.cast).sum(axis=0) / np.maximum(voted, 1e-9)
+    opposed = panel.weights[:, None] * (others != 0)
+    n, voted = opposed.sum(axis=0), (opposed * panel.cast).sum(axis=0)
+    share = (opposed * (others > 0)).sum(axis=0) / np.maximum(n, 1e-9)
+    share_voted = (opposed * (others > 0) * panel.cast).sum(axis=0) / np.maximum(voted, 1e-9)
     variance = share * (1 - share) * (1 - voted / np.maximum(n, 1e-9))
-    told = (voted > 0) & (variance > 1e-9)
-    return float((voted[told] * (share_voted - share)[told] ** 2 / variance[told]).sum() / max(told.sum(), 1))
+    usable = (voted > 0) & (variance > 1e-9)
+    return float((voted[usable] * (share_voted - share)[usable] ** 2 / variance[usable]).sum() / max(usable.sum(), 1))
 
 
 def coverage(panel: Panel) -> float:
@@ -320,20 +324,21 @@ def overlap(panel: Panel) -> Floats:
     # By pair of judges, on the rows on which both vote: the covariance of the votes, and the variance of the one's.
     rate = weighted.T @ panel.cast / n
     covariance, variance = panel.ones.T @ weighted / n - rate * rate.T, rate * (1 - rate)
-    correlation = _held(covariance, np.sqrt(variance * variance.T), both)
+    correlation = _correlation(covariance, np.sqrt(variance * variance.T), both)
+    # By the fourth power only judges that are nearly copies lose weight here, and a family of good judges hardly.
     rates = dawid_skene(_share(panel, correlation**4))
     gap = rates.hit - rates.alarm
     within = rates.prior * rates.hit * (1 - rates.hit) + (1 - rates.prior) * rates.alarm * (1 - rates.alarm)
     explained = rates.prior * (1 - rates.prior) * np.outer(gap, gap)
-    return _held(covariance - explained, np.sqrt(np.outer(within, within)), both)
+    return _correlation(covariance - explained, np.sqrt(np.outer(within, within)), both)
 
 
-def count_copies(panel: Panel, found: Floats) -> Panel:
+def count_copies(panel: Panel, alike: Floats) -> Panel:
     """Return the panel in which near copies count as one judge together, given the overlap of each pair."""
     n = np.maximum(_both(panel), 1.0)
     equal = sum(side.T @ (panel.weights[:, None] * side) for side in (panel.ones, panel.zeros)) / n
     at_least = equal - SURE * np.sqrt((equal * (1 - equal) + 1 / n) / n)  # the share of equal votes of each pair
-    return _share(panel, _ramp(found, *OVERLAP) * _ramp(at_least, *AGREEMENT))
+    return _share(panel, _ramp(alike, *OVERLAP) * _ramp(at_least, *AGREEMENT))
 
 
 def _ramp(values: Floats, low: float, high: float) -> Floats:
@@ -355,9 +360,10 @@ def _both(panel: Panel) -> Floats:
     return np.asarray(panel.cast.T @ (panel.weights[:, None] * panel.cast))
 
 
-def _held(covariance: Floats, scale: Floats, both: Floats) -> Floats:
+def _correlation(covariance: Floats, scale: Floats, both: Floats) -> Floats:
     """Return correlations less two standard errors, within [0, 1]; 1 on the diagonal, 0 for judges who never meet."""
     result = np.divide(covariance, scale, out=np.zeros_like(scale), where=(scale > 1e-9) & (both > 0))
+    # Two judges with few items in common correlate by chance, and must not count as copies for that.
     result = np.clip(result - 2 / np.sqrt(np.maximum(both, 1.0)), 0.0, 1.0)
     np.fill_diagonal(result, 1.0)
     return np.asarray(result)

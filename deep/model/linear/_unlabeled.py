@@ -162,15 +162,15 @@ def fit_unlabeled(
     else:
         matrix = checks.check_votes(votes, name="votes", voters=checks.column_names(votes))
     weights = checks.check_sample_weight(sample_weight, len(matrix))
-    given = checks.column_names(votes) if voter_names is None else voter_names
-    names = [str(name) for name in (range(matrix.shape[1]) if given is None else given)]
+    columns = checks.column_names(votes) if voter_names is None else voter_names
+    names = [str(name) for name in (range(matrix.shape[1]) if columns is None else columns)]
     checks.check_consistent_length(np.asarray(names), matrix.shape[1], "voter_names")
     documents = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
     if documents is not None:
         checks.check_consistent_length(documents, len(matrix), "groups")
-    used = (weights > 0) & (matrix >= 0).any(axis=1)
-    checks.check_some_votes(matrix[used])
-    matrix, weights = matrix[used], weights[used]
+    has_vote = (weights > 0) & (matrix >= 0).any(axis=1)
+    checks.check_some_votes(matrix[has_vote])
+    matrix, weights = matrix[has_vote], weights[has_vote]
     judges = Judges.of(matrix, weights)
     alike = overlap(judges.panel)
     panel = count_copies(judges.panel, alike)
@@ -180,10 +180,10 @@ def fit_unlabeled(
     rates = dawid_skene(panel)
     mixed = judges.expand(_average(panel, rates, trust.weight))
     evidence = np.where(matrix < 0, np.nan, 2 * matrix - 1) if are_shares else matrix
-    prior = _prior(mixed.log_odds(evidence), weights, None if documents is None else documents[used])
+    prior = _prior(mixed.log_odds(evidence), weights, None if documents is None else documents[has_vote])
     linear = Linear(mixed.intercept - float(logit(prior.estimate)), mixed.ones, mixed.zeros)
     doubts = [*trust.warnings(), *(_careless(panel, rates) if trust.weight > 0.5 else ())]
-    warnings = [*_few(judges.panel), *_named(judges, panel, blocks, names), *doubts]
+    warnings = [*_few(judges.panel), *_copies(judges, panel, blocks, names), *doubts]
     return Unlabeled(linear, prior, trust.method, tuple(warnings))
 
 
@@ -228,9 +228,11 @@ def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -
         return _Trust(0.0)
     if n < 4:
         return _Trust(0.5)
+    # Blocks and not judges are drawn: copies in both halves would agree whatever the label is.
     halves = [np.isin(blocks, rng.permutation(n)[: n // 2]) for _ in range(SPLITS)]
     if coverage(panel) < THIN:
         panel = panel.thinned()
+    # At 1 Fisher's transform is infinite, and one pair of equal halves would decide alone.
     result = np.clip([_correlations(panel, half) for half in halves], -0.99, 0.99)
     gains = np.arctanh(result[:, 0]) - np.arctanh(result[:, 1])
     # The second term is the standard error of Fisher's transform: few items make any difference unsure.
@@ -270,6 +272,7 @@ def _average(panel: Panel, rates: Rates, weight: float) -> Linear:
     n_votes = max(panel.mean(panel.cast @ panel.shares), 1.0)
     density = (coverage(panel) - SPARSE) / (DENSE - SPARSE)
     correlation, largest = (np.interp(density, (0, 1), ends) for ends in (ERROR_CORRELATION, LARGEST))
+    # Kish's design effect: n votes whose errors correlate by r are worth n / (1 + (n - 1) r).
     scale = min(np.dot(shares, sizes) / (1 + (n_votes - 1) * correlation), largest)
     factors = [scale * share / size for share, size in zip(shares, sizes, strict=True)]
     parts = [
@@ -285,10 +288,10 @@ def _prior(log_odds: Floats, weights: Floats, documents: Positions | None) -> Pr
     mean = float(np.average(p, weights=weights))
     # Without documents a weight counts rows; with them, rows of one document add up.
     squares = weights * (p - mean) ** 2 if documents is None else checks.weigh(documents, weights * (p - mean)) ** 2
-    drawn = QUANTILE * np.sqrt(squares.sum()) / weights.sum()
+    sampling = QUANTILE * np.sqrt(squares.sum()) / weights.sum()
     reach = QUANTILE * np.sqrt(MISFIT[0] + MISFIT[1] * log_odds**2)
     low, high = (np.average(expit(log_odds + sign * reach), weights=weights) for sign in (-1, 1))
-    low, high = mean - np.hypot(mean - low, drawn), mean + np.hypot(high - mean, drawn)
+    low, high = mean - np.hypot(mean - low, sampling), mean + np.hypot(high - mean, sampling)
     return PriorEstimate(mean, max(float(low), 0.0), min(float(high), 1.0))
 
 
@@ -320,22 +323,22 @@ def _few(panel: Panel) -> Iterator[str]:
         yield f"An item has {n_votes:.1f} votes on average, too few to check one judge by another."
 
 
-def _named(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) -> Iterator[str]:
+def _copies(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) -> Iterator[str]:
     """Yield a warning for each block of voters that vote alike."""
     block = np.append(blocks, -1)[judges.judge]
     for result in np.unique(block[block >= 0]):
         voters = np.flatnonzero(block == result)
         if len(voters) > 1:
-            alike, worth = _listed([names[i] for i in voters]), panel.shares[blocks == result].sum()
+            alike, worth = _word_list([names[i] for i in voters]), panel.shares[blocks == result].sum()
             if len(voters) - worth < 0.5:
                 yield f"{alike} err on the same items, so their agreement counts for less."
             else:
                 yield f"{alike} vote almost alike: {len(voters)} count as {worth:.1f}."
     constant = np.flatnonzero(judges.judge < 0)
     if len(constant):
-        yield f"{_listed([names[i] for i in constant])}: no vote, or the same vote for every item; ignored."
+        yield f"{_word_list([names[i] for i in constant])}: no vote, or the same vote for every item; ignored."
 
 
-def _listed(names: list[str]) -> str:
-    shown = [*names[:SHOWN], f"{len(names) - SHOWN} more"] if len(names) > SHOWN else names
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+def _word_list(names: list[str]) -> str:
+    first = [*names[:SHOWN], f"{len(names) - SHOWN} more"] if len(names) > SHOWN else names
+    return " and ".join([", ".join(first[:-1]), first[-1]] if len(first) > 1 else first)

@@ -71,7 +71,7 @@ def fit(
         'Stack' or 'Average' alone, or keys of `ENSEMBLERS`.
     calibrator : str or sequence of str, optional
         Keys of `CALIBRATORS`, or 'none'. Default: all and 'none'; for recipe 'paper' Platt.
-    selector : {'auto', 'exhaustive', 'mrmr', 'mrmr-selection', 'rfe'}, optional
+    selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, optional
     share : Belief or str, optional
         What the user believes of the share of consistent items of the target, or of datasets to come: ``"60-80%"``, as
         in :meth:`Model.believing`.
@@ -108,10 +108,10 @@ def fit(
     matrix = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes), votes)
     warn_of_copies(matrix)
     matrix = matrix if scores is None else matrix.with_answers(scores, score_names)
-    asked = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
+    options = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
     model = fit_asked(
         matrix,
-        asked,
+        options,
         SharedWork(run=run),
         target=target,
         share=share,
@@ -119,8 +119,8 @@ def fit(
         random_state=random_state,
         provenance=provenance,
     )
-    known = cast("Mapping[str, object]", model.fit_report["provenance"])
-    own = {**known, TRAINING_ROWS: row_fingerprints(matrix, select_columns(model.voters, matrix))}
+    provenance_of_fit = cast("Mapping[str, object]", model.fit_report["provenance"])
+    own = {**provenance_of_fit, TRAINING_ROWS: row_fingerprints(matrix, select_columns(model.voters, matrix))}
     return replace(model, fit_report={**model.fit_report, "provenance": own})
 
 
@@ -144,9 +144,10 @@ def fit_asked(
         checks.check_consistent_length(groups, n, "groups")
     checks.check_seed(random_state)
     checks.check_some_votes(votes.votes)
-    known, names, is_labeled = provenance or {}, votes.dataset_names, votes.labels >= 0
+    origin, names, is_labeled = provenance or {}, votes.dataset_names, votes.labels >= 0
     if target is not None and target not in names:
         raise InputError(f"`target` must be a dataset of the votes. Got {target!r}.")
+    # Some labels of the only dataset can be no training data: they are taken for a sample of the user's own.
     if target is None and len(names) == 1 and is_labeled.any() and not is_labeled.all():
         target = names[0]
 
@@ -157,7 +158,7 @@ def fit_asked(
     if not is_training.any():
         if asked.asked:
             raise InputError("`votes` must have labeled rows of other datasets for the options given. Got none.")
-        return _fit_on_target_alone(votes, target, known, share, random_state, decide)
+        return _fit_on_target_alone(votes, target, origin, share, random_state, decide)
 
     # A copy of ten million rows would double the memory, so select only if something is left out.
     every = bool(is_training.all())
@@ -167,10 +168,11 @@ def fit_asked(
     if groups is not None:
         groups = groups[is_training]
     if asked.asked and own is None:
-        model = _regimes.fit_chosen_chain(training, asked, known, groups, random_state, work)
+        model = _regimes.fit_chosen_chain(training, asked, origin, groups, random_state, work)
     else:
         groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
-        model = _regimes.fit_stack_or_average(training, groups, known, own, random_state, work)
+        model = _regimes.fit_stack_or_average(training, groups, origin, own, random_state, work)
+    # Joined before labels of the target correct the model: after that a belief is refused.
     model = model.believing(share)
     if target is None:
         return _deciding(model, decide, model.cells.patterns)
@@ -237,13 +239,15 @@ def _check_directions(votes: VoteMatrix) -> None:
         if scale.declared or scale.binary or votes.answers is None:
             continue
         answers, rest = votes.answers[:, j], np.delete(votes.answers, j, axis=1)
-        known = ~np.isnan(answers) & ((votes.labels >= 0) if by_labels else ~np.isnan(rest).all(axis=1))
-        if known.sum() < MIN_ROWS_TO_DOUBT or (not by_labels and rest.shape[1] < MIN_OTHERS):
+        comparable = ~np.isnan(answers) & ((votes.labels >= 0) if by_labels else ~np.isnan(rest).all(axis=1))
+        if comparable.sum() < MIN_ROWS_TO_DOUBT or (not by_labels and rest.shape[1] < MIN_OTHERS):
             continue
-        answers = answers[known]
-        beside = votes.labels[known] if by_labels else np.nanmean(rest[known], axis=1)
+        answers = answers[comparable]
+        beside = votes.labels[comparable] if by_labels else np.nanmean(rest[comparable], axis=1)
+        # A judge that says one thing has no correlation: dividing by its spread of 0 would give NaN.
         varies = min(np.ptp(answers), np.ptp(beside)) > linear.LEAST_SCALE
         r = float(np.corrcoef(answers, beside)[0, 1]) if varies else 0.0
+        # Of unrelated answers r has a standard error of 1 / sqrt(n), so this is how many of them r lies from 0.
         result[j] = r * np.sqrt(len(answers)), r
     # One judge that is turned round pulls down those beside it: the one of the lowest correlation is asked about.
     worst = min(result, key=lambda j: result[j], default=None)
@@ -260,21 +264,22 @@ def _check_directions(votes: VoteMatrix) -> None:
 def _fit_on_target_alone(
     votes: VoteMatrix,
     target: str | None,
-    known: Mapping[str, object],
+    provenance: Mapping[str, object],
     share: Belief | str | None,
     random_state: int,
     decide: str | None,
 ) -> Model:
     """Fit on the user's own votes, with some labels of them or none."""
     if target is None or not (votes.labels >= 0).any():
-        model = fit_votes(votes, known, random_state=random_state).believing(share)
+        model = fit_votes(votes, provenance, random_state=random_state).believing(share)
         return _deciding(model, decide, votes.votes, by_votes=True)
     rows = votes.rows(votes.datasets == target)
+    # Fewer than five rows of a class leave a fold without one, and nothing could be compared on rows left out.
     if not chain.enough_for_folds(rows):
-        model = fit_votes(votes, known, random_state=random_state).believing(share)
+        model = fit_votes(votes, provenance, random_state=random_state).believing(share)
         adapted = model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
         return _deciding(adapted, None, rows.votes, by_votes=True)
-    model = _regimes.fit_own_labels(rows, known, random_state=random_state).believing(share)
+    model = _regimes.fit_own_labels(rows, provenance, random_state=random_state).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
     return _deciding(model, decide, rows.votes)
 
@@ -285,6 +290,7 @@ def _deciding(model: Model, decide: str | None, votes: Votes, *, by_votes: bool 
     `by_votes`: hardly anything but votes tells what a vote means, so a row without a vote of 1 is not to be consistent.
     """
     model = model if decide is None else model.deciding(decide)
+    # Votes of 1 and 0 alone say which side an item must fall on; a grade has no such side.
     if model.rule != BALANCED or model.score_names:
         return model
     patterns = distinct_patterns(votes)[0]

@@ -65,19 +65,20 @@ def finish(
         Sentences for the reader.
     """
     # P is scored at the estimated prior, decisions by the rule 'balanced'.
+    # Each dataset has a threshold of its own, which follows its mean P where datasets are few (decision 44).
     scores = {name: _scores(one, at) for (name, one), at in zip(left_out.items(), thresholds, strict=True)}
     metrics = next(iter(scores.values()), {})
     means = {metric: float(np.mean([row[metric] for row in scores.values()])) for metric in metrics}
 
     licences = provenance.get("licences")
-    known = licences if isinstance(licences, Mapping) else {}
+    licence_of = licences if isinstance(licences, Mapping) else {}
     labeled = method != "votes"  # whose cells are counted under label 0
     datasets = {
         name: {
             "n": int(size.sum()),
             "n_consistent": int(size[1]) if labeled else None,
             "prior": float(size[1] / size.sum()) if labeled else None,
-            "licence": known.get(name),
+            "licence": licence_of.get(name),
         }
         for name, size in zip(cells.groups, cells.counts.sum(axis=0), strict=True)
     }
@@ -111,11 +112,12 @@ def _scores(one: LeftOut, threshold: float) -> dict[str, float]:
     p, uniform = expit(one.score), one.score - threshold
     label = np.repeat([1, 0], len(p))
     weights = np.concatenate([one.ones, one.zeros])
-    counted = weights > 0
-    y, twice, w = label[counted], np.tile(p, 2)[counted], weights[counted]
+    positive = weights > 0
+    y, twice, w = label[positive], np.tile(p, 2)[positive], weights[positive]
     metrics = calibration.evaluate(y, twice, sample_weight=w, n_bins=calibration.DEFAULT_BINS, n_draws=0)
-    balanced = calibration.balanced_accuracy(y, np.tile(uniform >= 0, 2)[counted], sample_weight=w)
+    balanced = calibration.balanced_accuracy(y, np.tile(uniform >= 0, 2)[positive], sample_weight=w)
     rows = np.rint(one.ones + one.zeros)  # of a weighted sample, the rows that it stands for are about so many
+    # ECE of a perfect P is not 0: beside each ECE stands what chance alone leads to on so many rows.
     floor = calibration.ece_noise_floor(p, n_bins=calibration.DEFAULT_BINS, sample_weight=rows, n_draws=0).mean
     rest = {name: metrics[name] for name in ("auroc", "log_loss", "ece")}
     return {"balanced_accuracy": balanced, **rest, "ece_floor": floor}
@@ -135,6 +137,7 @@ def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state:
     folds = chain.inner_folds(
         votes, recipe, by_family=by_family, random_state=random_state, limit=chain.STACK_FOLDS
     ).of_row
+    # A group is named after the first of its datasets, so that a file shows a name that people know.
     pairs = np.unique(folds * len(names) + codes).tolist()
     first = {pair // len(names): names[pair % len(names)] for pair in reversed(pairs)}
     of_fold = np.array([first.get(fold, "") for fold in range(max(first) + 1)], dtype=object)
@@ -186,6 +189,7 @@ def fit_stack_or_average(
     from deep.model import stack  # scikit-learn, which the page of labels does without
 
     rows, names = stack.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
+    # Members that another stack has fitted to the same rows are taken as they are.
     fits = work.fits or stack.share_fits(rows, names, random_state=random_state, run=work.run).without()
     fitted = stack.Stack(random_state=random_state).fit_rows(rows, names, fits)
     inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
@@ -220,25 +224,27 @@ def fit_few(
     names, rows = np.unique(groups), LabeledRows.of(votes, groups, answer_map)
     datasets = [rows.only(group) for group in rows.present()]
     scorer = VoteSum(linear.fit_average(linear.in_order(rows)))
+    # The statistics of the prior are those of datasets as the fit saw them: left-out ones are noisier than the
+    # overfitting that they would mend (decision 26).
     slope, rule = learn_line([LeftOut.from_rows(scorer(one), *one.of_classes()) for one in datasets])
 
     # Log-odds by fits that never saw the rows: without their dataset, or without their fold where it is the only one.
-    held: list[tuple[LabeledRows, Floats]] = []
+    honest: list[tuple[LabeledRows, Floats]] = []
     if len(names) > 1:
         averages = [linear.fit_average(linear.in_order(rows.without(group))) for group in rows.present()]
-        held = [(one, average.log_odds(one.features)) for one, average in zip(datasets, averages, strict=True)]
+        honest = [(one, average.log_odds(one.features)) for one, average in zip(datasets, averages, strict=True)]
     elif chain.enough_for_folds(votes):
         folds = chain.row_folds(votes, random_state)
         log_odds = np.empty(len(folds))
         for fold in np.unique(folds):
             average = linear.fit_average(linear.in_order(rows.rows(folds != fold)))
             log_odds[folds == fold] = average.log_odds(rows.features[folds == fold])
-        held = [(rows, log_odds)]
+        honest = [(rows, log_odds)]
 
     # Their prior is estimated as that of a new dataset is.
-    points = [LeftOutRows(slope * z, *one.of_classes(), distinct_patterns(one.votes)[1]) for one, z in held]
+    points = [LeftOutRows(slope * z, *one.of_classes(), distinct_patterns(one.votes)[1]) for one, z in honest]
     priors = rule.left_out([profile_of(one.log_odds, one.ones + one.zeros) for one in points])
-    moved = [replace(one, log_odds=prior.line(one.log_odds)) for one, prior in zip(points, priors, strict=True)]
+    at_prior = [replace(one, log_odds=prior.line(one.log_odds)) for one, prior in zip(points, priors, strict=True)]
     blend, in_context = Blend((Part("average", scorer, slope=slope),)), adaptation.context_weight(len(names))
     what = "one labeled dataset" if len(names) == 1 else f"{len(names)} labeled datasets"
     scored = " Its scores are of rows left out in five folds, not of another dataset." if len(names) == 1 else ""
@@ -247,9 +253,9 @@ def fit_few(
         blend,
         rule,
         # Rows left out of one dataset do not tell how far off P is on another.
-        learn_misfit(moved if len(names) > 1 else []),
+        learn_misfit(at_prior if len(names) > 1 else []),
         mean_contexts(blend, datasets),
-        {str(name): one.merged() for name, one in zip(names, moved, strict=False)},
+        {str(name): one.merged() for name, one in zip(names, at_prior, strict=False)},
         [prior.threshold_in_context(in_context) for prior in priors],
         training_cells(votes),
         {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]},
@@ -262,7 +268,7 @@ def fit_few(
 
 
 FIRST = "average"
-"""Taken unless another is better by more than one standard error of the difference."""
+"""This candidate is taken unless another is better by more than one standard error of the difference."""
 
 
 def _naive_bayes(train: LabeledRows) -> Linear:
@@ -302,6 +308,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     rows, every = LabeledRows.of(labeled, None, answer_map), LabeledRows.of(votes, None, answer_map)
     folds = chain.row_folds(labeled, random_state)
     losses = {key: _losses(rows, folds, fit) for key, fit in _candidates(rows).items()}
+    # The candidate is chosen on all folds; how good such a choice is, `_nested` tells on rows that it did not see.
     best = _choose(losses, folds)
     honest, spread = _nested(rows, folds)
 
@@ -319,11 +326,12 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     intercept, slope = few.coef_.tolist()
     part = Part(best, VoteSum(CANDIDATES[best](linear.in_order(rows))), intercept + (slope - 1) * shift, slope)
     blend = Blend((part,))
-    moved = intercept + slope * (honest + shift)
+    # The labels' own share is the prior, so log-odds at equal class weights move by it before the line is applied.
+    corrected = intercept + slope * (honest + shift)
     # The share that is told: P of all rows, by fits that saw no label of theirs, moved by its mean error on the labels.
     # P itself and its threshold stay at the mean of the labels, by which its slope was learned.
     p = expit(shift + blend.log_odds(blend.raw(every), np.zeros(1)))
-    p[votes.labels >= 0] = expit(moved)
+    p[votes.labels >= 0] = expit(corrected)
     powered = share(p, adaptation.POWERED)
     estimate, low, high = (min(max(one, P_MIN), 1 - P_MIN) for one in (powered.estimate, powered.low, powered.high))
     prior = adaptation.PriorEstimate(estimate, low, high, None, shift)
@@ -333,7 +341,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
         FixedPrior(prior),
         Misfit(np.array([0.0, 1.0]), few.covariance_, int(few.n_effective_), slope * spread),
         mean_contexts(blend, [every]),
-        {name: LeftOut.from_rows(moved, (rows.labels == 1) * 1.0, (rows.labels == 0) * 1.0)},
+        {name: LeftOut.from_rows(corrected, (rows.labels == 1) * 1.0, (rows.labels == 0) * 1.0)},
         [shift],
         training_cells(labeled),
         {"ensembler": best, "log_loss": {key: float(np.mean(values)) for key, values in losses.items()}},
@@ -349,11 +357,12 @@ def _losses(rows: LabeledRows, folds: npt.NDArray[np.intp], fit: Callable[[Label
     """Return the log loss of each row by the fit that did not see its fold, moved to the share of the others."""
     loss = np.empty(len(folds))
     for fold in np.unique(folds):
-        held = folds == fold
-        others = rows.rows(~held)
+        test = folds == fold
+        others = rows.rows(~test)
+        # Half a label of each class (Jeffreys), so that labels of one class leave finite log-odds.
         share = (others.labels.sum() + 0.5) / (len(others.labels) + 1)
-        log_odds = fit(linear.in_order(others)).log_odds(rows.features[held]) + float(logit(share))
-        loss[held] = np.logaddexp(0.0, np.where(rows.labels[held] == 1, -1.0, 1.0) * log_odds)
+        log_odds = fit(linear.in_order(others)).log_odds(rows.features[test]) + float(logit(share))
+        loss[test] = np.logaddexp(0.0, np.where(rows.labels[test] == 1, -1.0, 1.0) * log_odds)
     return loss
 
 
@@ -361,6 +370,8 @@ def _choose(losses: Mapping[str, Floats], folds: npt.NDArray[np.intp]) -> str:
     """Return the candidate of least loss, or the first where it is not better beyond a standard error."""
     best = min(losses, key=lambda name: float(losses[name].mean()))
     gain = losses[FIRST] - losses[best]
+    # One standard error, as in CART's rule (Breiman et al. 1984): among so few candidates the least loss is partly
+    # luck.
     error = float(gain.std(ddof=1) / np.sqrt(len(folds)))
     return best if gain.mean() > error else FIRST
 
@@ -377,18 +388,19 @@ def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, flo
     """
     honest, by_fold = np.empty(len(folds)), []
     for fold in np.unique(folds):
-        held = folds == fold
-        others = rows.rows(~held)
-        inner = folds[~held]
+        test = folds == fold
+        others = rows.rows(~test)
+        inner = folds[~test]
         best = _choose({key: _losses(others, inner, fit) for key, fit in _candidates(rows).items()}, inner)
         log_odds = CANDIDATES[best](linear.in_order(others)).log_odds(rows.features)
-        honest[held] = log_odds[held]
+        honest[test] = log_odds[test]
         by_fold.append(log_odds - log_odds.mean())
+    # The jackknife's variance: (k - 1) times that between the k fits, which share all rows but a fold's.
     return honest, float(np.sqrt((len(by_fold) - 1) * np.var(by_fold, axis=0).mean()))
 
 
 CURVE = np.linspace(0.0, 1.0, 51)
-"""Where the calibrator's map is written down for people to see."""
+"""The calibrator's map is written down at these P for people to see."""
 
 UNMOVED = "The paper's recipe estimates no prior: P stands as its calibrator gives it."
 
@@ -404,6 +416,7 @@ def chain_model(
     notes: Sequence[str] = (),
 ) -> Model:
     """Fit a chosen chain on all datasets and without each, and draw up its model."""
+    # The same seed as in the search, or the chain that is saved would not be the one that was chosen.
     seed = chain.task_seed(best.ensembler, best.subset.columns, recipe, random_state)
     spec = chain.ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
     fitted, cells = chain.fit_chain(spec, kept.training()), kept.by_dataset
@@ -414,18 +427,20 @@ def chain_model(
     counts = cells.counts.astype(float).swapaxes(0, 1)
 
     # The log-odds of each dataset by a chain fitted without it; where datasets are few, by the one fitted on all.
+    # Datasets of one fold leave the fit together, and so count as one here.
     enough = kept.n_units >= adaptation.MIN_DATASETS
     log_odds: Iterable[Floats]
     if enough:
         by_unit = chain.predict_left_out(spec, kept, patterns, run)
-        held = np.column_stack([file.look_up(p, cells.patterns) for p in by_unit.T]) if few else by_unit
-        log_odds = logit(held[:, kept.units]).T
+        left_out = np.column_stack([file.look_up(p, cells.patterns) for p in by_unit.T]) if few else by_unit
+        log_odds = logit(left_out[:, kept.units]).T
     else:
         log_odds = repeat(logit(scorer.predict(cells.patterns)))
     points = [adaptation.LeftOut(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
 
     # The prior of a new dataset, and of each training dataset from the others.
     priors: list[adaptation.PriorEstimate] = []
+    # The paper decides at a half and knows no prior, so its chains keep P as the calibrator gives it.
     if recipe == "paper":
         even = adaptation.PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
         rule: adaptation.PriorRule = adaptation.FixedPrior(even)
@@ -434,7 +449,7 @@ def chain_model(
         profiles = [adaptation.profile_of(one.score, one.ones + one.zeros) for one in points]
         learned = rule = adaptation.LearnedPrior().fit(profiles, [one.prior for one in points])
         priors = learned.left_out(profiles) if enough else []
-    moved = [
+    at_prior = [
         adaptation.LeftOutRows(prior.line(one.score), one.ones, one.zeros, np.arange(len(one.score)))
         for one, prior in zip(points, priors, strict=False)
     ]
@@ -443,12 +458,12 @@ def chain_model(
     return finish(
         blend,
         rule,
-        adaptation.learn_misfit(moved),
+        adaptation.learn_misfit(at_prior),
         mean_contexts(blend, [replace(rows, weights=size) for size in counts.sum(axis=-1)]),
-        {name: one.merged() for name, one in zip(cells.groups, moved, strict=False)},
+        {name: one.merged() for name, one in zip(cells.groups, at_prior, strict=False)},
         [prior.threshold for prior in priors],
         cells,
-        _chosen(best, fitted),
+        _parts_of(best, fitted),
         method="chain",
         provenance=provenance,
         notes=[*notes, *([] if enough else [FEW_DATASETS.format(kept.n_units)])],
@@ -461,7 +476,7 @@ FEW_DATASETS = (
 )
 
 
-def _chosen(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, object]:
+def _parts_of(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, object]:
     """Return the parts of a chain, the scores by which they were chosen, and the map of its calibrator."""
     curve = None
     if fitted.calibrator is not None:
@@ -499,9 +514,9 @@ def fit_chosen_chain(
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
     name = check_choice(options.recipe or "deep", chain.RECIPES, "recipe")
     recipe = chain.RECIPES[name]
-    tried = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, UNCALIBRATED)
-    calibrators = _named(options.calibrator or tried, (*calibration.CALIBRATOR_NAMES, UNCALIBRATED), "calibrator")
-    ensemblers = _named(options.ensembler or ensembles.default_ensemblers(name), ensembles.ENSEMBLER_NAMES, "ensembler")
+    default = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, UNCALIBRATED)
+    calibrators = _names(options.calibrator or default, (*calibration.CALIBRATOR_NAMES, UNCALIBRATED), "calibrator")
+    ensemblers = _names(options.ensembler or ensembles.default_ensemblers(name), ensembles.ENSEMBLER_NAMES, "ensembler")
     folds = chain.inner_folds(votes, recipe, random_state=random_state)
     if groups is not None and folds.group_by == "dataset":
         folds = chain.InnerFolds(chain.grouped(numbered(groups)[1], chain.chain_limit(votes)), folds.group_by)
@@ -521,13 +536,13 @@ def fit_chosen_chain(
     else:
         searched = [c for c in searched if c.ensembler in ensemblers and (c.calibrator or UNCALIBRATED) in calibrators]
     best = chain.recommend(searched, recipe.criterion)
-    kept = chain.KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
+    training_cells = chain.KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
     in_groups = (
         chain.grouped_note(len(votes.dataset_names), chain.chain_limit(votes)) if folds.group_by == "dataset" else None
     )
     notes = [note for note in (in_groups, None if options.ensembler else ensembles.left_out_note()) if note]
-    return chain_model(best, kept, name, provenance, random_state=random_state, run=work.run, notes=notes)
+    return chain_model(best, training_cells, name, provenance, random_state=random_state, run=work.run, notes=notes)
 
 
-def _named(given: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:
-    return tuple(check_choice(name, allowed, param) for name in given)
+def _names(names: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:
+    return tuple(check_choice(name, allowed, param) for name in names)

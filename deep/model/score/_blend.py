@@ -149,7 +149,7 @@ NOTHING = Evidence(np.empty(0), np.empty(0, dtype=np.intp))
 """The evidence on no rows: what is left are the prior and the threshold."""
 
 MAX_EXACT_VOTES = 12
-"""Up to this many cast votes all 2**n sets of them are tried."""
+"""All 2**n sets of votes are tried up to this many cast votes, 4,096 rows."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +225,7 @@ def _shapley(predict: PredictRows, votes: AnyVotes, cast: Positions) -> dict[int
     patterns = np.full((len(sets), len(votes)), _no_vote(votes), dtype=votes.dtype)
     patterns[:, cast] = np.where(inside, votes[cast], patterns[:, cast])
     scores = logit(predict(patterns))
+    # The share of all orders in which a given set of `size` votes comes before this one, and the rest behind it.
     weight = np.array([factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)])
     sizes = inside.sum(axis=1)
     result = {}
@@ -241,12 +242,12 @@ def strongest_votes(
     """Return for each row the two votes that move P most, with the log-odds that each adds; `scales` as above."""
     distinct, where = distinct_rows(votes)
     gains, is_cast = _without_each(predict, distinct), _is_cast(distinct)
-    said = []
-    for row, gain, known in zip(distinct, gains, is_cast, strict=True):
-        order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if known[j]][:2]
+    texts = []
+    for row, gain, mask in zip(distinct, gains, is_cast, strict=True):
+        order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if mask[j]][:2]
         answers = {j: scales[j].answer(row[j]) if scales else row[j] for j in order}
-        said.append(", ".join(f"{ids[j]} {answer} ({gain[j]:+.1f})" for j, answer in answers.items()) or "no vote")
-    return [said[at] for at in where]
+        texts.append(", ".join(f"{ids[j]} {answer} ({gain[j]:+.1f})" for j, answer in answers.items()) or "no vote")
+    return [texts[at] for at in where]
 
 
 def _without_each(predict: PredictRows, votes: AnyVotes) -> Floats:

@@ -24,22 +24,24 @@ def strongest(train: LabeledRows, n: int) -> list[int]:
 
 
 _AREAS: WeakKeyDictionary[LabeledRows, Floats] = WeakKeyDictionary()
-"""Of rows that are still in use: two members ask for the same."""
+"""Areas are remembered while their rows are in use: two members ask for the same."""
 
 
 def _areas(train: LabeledRows) -> Floats:
     """Return the sum over training datasets of each judge's area under the ROC curve, shape (n_voters,)."""
     areas = np.zeros(train.evidence.shape[1])
     for group in train.present():
-        rows, ones, zeros = train.by_class(group)
-        areas += [_area(column, ones, zeros) for column in rows.evidence.T]
+        rows = train.only(group)
+        ones, zeros = rows.of_classes()
+        areas += [_area(column, ones / ones.sum(), zeros / zeros.sum()) for column in rows.evidence.T]
     return areas
 
 
 def _area(column: Floats, ones: Floats, zeros: Floats) -> float:
     """Return P(evidence of a consistent row > that of an inconsistent one), ties and no answer counting half."""
-    known = ~np.isnan(column)
-    value = np.where(known, column, np.nanmedian(column) if known.any() else 0.0)
+    answered = ~np.isnan(column)
+    # No answer stands in the middle of a judge's answers, where it speaks for neither class.
+    value = np.where(answered, column, np.nanmedian(column) if answered.any() else 0.0)
     _, where = np.unique(value, return_inverse=True)
     ones, zeros = weigh(where, ones), weigh(where, zeros)
     return float(ones @ (np.cumsum(zeros) - zeros / 2))
@@ -52,7 +54,7 @@ MANY_ROWS = 1 << 13
 """Rows of one call from which scikit-learn is loaded: numpy takes as long for a few of them as loading does."""
 
 ROWS_AT_ONCE = 1 << 14
-"""Of many rows: their features and leaves stay in the processor's cache."""
+"""Many rows are walked so many at a time: their features and leaves stay in the processor's cache."""
 
 Singles = npt.NDArray[np.float32]
 
@@ -98,10 +100,6 @@ class Trees:
             start += tree.node_count
         return cls(**{name: np.concatenate(values) for name, values in parts.items()})
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays by name, as a file and another process take them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     def mean(self, features: npt.NDArray[np.floating[Any]]) -> Floats:
         """Return the mean P of all trees for each row of features."""
         single = features.astype(np.float32, order="C", copy=False)
@@ -137,6 +135,7 @@ class Trees:
         result = [Tree(1, np.ones(1, dtype=np.intp), 1) for _ in self.roots]
         for tree, own, p in zip(result, *(np.split(values, self.roots[1:]) for values in (nodes, self.p)), strict=True):
             state = {"max_depth": 0, "node_count": len(own), "nodes": own, "values": p.reshape(-1, 1, 1)}
+            # scikit-learn has no public way to make a tree of arrays; this state is what it pickles itself.
             tree.__setstate__(state)
         return result
 

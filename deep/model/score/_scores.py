@@ -98,10 +98,13 @@ class DecisionRule:
         try:
             if text == "balanced":
                 return cls()
+            # At equal prices an item is called consistent from P = 1/2 on: log-odds of 0.
             if text == "accuracy":
                 return cls(text, 0.0)
             numbers = [float(part) for part in value.split(":")]
             if name == "cost" and len(numbers) == 2 and all(isfinite(n) and n > 0 for n in numbers):
+                # Calling it consistent costs FP (1 - P), the reverse FN P: they are equal at the odds FP / FN (Elkan
+                # 2001).
                 return cls(text, float(np.log(numbers[0] / numbers[1])))
             if name in BY_LABELS and len(numbers) == 1 and 0 < numbers[0] < 1:
                 return cls(text)
@@ -147,19 +150,21 @@ class DecisionRule:
             No threshold keeps that share, or there is no label.
         """
         name, _, value = self.decide.partition("=")
-        wanted, points = float(value), list(labeled.values())
+        goal, points = float(value), list(labeled.values())
         if not points:
             raise InputError(
                 f"`decide` must be accuracy, balanced or cost=FP:FN for a model of no labeled datasets. "
                 f"Got {self.decide!r}. Give labels to `deep fit` or `deep adapt`, and this rule with them."
             )
-        z, shares = _kept(points, precision=name == "precision")
-        fits = np.flatnonzero(shares >= wanted - TIE)
+        z, shares = _curve(points, precision=name == "precision")
+        fits = np.flatnonzero(shares >= goal - TIE)
         if not len(fits):
             raise InputError(
                 f"`decide` must be a share that some threshold keeps. Got {self.decide!r}, and at most "
                 f"{name}={shares.max():.3f} on {of}."
             )
+        # Thresholds come the highest first: the last that keeps a precision passes most items, the first that keeps a
+        # recall fewest.
         at = fits[-1] if name == "precision" else fits[0]
         hits, misses, weight = _counts(points, float(z[at]), precision=name == "precision")
         low, high = _interval(hits, misses, weight)
@@ -170,8 +175,8 @@ class DecisionRule:
         """Return a rule by labels with the threshold that P of a dataset's labeled rows give; any other as it is."""
         if not self.by_labels:
             return self
-        y, known = np.asarray(labels), np.asarray(labels) >= 0
-        own = LeftOut(logit(p)[known], (y[known] == 1).astype(float), (y[known] == 0).astype(float))
+        y, is_labeled = np.asarray(labels), np.asarray(labels) >= 0
+        own = LeftOut(logit(p)[is_labeled], (y[is_labeled] == 1).astype(float), (y[is_labeled] == 0).astype(float))
         return self.learn({target: own}, f"{target}, which corrected P")
 
     def sentence(self, threshold: float | None = None) -> str:
@@ -207,7 +212,7 @@ class DecisionRule:
 BALANCED = DecisionRule()
 
 
-def _kept(points: list[LeftOut], *, precision: bool) -> tuple[Floats, Floats]:
+def _curve(points: list[LeftOut], *, precision: bool) -> tuple[Floats, Floats]:
     """Return each threshold, the highest first, with the precision or recall there."""
     z = np.concatenate([one.score for one in points])
     ones, zeros = (
@@ -223,10 +228,10 @@ def _kept(points: list[LeftOut], *, precision: bool) -> tuple[Floats, Floats]:
 
 def _counts(points: list[LeftOut], at: float, *, precision: bool) -> tuple[Floats, Floats, Floats]:
     """Return by dataset the labels that count as kept, those that do not, and what a label weighs."""
-    called = [one.score >= at for one in points]
-    hits = np.array([one.ones[on].sum() for one, on in zip(points, called, strict=True)])
+    positive = [one.score >= at for one in points]
+    hits = np.array([one.ones[on].sum() for one, on in zip(points, positive, strict=True)])
     misses = np.array(
-        [one.zeros[on].sum() if precision else one.ones[~on].sum() for one, on in zip(points, called, strict=True)]
+        [one.zeros[on].sum() if precision else one.ones[~on].sum() for one, on in zip(points, positive, strict=True)]
     )
     return hits, misses, np.array([1 / (one.ones.sum() + one.zeros.sum()) for one in points])
 
@@ -235,10 +240,11 @@ def _interval(hits: Floats, misses: Floats, weight: Floats) -> tuple[float, floa
     """Return the 90 % interval of a share of labels in datasets (Jeffreys), with these drawn again where several."""
     rng = np.random.default_rng(0)
     rates = rng.beta(hits + 0.5, misses + 0.5, (N_DRAWS, len(hits)))
-    drawn = rng.integers(len(hits), size=rates.shape)
-    mass = ((hits + misses) * weight)[drawn]
-    kept = np.maximum(mass.sum(axis=1), np.finfo(float).tiny)
-    values = (np.take_along_axis(rates, drawn, axis=1) * mass).sum(axis=1) / kept
+    # Datasets are drawn as well as labels: the next dataset is none of these.
+    resampled = rng.integers(len(hits), size=rates.shape)
+    mass = ((hits + misses) * weight)[resampled]
+    total = np.maximum(mass.sum(axis=1), np.finfo(float).tiny)
+    values = (np.take_along_axis(rates, resampled, axis=1) * mass).sum(axis=1) / total
     low, high = np.quantile(values[mass.sum(axis=1) > 0], [0.05, 0.95])
     return float(low), float(high)
 

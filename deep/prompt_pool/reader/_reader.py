@@ -68,9 +68,9 @@ def line_marks(text: str, kind: Kind, tag: str | None) -> list[Place]:
         Place(mark.start(), mark.end(), mark.end(), "", "text", sure=True)
         for mark in _asked_marker(kind, tag).finditer(text)
     ]
-    known = {mark.end for mark in marks}
+    ends = {mark.end for mark in marks}
     others = [*_marks_behind_sentences(text, kind, tag), *(() if tag else _other_marks(text, kind))]
-    return sorted([*marks, *(mark for mark in others if mark.end not in known)])[-MOST_MARKS:]
+    return sorted([*marks, *(mark for mark in others if mark.end not in ends)])[-MOST_MARKS:]
 
 
 def _suffix(tag: str | None) -> str:
@@ -209,8 +209,8 @@ def entries(text: str) -> list[dict[str, Any]]:
     {'fact': "It's cold.", 'response': 'No'}
     """
     start = text.find("[", after_thoughts(text) or 0)
-    for said in (text, text.replace("\\'", "'")):
-        listed = (_decode(said, max(start, 0)) or ((), 0))[0]
+    for form in (text, text.replace("\\'", "'")):
+        listed = (_decode(form, max(start, 0)) or ((), 0))[0]
         result = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
         if result and len(result) == len(listed):
             return result
@@ -226,9 +226,9 @@ def _loose_object(text: str, start: int, kind: Kind, tag: str | None) -> Iterato
         return
     value = pattern("loose_value").match(flat[1], result[0].end()) if len(result) == 1 else None
     if value:
-        said = next(group for group in value.groups() if group is not None)
+        content = next(group for group in value.groups() if group is not None)
         named = result[0].re is pattern(f"loose_{kind}")
-        yield Place(start, flat.start(1) + result[0].start(), flat.end(), said, "json", strict=not named)
+        yield Place(start, flat.start(1) + result[0].start(), flat.end(), content, "json", strict=not named)
 
 
 Output = Literal["json", "text", "xml"]
@@ -301,18 +301,18 @@ class ReplyReader:
 
         Where the last one has another form than was asked for, all that can be read in the reply come with it.
         """
-        known = self.known
+        answers = self.known
         final: list[FinalAnswer] = []
         rest = len(self.text)
-        for answer in reversed(known):
+        for answer in reversed(answers):
             closes = pattern("between").fullmatch(self.text, answer.end, rest)
-            if not closes and not (answer is known[-1] and self._explained(answer)):
+            if not closes and not (answer is answers[-1] and self._explained(answer)):
                 break
             final.append(answer)
             rest = answer.start
         if final and final[0].sure:
             return [answer for answer in final if answer.sure]
-        return [*final, *known[: len(known) - len(final)]] if final else self._stated(known)
+        return [*final, *answers[: len(answers) - len(final)]] if final else self._stated(answers)
 
     def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
         """Return the statements at the beginning and the end of the reply, where no code was asked for."""
@@ -348,18 +348,18 @@ class ReplyReader:
         """Tell whether a statement could end in a copy; one of a word or two only where its line could be one."""
         if self.material is None:
             return False
-        said = self.text[start:end].strip()
+        passage = self.text[start:end].strip()
         before, behind = self.text.rfind("\n", 0, start) + 1, self.text.find("\n", end)
         line = self.text[before : behind if behind >= 0 else None]
-        parts = [part for whole in (line, said) for part in (whole, re.split("[:\uff1a]", whole, maxsplit=1)[-1])]
+        parts = [part for whole in (line, passage) for part in (whole, re.split("[:\uff1a]", whole, maxsplit=1)[-1])]
         value = re.split(rf"\b{self.kind}\b", line, maxsplit=1, flags=re.IGNORECASE)[-1]  # also where no colon follows
         if any(self.material.equals(part) or self.material.holds(self.kind, part) for part in (value, *parts)):
             return True
         around = STOP_TOKEN.sub(" ", self.text[start : end + CONTEXT]).strip()
-        if len(said) < SHORT and said == around == self.text[:end].strip():
+        if len(passage) < SHORT and passage == around == self.text[:end].strip():
             return False
-        context = said[-2 * SHORT :] if len(said) >= SHORT else around
-        return any(self.material.echoes(part, context=context) for part in (said, parts[-1]))
+        context = passage[-2 * SHORT :] if len(passage) >= SHORT else around
+        return any(self.material.echoes(part, context=context) for part in (passage, parts[-1]))
 
     @cached_property
     def _marks(self) -> list[Place]:
@@ -396,8 +396,8 @@ class ReplyReader:
     def _in_lines(self, marks: Sequence[Place]) -> Iterator[FinalAnswer]:
         """Yield the answers behind markers; another marker than the one asked for, with no answer, is none."""
         ends = zip(marks, self._ends(marks), strict=True)
-        kept = [mark for mark, end in ends if mark.sure or any(self._read(self._behind(mark, end)))]
-        for mark, end in zip(kept, self._ends(kept), strict=True):
+        markers = [mark for mark, end in ends if mark.sure or any(self._read(self._behind(mark, end)))]
+        for mark, end in zip(markers, self._ends(markers), strict=True):
             yield from self._read(self._behind(mark, end))
 
     def _ends(self, marks: Sequence[Place]) -> list[int]:
@@ -435,12 +435,12 @@ class ReplyReader:
         """Tell whether `value` could begin an answer with another meaning that the length limit cut off."""
         if not value[-1:].isalnum() or len(value) > LONGEST_VALUE:
             return False
-        said = normalise_label(value)
+        plain = normalise_label(value)
         read = read_label(value, self.labels)
         others = (normalise_label(label) for label, polarity in self.labels.items() if polarity != read)
-        return self.kind == "score" or any(label != said and label.startswith(said) for label in others)
+        return self.kind == "score" or any(label != plain and label.startswith(plain) for label in others)
 
-    def _is_copied(self, place: Place, found: LabelReading, *, sure: bool) -> bool:
+    def _is_copied(self, place: Place, reading: LabelReading, *, sure: bool) -> bool:
         """Tell whether an answer could have been copied from the material."""
         if self.material is None:
             return False
@@ -453,7 +453,7 @@ class ReplyReader:
         if place.fields is not None and self.material.repeats(place.fields):
             return True
         # An object with words of the judge's own beside its answer is no copy of a verdict alone.
-        if len(place.fields or ()) < 2 and self.material.holds(self.kind, found.core):
+        if len(place.fields or ()) < 2 and self.material.holds(self.kind, reading.core):
             return True
         if sure and not self.material.bare:
             return False
@@ -462,8 +462,8 @@ class ReplyReader:
             return self.material.echoes(inner, context=whole)
         if place.form == "json" and place.fields is None and self.material.echoes(inner, context=inner):
             return True
-        said = self.text[place.start : place.value_start] + found.core if place.form == "text" else whole
-        return self.material.echoes(said, context=said)
+        passage = self.text[place.start : place.value_start] + reading.core if place.form == "text" else whole
+        return self.material.echoes(passage, context=passage)
 
     def _only_label(self, fields: Mapping[str, Any]) -> LabelReading | None:
         """Return the one label that stands in an object, whatever its key, or is a key that is true or false."""
@@ -478,7 +478,7 @@ class ReplyReader:
         return result[0] if len(result) == 1 else None
 
     def _value(self, value: Any, *, strict: bool = True) -> LabelReading | None:
-        said = json.dumps(value) if isinstance(value, bool | int | float) else value
-        if isinstance(value, bool) and read_label(str(said), self.labels) is None:
-            said = "yes" if value else "no"
-        return _sayings.read_value(said, self.labels, self.scale, strict=strict) if isinstance(said, str) else None
+        text = json.dumps(value) if isinstance(value, bool | int | float) else value
+        if isinstance(value, bool) and read_label(str(text), self.labels) is None:
+            text = "yes" if value else "no"
+        return _sayings.read_value(text, self.labels, self.scale, strict=strict) if isinstance(text, str) else None

@@ -43,8 +43,8 @@ def read_label(value: str, labels: Mapping[str, float]) -> float | None:
     """
     if len(value.strip()) > LONGEST_VALUE:
         return None
-    wanted = normalise_label(value)
-    return next((polarity for label, polarity in labels.items() if normalise_label(label) == wanted), None)
+    plain = normalise_label(value)
+    return next((polarity for label, polarity in labels.items() if normalise_label(label) == plain), None)
 
 
 _TONGUES = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
@@ -120,17 +120,17 @@ class Vocabulary(NamedTuple):
     def cues(self, text: str, at: int) -> Iterator[Cue]:
         """Yield the words of the labels, turned round by a prefix (un-, in-) or a suffix (-free)."""
         for match in self.found.finditer(text, at):
-            said = match["core"] or match["unspaced"]
-            label, value = next((word, value) for word, form, value in self.words if form.fullmatch(said))
+            word_here = match["core"] or match["unspaced"]
+            label, value = next((word, value) for word, form, value in self.words if form.fullmatch(word_here))
             others = [other for _, form, other in self.words if not form.fullmatch(label)]
             named, turned = _names_answer(label), bool(match["un"] or match["free"] or match["not"])
             turns = value in (0, 1) and all(other in ((0, 1, -1) if value == 1 else (1, -1)) for other in others)
             if not turned or (turns and not named):
-                plain, bare = (re.sub(r"[\W_]", "", normalise_label(text)) for text in (said, label))
+                plain, bare = (re.sub(r"[\W_]", "", normalise_label(text)) for text in (word_here, label))
                 whole = turned or plain in (bare, bare + "s", bare[:-1])
                 verbal = self.verbs if whole else pattern("of_verbs").search(label) is not None
-                acts = verbal and not pattern("no_verb").search(said)
-                wants = label.endswith("ed") and said.casefold().endswith("s")
+                acts = verbal and not pattern("no_verb").search(word_here)
+                wants = label.endswith("ed") and word_here.casefold().endswith("s")
                 yield Cue(1 - value if turned else value, *match.span(), named, whole, turns, acts, wants)
 
     def blames(self, name: str) -> bool:
@@ -254,11 +254,11 @@ def read_value(
 
 def _plain(text: str) -> str:
     """Return a text without stop tokens, LaTeX commands and invisible characters, its full-width signs made plain."""
-    shown = pattern("glued").sub(" ", visible(pattern("rule").sub(" ", STOP_TOKEN.sub(" ", text))))
+    visible_text = pattern("glued").sub(" ", visible(pattern("rule").sub(" ", STOP_TOKEN.sub(" ", text))))
     # Bold in quotation marks in brackets: three wrappings at most are taken off.
     for _ in range(3):
-        shown = pattern("wrapped").sub(r"\1", shown)
-    plain = pattern("latex").sub("", shown.replace("\u3002", ". ")).strip(" \t\n\r|")
+        visible_text = pattern("wrapped").sub(r"\1", visible_text)
+    plain = pattern("latex").sub("", visible_text.replace("\u3002", ". ")).strip(" \t\n\r|")
     return re.sub(rf"\A{pattern('pointer').pattern}", "", pattern("polite").sub("", plain))
 
 
@@ -270,17 +270,17 @@ def _signs_agree(text: str, value: float) -> bool:
 def _label_and_remark(text: str, labels: Mapping[str, float], *, strict: bool) -> LabelReading | None:
     """Return the label that a text begins with, or that its first sentence states, where the rest explains it."""
     first = pattern("sentence").match(text)
-    said = _statement(first[0], labels, opens=True) if first else None
-    if said is None or said.value is None:
+    statement = _statement(first[0], labels, opens=True) if first else None
+    if statement is None or statement.value is None:
         return None
-    begins = not said.start or read_label(text[: said.end], labels) is not None
-    if not begins and (strict or not pattern("about").search(text, 0, said.end)):
+    begins = not statement.start or read_label(text[: statement.end], labels) is not None
+    if not begins and (strict or not pattern("about").search(text, 0, statement.end)):
         return None
-    remark = text[said.end :].lstrip(" \n\t*_`#>-.,;:!)]}'\"\u201d\u2014\u2013(")
-    others = [label for label, value in labels.items() if value != said.value]
-    if not explains(remark, int(said.value), others):
+    remark = text[statement.end :].lstrip(" \n\t*_`#>-.,;:!)]}'\"\u201d\u2014\u2013(")
+    others = [label for label, value in labels.items() if value != statement.value]
+    if not explains(remark, int(statement.value), others):
         return None
-    return LabelReading(said.value, text, text[: said.end], remark)
+    return LabelReading(statement.value, text, text[: statement.end], remark)
 
 
 def _score(text: str, scale: tuple[float, float]) -> LabelReading | None:
@@ -315,19 +315,19 @@ def explains(remark: str, polarity: float, others: Iterable[str]) -> bool:
     >>> explains("the source says 14", 0, ["SUPPORTED"]), explains("but the date is off", 1, ["NOT SUPPORTED"])
     (True, False)
     """
-    said = pattern("farewell").sub("", remark.replace("\u2019", "'")).strip()
-    if not said.strip(" .)]}*_`") or pattern("final").fullmatch(said):
+    text = pattern("farewell").sub("", remark.replace("\u2019", "'")).strip()
+    if not text.strip(" .)]}*_`") or pattern("final").fullmatch(text):
         return True
-    if len(said) > LONGEST_REMARK or pattern("unsure").search(said) or pattern("limited").match(said.lstrip(" \"'(*_")):
+    if len(text) > LONGEST_REMARK or pattern("unsure").search(text) or pattern("limited").match(text.lstrip(" \"'(*_")):
         return False
     against = pattern("against")
     if polarity == 1:
-        cleared = pattern("no_fault").sub(" ", said)
+        cleared = pattern("no_fault").sub(" ", text)
         named = against.search(cleared) or _names(cleared, others, re.IGNORECASE)
-        return bool(pattern("speaks_for").match(said)) and not named
-    texts = [said, *re.split(r"(?<=[.!;\n])\s+(?=\S)", said)[-1:]] if polarity == 0 else []
+        return bool(pattern("speaks_for").match(text)) and not named
+    texts = [text, *re.split(r"(?<=[.!;\n])\s+(?=\S)", text)[-1:]] if polarity == 0 else []
     agrees = [one for one in texts if pattern("agrees").search(one) or _names(one, others, re.IGNORECASE)]
-    return all(map(against.search, agrees)) and not _names(said, others, 0)
+    return all(map(against.search, agrees)) and not _names(text, others, 0)
 
 
 def _names(text: str, labels: Iterable[str], flags: int) -> bool:
@@ -363,11 +363,11 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
     [1]
     """
     text = pattern("headed").sub(r"\1:", text)
-    said = [*_said(text, labels)]
-    opening, last = (said[0], said[-1]) if said else (None, None)
+    statements = [*_statements(text, labels)]
+    opening, last = (statements[0], statements[-1]) if statements else (None, None)
     if pattern("turns").search(text[-WINDOW:]) or (last and last.value is None):
         return []
-    sure = [one for one in said if one and one.value is not None]
+    sure = [one for one in statements if one and one.value is not None]
     final = [one for one in sure if one != opening and pattern("concludes").search(text, one.start, one.end)][-1:]
     asks = opening and pattern("asks").search(text, opening.start, opening.end)
     if opening and opening.value is None and not asks and [last] != final:
@@ -387,7 +387,7 @@ def _concludes_behind(text: str, at: int) -> bool:
     return any(pattern("concludes").match(one) and not pattern("fault").search(one) for one in later)
 
 
-def _said(text: str, labels: Mapping[str, float]) -> Iterator[Stated | None]:
+def _statements(text: str, labels: Mapping[str, float]) -> Iterator[Stated | None]:
     """Yield the statements of the first sentence, the last three, and those that are a line or conclude."""
     rest = max(0, len(text) - WINDOW)
     sentences = dict([*_sentences(text[:WINDOW], 0), *_sentences(text[rest:], rest)])
@@ -407,15 +407,15 @@ def _has_a_line(text: str, at: int, sentence: str) -> bool:
 def _sentence_at(text: str, at: int, sentence: str, labels: Mapping[str, float]) -> Stated | None:
     """Return the statement of a sentence of a reply, as long as the sentence is."""
     plain = pattern("signs").sub("", _plain(sentence))
-    said = _statement(plain, labels, opens=pattern("one_line").fullmatch(text.strip()) is not None)
-    if said and said.value is not None and not _signs_agree(sentence, said.value):
-        said = said._replace(value=None)
-    return said and Stated(said.value, at, at + len(sentence))
+    statement = _statement(plain, labels, opens=pattern("one_line").fullmatch(text.strip()) is not None)
+    if statement and statement.value is not None and not _signs_agree(sentence, statement.value):
+        statement = statement._replace(value=None)
+    return statement and Stated(statement.value, at, at + len(sentence))
 
 
 def said_in(text: str, labels: Mapping[str, float]) -> set[float]:
     """Return the values of what a reply states, each for itself."""
-    return {one.value for one in _said(text, labels) if one and one.value is not None} if labels else set()
+    return {one.value for one in _statements(text, labels) if one and one.value is not None} if labels else set()
 
 
 def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = False) -> Stated | None:
@@ -423,42 +423,42 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
 
     It begins at 0 where the label begins the sentence. `opens` is whether it may begin with any name and a colon.
     """
-    known = vocabulary(tuple(labels.items()))
+    words = vocabulary(tuple(labels.items()))
     plain = re.sub(r"(?<=\w)_(?=\w)", " ", sentence)
-    at = _begin(plain, 0, known.found)
-    while not known.found.match(plain, at) and (lead := pattern("lead").match(plain, at)):
+    at = _begin(plain, 0, words.found)
+    while not words.found.match(plain, at) and (lead := pattern("lead").match(plain, at)):
         name = lead["name"] or ""
-        if any(cue.whole for cue in known.cues(name, 0)):
+        if any(cue.whole for cue in words.cues(name, 0)):
             return None
-        at = _begin(plain, lead.end(), known.found)
-    if (copy := pattern("copy").match(plain, at)) and not known.found.search(plain, at, copy.end()):
+        at = _begin(plain, lead.end(), words.found)
+    if (copy := pattern("copy").match(plain, at)) and not words.found.search(plain, at, copy.end()):
         return None
     name = pattern("any_name").match(plain, at)
-    named = [cue.whole for cue in known.cues(name[0], 0)] if name else []
-    if name and (opens or named) and not known.blames(name[0]) and not any(named):
-        at = name.end() if known.found.match(plain, _end("denial", plain, name.end())) else at
-    if len(cues := [*islice(known.cues(plain, at), MAX_CUES)]) == MAX_CUES:
+    named = [cue.whole for cue in words.cues(name[0], 0)] if name else []
+    if name and (opens or named) and not words.blames(name[0]) and not any(named):
+        at = name.end() if words.found.match(plain, _end("denial", plain, name.end())) else at
+    if len(cues := [*islice(words.cues(plain, at), MAX_CUES)]) == MAX_CUES:
         return None
     for one, other in pairwise(cues):
-        if pattern("listed").fullmatch(plain, one.end, other.start) and _denied(plain, one) != _denied(plain, other):
+        if pattern("listed").fullmatch(plain, one.end, other.start) and _value(plain, one) != _value(plain, other):
             return Stated(None, at, one.end)
     particle = None if any(cue.named for cue in cues) else pattern("particle").match(plain, at)
     at = particle.end() if particle else at
-    said = [(_asserted(plain, at, cue), cue) for cue in cues if cue.start >= at]
-    said = [(value, cue) for value, cue in said if value is not None]
-    if not said:
+    pairs = [(_cue_value(plain, at, cue), cue) for cue in cues if cue.start >= at]
+    pairs = [(value, cue) for value, cue in pairs if value is not None]
+    if not pairs:
         return None
-    value, cue = said[0]
-    clash = particle and any(own == cue.value == 1 if particle["no"] else own != cue.value == 0 for own, cue in said)
-    if clash or isinstance(value, str) or len({own for own, _ in said}) > 1 or pattern("asks").search(plain):
+    value, cue = pairs[0]
+    clash = particle and any(own == cue.value == 1 if particle["no"] else own != cue.value == 0 for own, cue in pairs)
+    if clash or isinstance(value, str) or len({own for own, _ in pairs}) > 1 or pattern("asks").search(plain):
         return Stated(None, at, cue.end)
     return Stated(value, len(pattern("counted").sub(" ", plain[at : cue.start]).strip(" *_`\"'([")), cue.end)
 
 
-def _begin(sentence: str, at: int, found: re.Pattern[str]) -> int:
+def _begin(sentence: str, at: int, label_pattern: re.Pattern[str]) -> int:
     """Return where a sentence begins behind its markup, and behind the sign of a list where that is no label."""
     leading = _end("leading", sentence, at)
-    return leading if found.match(sentence, leading) else _end("item", sentence, at)
+    return leading if label_pattern.match(sentence, leading) else _end("item", sentence, at)
 
 
 def _end(name: str, text: str, at: int) -> int:
@@ -466,12 +466,12 @@ def _end(name: str, text: str, at: int) -> int:
     return result.end() if result else at
 
 
-def _denied(sentence: str, cue: Cue) -> float:
+def _value(sentence: str, cue: Cue) -> float:
     """Return the value of a label with the "not" right before it."""
     return 1 - cue.value if pattern("not_before").search(sentence[: cue.start]) else cue.value
 
 
-def _asserted(sentence: str, at: int, cue: Cue) -> float | str | None:
+def _cue_value(sentence: str, at: int, cue: Cue) -> float | str | None:
     """Return the value that a sentence asserts by one of its labels; ``open`` where it is left open, or None."""
     before, behind, label = sentence[at : cue.start], sentence[cue.end :], sentence[cue.start : cue.end]
     if pattern("unspaced").search(label):
@@ -485,7 +485,7 @@ def _asserted(sentence: str, at: int, cue: Cue) -> float | str | None:
     if pattern("passed").search(before) or pattern("reported").search(clause):
         return None
     if cue.named:
-        return _chosen(sentence, before, behind, clause, cue)
+        return _name_value(sentence, before, behind, clause, cue)
     hedged = pattern("hedged").search(clause) or pattern("hedged_end").match(behind)
     if hedged or pattern("conditional").search(sentence, at):
         return "open"
@@ -525,7 +525,7 @@ def _predicates(sentence: str, before: str, clause: str, cue: Cue) -> bool:
     return bool(pattern("about").search(sentence) and (tail or pattern("linked").search(before)))
 
 
-def _chosen(sentence: str, before: str, behind: str, clause: str, cue: Cue) -> float | str | None:
+def _name_value(sentence: str, before: str, behind: str, clause: str, cue: Cue) -> float | str | None:
     """Return the value of a name (yes, B, Response 1) where a sentence begins with it, chooses or prefers it."""
     hedged = pattern("hedged").search(clause) or pattern("conditional").match(before)
     if preferred := pattern("preferred").match(sentence, cue.end):
@@ -552,28 +552,28 @@ def rated(text: str, scale: tuple[float, float], *, first: bool, marked: int | N
     """
     low, high = scale
     if marked is not None:
-        given, *rest = re.split(r"\n|(?<=[.])\s", text[marked:].strip(" \n*_`"), maxsplit=1)
-        doubted = pattern("unsure").search(given) or any(map(pattern("hedged_score").match, rest))
-        whole, there = rated(text, scale, first=first), rated(given, scale, first=False)
+        first_part, *rest = re.split(r"\n|(?<=[.])\s", text[marked:].strip(" \n*_`"), maxsplit=1)
+        doubted = pattern("unsure").search(first_part) or any(map(pattern("hedged_score").match, rest))
+        whole, there = rated(text, scale, first=first), rated(first_part, scale, first=False)
         return whole if whole and there and whole.value == there.value and not doubted else None
-    said: dict[float, tuple[int, int]] = {}
+    scores: dict[float, tuple[int, int]] = {}
     begin = pattern("begin").match(_plain(text[:200]).lstrip())
     if begin and (first or begin["unit"] or begin["end"] is not None):
         ranged = any(pattern(name).match(begin.string, begin.end("n")) for name in ("range", "list")[: 2 - first])
         value = None if ranged else _rating(begin, low, high)
         if value is not None and first:
             return Stated((value - low) / (high - low), 0, len(text) - len(text.lstrip()) + begin.end("n"))
-        said = {} if value is None else {value: begin.span("n")}
+        scores = {} if value is None else {value: begin.span("n")}
     parts = {0: text} if len(text) <= 2 * WINDOW else {0: text[:WINDOW], len(text) - WINDOW: text[-WINDOW:]}
     for base, part in parts.items():
         for match in (match for name in _GIVEN for match in pattern(f"given_{name}").finditer(part)):
             number = _rating(match, low, high)
             before = part[max(0, match.start("n") - 40) : match.start("n")]
             if number is not None and not pattern("scale_talk").search(before):
-                said[number] = base + match.start(), base + match.end()
+                scores[number] = base + match.start(), base + match.end()
         if pattern("turns").search(part):
             return None
-    return Stated((next(iter(said)) - low) / (high - low), *next(iter(said.values()))) if len(said) == 1 else None
+    return Stated((next(iter(scores)) - low) / (high - low), *next(iter(scores.values()))) if len(scores) == 1 else None
 
 
 def _rating(match: re.Match[str], low: float, high: float) -> float | None:

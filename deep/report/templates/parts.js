@@ -106,6 +106,15 @@ function judgeRow(item, judge, pressed, choose) {
   );
 }
 
+// The prompts, replies and repairs of the judges, where the page holds them: below the votes, where there is room.
+function transcripts(item) {
+  const said = Object.keys(item.said).filter((judge) => item.said[judge].transcript);
+  return said.map((judge) => {
+    const turns = item.said[judge].transcript.flatMap(([role, text]) => [make("dt", {}, role), make("dd", { class: "said", dir: "auto" }, text)]);
+    return folded(`Prompt and reply of ${item.short[judge]}`, make("dl", {}, ...turns));
+  });
+}
+
 const SHOWN_JUDGES = 15;
 
 function judgeTable(item, rows) {
@@ -119,7 +128,7 @@ function judgeTable(item, rows) {
 
 // Names without the hash of their version, where each is still the name of one judge.
 function shortNames(names) {
-  const plain = names.map((name) => name.replace(/@[0-9a-f]{6,}$/, ""));
+  const plain = names.map((name) => name.replace(/@[0-9a-f]{6,}(?=\/|$)/, ""));
   return plain.map((name, at) => (plain.filter((other) => other === name).length === 1 ? name : names[at]));
 }
 
@@ -146,7 +155,7 @@ function judged(item) {
     const votes = cast.length ? [judgeTable(item, cast.slice(0, SHOWN_JUDGES).map(row))] : [make("p", {}, "No judge voted.")];
     if (cast.length > SHOWN_JUDGES) votes.push(folded(`Show all ${cast.length} votes`, judgeTable(item, cast.slice(SHOWN_JUDGES).map(row))));
     if (silent.length) votes.push(folded(`${silent.length} ${silent.length === 1 ? "judge" : "judges"} gave no vote`, judgeTable(item, silent.map(row))));
-    box.replaceChildren(...parts, make("h3", {}, "Votes"), ...votes);
+    box.replaceChildren(...parts, make("h3", {}, "Votes"), ...votes, ...transcripts(item));
   };
   draw(null);
   return box;

@@ -35,7 +35,7 @@ const VIEWS = {
   "P is least sure": { sort: "unsure", down: false },
 };
 
-const state = { query: "", dataset: "", label: "", decided: "", judge: "", vote: "", sort: "p", down: false, shown: STEP };
+const state = { query: "", dataset: "", label: "", decided: "", judge: "", vote: "", from: 0, to: 100, sort: "p", down: false, shown: STEP };
 const haystack = [];
 
 function textOf(i) {
@@ -49,6 +49,8 @@ function fits(i) {
     (state.label === "" || data.label[i] === Number(state.label)) &&
     (state.decided === "" || stateOf(data.decided[i], data.sure[i]) === state.decided) &&
     (state.judge === "" || state.vote === "" || data.votes[i][Number(state.judge)] === state.vote) &&
+    100 * data.p[i] >= state.from &&
+    100 * data.p[i] <= state.to &&
     (state.query === "" || textOf(i).includes(state.query))
   );
 }
@@ -142,6 +144,10 @@ function browser(root) {
     return field(name, label, make("select", { id: `by-${name}`, onchange: change }, ...all));
   };
   const numbered = (names) => names.map((name, at) => [String(at), name]);
+  const bound = (name, label, standard) => {
+    const change = (event) => update({ [name]: event.target.value === "" ? standard : Number(event.target.value) });
+    return field(name, label, make("input", { type: "number", min: 0, max: 100, step: "any", id: `by-${name}`, oninput: change }));
+  };
   const type = (event) => update({ query: event.target.value.toLowerCase() });
   const search = make("input", { type: "search", id: "by-query", oninput: type });
   const form = make(
@@ -151,6 +157,8 @@ function browser(root) {
     choice("dataset", "dataset", numbered(data.datasets)),
     choice("label", "label", Object.entries(LABELS)),
     choice("decided", "called", ["consistent", "inconsistent", "undecided", "no vote"].map((name) => [name, name])),
+    bound("from", "P, % from", 0),
+    bound("to", "to", 100),
     choice("judge", "judge", numbered(data.voters)),
     choice("vote", "that judge's vote", Object.entries(VOTES)),
     ...views.map(([button]) => button),
@@ -160,6 +168,26 @@ function browser(root) {
   const wide = make("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "items" }, table);
   root.append(form, status, make("div", { class: "split" }, make("div", {}, wide, more), reader));
   update({});
+  // A bar of the histogram of P shows its items here, and several where the pointer is drawn over them.
+  const plane = document.querySelector("#verdict [id$='-plane']");
+  const BARS = 20;
+  const barAt = (event) => {
+    const { left, width } = plane.getBoundingClientRect();
+    return Math.min(BARS - 1, Math.max(0, Math.floor((BARS * (event.clientX - left)) / width)));
+  };
+  const picture = plane?.closest("svg");
+  let first = null;
+  picture?.closest("figure").querySelector("figcaption").append(make("span", { class: "hint" }, ". Click a bar to list its claims."));
+  picture?.addEventListener("pointerdown", (event) => (first = barAt(event)));
+  picture?.addEventListener("pointerup", (event) => {
+    if (first === null) return;
+    const [low, high] = [first, barAt(event)].sort((a, b) => a - b);
+    const range = { from: (100 * low) / BARS, to: (100 * (high + 1)) / BARS };
+    first = null;
+    for (const [name, value] of Object.entries(range)) document.getElementById(`by-${name}`).value = value;
+    update(range);
+    root.scrollIntoView();
+  });
   // The lowest of the verdict open here.
   document.querySelectorAll("a[data-item]").forEach((link) =>
     link.addEventListener("click", () => {

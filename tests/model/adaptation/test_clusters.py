@@ -7,6 +7,7 @@ from scipy.special import expit, ndtr
 from deep.exceptions import InputError
 from deep.model.adaptation import FewLabels, Misfit
 from deep.model.adaptation._correction import Clusters, labeled_mask, standardised
+from tests.model.fitted import interval_of
 
 NONE = np.array([0.0, 1.0])
 MOMENT = np.array([[0.5, 0.0], [0.0, 0.1]])
@@ -75,7 +76,7 @@ def test_intervals_hold_when_labels_share_documents():
     for _ in range(250):
         p, intercept, y, codes = clustered(rng, 8, 6, 0.4)
         for documents in (codes, None):
-            low, high = FewLabels(misfit).fit(p, y, documents=documents).interval([0.5])
+            low, high = interval_of(FewLabels(misfit).fit(p, y, documents=documents), [0.5])
             covered.append(low[0] <= expit(intercept) <= high[0])
     told, untold = np.reshape(covered, (-1, 2)).mean(axis=0)
     assert 0.82 <= told <= 0.97

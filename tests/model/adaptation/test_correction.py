@@ -28,7 +28,7 @@ def decided(correction, p):
 
 def test_without_labels_p_stays():
     """Whatever the mean correction of the training datasets, with their whole second moment as uncertainty."""
-    correction = Correction.learn(ASKED, PriorEstimate(0.3, 0.2, 0.4), P, np.full(19, -1))
+    correction, _ = Correction.learn(ASKED, PriorEstimate(0.3, 0.2, 0.4), P, np.full(19, -1))
     assert correction.apply(P) == pytest.approx(at_prior(P, 0.3), abs=1e-12)
     assert decided(correction, P).tolist() == (P > 0.5 + 1e-9).tolist()  # at a share of .3 a tie is not consistent
     assert (correction.n_labels, correction.n_effective) == (0, 0.0)
@@ -46,7 +46,7 @@ def test_the_mean_correction_counts_once_there_are_labels():
 def test_the_threshold_is_the_mean_corrected_p():
     """Over all items, labeled or not."""
     labels = np.where(np.arange(19) % 4 == 0, 1, -1)
-    correction = Correction.learn(ASKED, EVEN, P, labels)
+    correction, _ = Correction.learn(ASKED, EVEN, P, labels)
     assert correction.n_labels == 5
     assert expit(correction.threshold) == pytest.approx(correction.apply(P).mean(), abs=1e-9)
     corrected = correction.apply(P)
@@ -61,7 +61,7 @@ def test_deciding_again_gains_balanced_accuracy():
         z = rng.normal(0, 1.5, 800)
         y = (rng.random(800) < expit(z + shift)).astype(int)
         labels = np.where(np.arange(800) < 30, y, -1)
-        correction = Correction.learn(Misfit(NONE, np.diag([1.4, 0.05]), 10), EVEN, expit(z), labels)
+        correction, _ = Correction.learn(Misfit(NONE, np.diag([1.4, 0.05]), 10), EVEN, expit(z), labels)
         rest = slice(30, None)
         gains.append(balanced_accuracy(y[rest], decided(correction, expit(z))[rest]))
         gains[-1] -= balanced_accuracy(y[rest], z[rest] >= 0)
@@ -152,8 +152,8 @@ def learned(n_labels, seed=0, **options):
     votes, y, z = reversed_judge(seed)
     labels, p = np.where(np.arange(600) < n_labels, y, -1), expit(z)
     judges = JudgeColumns.of(votes)
-    correction, weights = Correction.learn_with_judges(LIKE, EVEN, p, labels, judges=judges, **options)
-    plain = Correction.learn(LIKE, EVEN, p, labels, **options)
+    correction, weights = Correction.learn(LIKE, EVEN, p, labels, judges=judges, **options)
+    plain, _ = Correction.learn(LIKE, EVEN, p, labels, **options)
     rest = labels < 0
     intercept, coef = judges.linear(weights) if len(weights) else (0.0, np.zeros(5))
     signed = (votes == 1) * 1.0 - (votes == 0)
@@ -191,7 +191,7 @@ def test_labels_that_agree_with_p_leave_the_judges_nearly_alone():
     z = signed @ np.full(5, 1.1)
     y = (rng.random(600) < expit(z)).astype(int)
     labels, judges = np.where(np.arange(600) < 30, y, -1), JudgeColumns.of(votes)
-    _, weights = Correction.learn_with_judges(LIKE, EVEN, expit(z), labels, judges=judges)
+    _, weights = Correction.learn(LIKE, EVEN, expit(z), labels, judges=judges)
     intercept, coef = judges.linear(weights)
     assert np.std(intercept + signed @ coef) < 0.25 * np.std(z)
 

@@ -10,6 +10,7 @@ from deep._util.odds import P_MIN
 from deep.calibration import log_loss
 from deep.model import FewLabels, Misfit
 from deep.model.adaptation._misfit import LeftOutRows, learn_misfit
+from tests.model.fitted import interval_of
 
 NONE = np.array([0.0, 1.0])
 MOMENT = np.array([[0.8, -0.05], [-0.05, 0.1]])
@@ -77,7 +78,7 @@ def test_intervals_cover_the_true_p(n_labels):
         misfit = learned(rng, 8) if n_labels == 0 else Misfit(NONE, MOMENT, 8)
         p, truth, y = dataset(rng, 300)
         if n_labels:
-            low, high = FewLabels(misfit).fit(p[1 : 1 + n_labels], y[1 : 1 + n_labels]).interval(p[:1])
+            low, high = interval_of(FewLabels(misfit).fit(p[1 : 1 + n_labels], y[1 : 1 + n_labels]), p[:1])
         else:
             low, high = misfit.interval(np.log(p[:1] / (1 - p[:1])))
         held.append(low[0] <= truth[0] <= high[0])
@@ -88,6 +89,6 @@ def test_intervals_cover_the_true_p(n_labels):
 def test_p_stays_within_its_interval(rows, p):
     """Any labels give a P within [0, 1] and within its own interval."""
     few = FewLabels(Misfit(NONE, MOMENT, 5)).fit([q for q, _ in rows], [y for _, y in rows])
-    low, high = few.interval([p])
+    low, high = interval_of(few, [p])
     assert 0 <= low[0] <= high[0] <= 1
     assert low[0] - P_MIN <= few.transform([p])[0] <= high[0] + P_MIN

@@ -7,6 +7,7 @@ from scipy.special import expit, logit
 
 from deep.exceptions import InputError
 from deep.model.adaptation import FewLabels, LeftOutRows, Misfit, learn_misfit
+from tests.model.fitted import interval_of
 
 # The 0.95 quantiles of Student's t, from a printed table, by degrees of freedom.
 STUDENT = {3: 2.353363, 4: 2.131847, 5: 2.015048, 8: 1.859548, 13: 1.770933}
@@ -198,7 +199,7 @@ def test_the_correction_averages_two_penalised_maxima_of_the_likelihood(weights)
     n = np.array([9, 30])
     for counts, more, half in ((None, 0.0, 0.0), (n, 1 / (n * expit(centre) * expit(-centre)), 0.5 / n)):
         reach = np.sqrt(variance + more) * STUDENT[13]
-        low, high = few.interval(at, counts)
+        low, high = interval_of(few, at, counts)
         assert low == pytest.approx(np.maximum(expit(centre - reach) - half, 0), abs=2e-6)
         assert high == pytest.approx(np.minimum(expit(centre + reach) + half, 1), abs=2e-6)
 

@@ -25,7 +25,7 @@ def training():
     return training_set(good_and_noise(), RECIPES["deep"])
 
 
-@pytest.mark.parametrize("selector", ["auto", "exhaustive", "mrmr", "rfe"])
+@pytest.mark.parametrize("selector", ["auto", "mrmr", "rfe"])
 def test_informative_voters_are_found(training, selector):
     """Every selector takes the two voters that know something."""
     (subset,) = choose_subsets(training, [2], selector=selector)
@@ -39,18 +39,7 @@ def test_sizes_beyond_the_voters_take_all(training):
     assert [(len(s.columns), s.selector) for s in subsets][1] == (6, "all")
 
 
-def test_exhaustive_refuses_too_many_subsets():
-    """More than 1,000 subsets are refused with their number and a way out."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, size=60)
-    votes = VoteMatrix(rng.integers(0, 2, size=(60, 14)), range(60), map(str, range(14)), ["a", "b"] * 30, labels)
-    with pytest.raises(InputError, match=r"at most 1000 subsets.*which is 3003 subsets.*auto"):
-        choose_subsets(training_set(votes, RECIPES["deep"]), [6], selector="exhaustive")
-
-
 def test_unknown_selector(training):
     """The error lists the selectors."""
-    with pytest.raises(
-        InputError, match=r"`selector` must be one of auto, exhaustive, mrmr, mrmr-selection, rfe. Got 'lasso'"
-    ):
+    with pytest.raises(InputError, match=r"`selector` must be one of auto, mrmr, mrmr-selection, rfe. Got 'lasso'"):
         choose_subsets(training, [2], selector="lasso")

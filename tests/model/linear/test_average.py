@@ -10,7 +10,6 @@ from scipy.special import expit
 from deep.model.linear import (
     LabeledRows,
     Linear,
-    best_judge,
     fit_average,
     fit_best_judge,
     fit_majority,
@@ -96,7 +95,6 @@ def test_the_best_judge_is_that_of_loops(seed):
     rows = panel(seed)
     ones, zeros = rates(rows, 0)
     best = int(np.argmax(ones - zeros))
-    assert best_judge(rows) == best
     coef = np.full(4, 0.001 / 4)
     coef[best] += 1.0
     expected = at(rows, *platt(signed(rows.votes) @ coef, rows), coef)

@@ -1,6 +1,7 @@
 """Trees walked by scikit-learn, against the same trees in numpy: the same to the last bit."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def forest(seed, n_trees, n_features, n=90, **settings):
 
 def in_numpy(trees, rows):
     """Return the mean P by the walk in numpy."""
-    single, plain = rows.astype(np.float32), Trees(**trees.arrays())
+    single, plain = rows.astype(np.float32), replace(trees)
     leaves = plain._leaves(single, plain.roots)
     total = np.zeros(len(rows))
     for start in range(0, len(leaves), 2):
@@ -59,7 +60,7 @@ def test_thresholds_lie_between_floats(seed):
     """In double precision anywhere: a float32 goes the way that the threshold sends it."""
     rng = np.random.default_rng(seed)
     trees, _ = forest(seed, 4, 2, max_depth=3)
-    moved = Trees(**trees.arrays() | {"threshold": rng.normal(size=len(trees.threshold))})
+    moved = replace(trees, threshold=rng.normal(size=len(trees.threshold)))
     single = moved.threshold.astype(np.float32)
     rows = np.repeat([single, *(np.nextafter(single, np.float32(way)) for way in (-9, 9))], 2, axis=0).reshape(2, -1).T
     assert (moved.mean(rows) == in_numpy(moved, rows)).all()
