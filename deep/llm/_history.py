@@ -205,29 +205,29 @@ class History:
             Windows of a long source are of their item.
         """
         item, request, attempt = schema.items.c, schema.requests.c, schema.attempts.c
-        wanted, about = {*items}, dict[str, list[tuple[tuple[str, str], str]]]()
+        item_set, items_by_key = {*items}, dict[str, list[tuple[tuple[str, str], str]]]()
         for row in self._connection.execute(select(item.dataset, item.item, item.voter, item.key)).mappings():
             names = [(row["dataset"], name) for name in (row["item"], row["item"].rpartition("#")[0])]
             # One request serves all items of the same texts.
-            own = [(name, row["voter"].partition("#")[0]) for name in names if name in wanted]
-            about.setdefault(row["key"], []).extend(own)
+            pairs = [(name, row["voter"].partition("#")[0]) for name in names if name in item_set]
+            items_by_key.setdefault(row["key"], []).extend(pairs)
         body = func.coalesce(request.changed_body, request.requested_body).label("body")
-        chosen = select(request.key, request.queued, body, attempt.reply).where(attempt.outcome == "answered")
-        chosen = chosen.join(schema.attempts, attempt.key == request.key).order_by(attempt.number)
-        parts = in_parts([key for key, own in about.items() if own])
+        query = select(request.key, request.queued, body, attempt.reply).where(attempt.outcome == "answered")
+        query = query.join(schema.attempts, attempt.key == request.key).order_by(attempt.number)
+        parts = in_parts([key for key, pairs in items_by_key.items() if pairs])
         rows = [
-            row for part in parts for row in self._connection.execute(chosen.where(request.key.in_(part))).mappings()
+            row for part in parts for row in self._connection.execute(query.where(request.key.in_(part))).mappings()
         ]
-        said = dict[tuple[str, str], dict[str, list[Turn]]]()
+        conversations = dict[tuple[str, str], dict[str, list[Turn]]]()
         # A repair turn is asked last of all, and its messages begin with the turns before it.
         for row in sorted(rows, key=lambda row: float(row["queued"])):
             messages = json.loads(row["body"]).get("messages", ())
             turns = [Turn(str(one["role"]), str(one["content"])) for one in messages]
             turns.append(Turn("assistant", read_reply(row["reply"]).text))
-            for name, voter in about[row["key"]]:
-                before = said.setdefault(name, {}).setdefault(voter, [])
+            for name, voter in items_by_key[row["key"]]:
+                before = conversations.setdefault(name, {}).setdefault(voter, [])
                 before[:] = turns if turns[: len(before)] == before else [*before, *turns]
-        return said
+        return conversations
 
     @_reading
     def cost(self) -> tuple[float, int]:
