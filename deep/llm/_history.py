@@ -113,7 +113,7 @@ class Answer:
     reply: Reply | None
 
 
-class Turn(NamedTuple):
+class Message(NamedTuple):
     """A message of a conversation with a judge: who says it, and its text."""
 
     role: str
@@ -196,7 +196,7 @@ class History:
         return result
 
     @_reading
-    def transcripts(self, items: Collection[tuple[str, str]]) -> dict[tuple[str, str], dict[str, list[Turn]]]:
+    def transcripts(self, items: Collection[tuple[str, str]]) -> dict[tuple[str, str], dict[str, list[Message]]]:
         """Return what was said about items, by (dataset, item) and voter: the prompts' messages, then each reply.
 
         Parameters
@@ -218,12 +218,12 @@ class History:
         rows = [
             row for part in parts for row in self._connection.execute(query.where(request.key.in_(part))).mappings()
         ]
-        conversations = dict[tuple[str, str], dict[str, list[Turn]]]()
+        conversations = dict[tuple[str, str], dict[str, list[Message]]]()
         # A repair turn is asked last of all, and its messages begin with the turns before it.
         for row in sorted(rows, key=lambda row: float(row["queued"])):
             messages = json.loads(row["body"]).get("messages", ())
-            turns = [Turn(str(one["role"]), str(one["content"])) for one in messages]
-            turns.append(Turn("assistant", read_reply(row["reply"]).text))
+            turns = [Message(str(one["role"]), str(one["content"])) for one in messages]
+            turns.append(Message("assistant", read_reply(row["reply"]).text))
             for name, voter in items_by_key[row["key"]]:
                 before = conversations.setdefault(name, {}).setdefault(voter, [])
                 before[:] = turns if turns[: len(before)] == before else [*before, *turns]
