@@ -20,6 +20,8 @@ from deep.exceptions import DeepError, DeepWarning, ExitStatus, InputError, Stop
 
 __all__ = ["ALIASES", "COMMANDS", "GROUPS", "RENAMED", "command_parser", "main"]
 
+# By group, as `deep --help` has them: the module of each command of the core, a :class:`deep.console.Command`, and its
+# purpose. Guests and other packages bring theirs by entry points.
 GROUPS = {
     "ask and read": {
         "ask": ("deep.commands.ask", "ask LLMs; a vote or a reason for every example, prompt and model"),
@@ -54,15 +56,14 @@ GROUPS = {
         ),
     },
 }
-"""By group, as `deep --help` has them: the module of each command of the core, a :class:`deep.console.Command`, and its
-purpose. Guests and other packages bring theirs by entry points."""
 
+# The same rows without their groups.
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
-"""The same rows without their groups."""
 
+# Second names of commands: scripts that were written with them run as they did.
 ALIASES = {"votes": "ask"}
-"""Second names of commands: scripts that were written with them run as they did."""
 
+# Names of yesterday, and those in their place.
 RENAMED = {
     "annotate": "label agreement",
     "compare": "panel",
@@ -73,7 +74,6 @@ RENAMED = {
     "panel sequential": "score",
     "transfer": "loo --test all --few",
 }
-"""Names of yesterday, and those in their place."""
 
 
 def help_text() -> str:

@@ -78,8 +78,8 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+# The library's notes, by default lines on standard error: ``LOG.setLevel("ERROR")`` silences them.
 LOG = logging.getLogger("deep")
-"""The library's notes, by default lines on standard error: ``LOG.setLevel("ERROR")`` silences them."""
 
 
 class _Lines(logging.Handler):

@@ -31,8 +31,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+# The step of a question that asks once more for the answer that an earlier reply lacks.
 REPAIR = "repair"
-"""The step of a question that asks once more for the answer that an earlier reply lacks."""
 
 _VOTER = re.compile(r"(?P<name>[^@/]+)@(?P<version>[0-9a-f]{8})(?:/(?P<model>.+))?")
 
@@ -177,11 +177,9 @@ class VoteQuestion(Question):
         return self.step == REPAIR
 
 
+# Yields the questions to ask next, side by side; is sent their replies in order, None where a call failed for good.
+# It must be deterministic given the replies, because a call layer replays it from its ledger.
 Program = Generator[Sequence[Question], Sequence[LLMReply | None], T]
-"""Yields the questions to ask next, side by side; is sent their replies in order, None where a call failed for good.
-
-It must be deterministic given the replies, because a call layer replays it from its ledger.
-"""
 
 
 @runtime_checkable

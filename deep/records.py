@@ -47,14 +47,14 @@ T = TypeVar("T")
 ABSTAIN = -1
 """The entry of a vote matrix where a voter gave no vote, whatever the reason."""
 
+# The reason of a missing vote. Only 1 and 0 are votes; nothing else is ever coerced to one.
 Reason = Literal["abstained", "failed", "no_source", "not_asked", "refused", "truncated", "unparsable"]
-"""The reason of a missing vote. Only 1 and 0 are votes; nothing else is ever coerced to one."""
 
+# The reasons that are failures of the judge: it was asked, and gave no usable answer.
 FAILURE_REASONS = ("failed", "refused", "truncated", "unparsable")
-"""The reasons that are failures of the judge: it was asked, and gave no usable answer."""
 
+# The reasons that say nothing of the judge: the row has no source or no claim; the run was stopped before.
 UNASKED_REASONS = ("no_source", "not_asked")
-"""The reasons that say nothing of the judge: the row has no source or no claim; the run was stopped before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +193,7 @@ def _is_flag(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
+# Each field with its default and what it holds: all that judges give is written into one table.
 _FIELDS: tuple[tuple[str, object, type | Callable[[Any], bool], str], ...] = (
     *((name, None, _is_number, "a finite number") for name in ("score", "cost", "seconds")),
     *((name, None, str, "text") for name in ("raw_text", "model", "rationale")),
@@ -201,7 +202,6 @@ _FIELDS: tuple[tuple[str, object, type | Callable[[Any], bool], str], ...] = (
     ("samples", (), _are_votes, "a tuple of -1, 0 and 1"),
     ("repaired", False, _is_flag, "True or False"),
 )
-"""Each field with its default and what it holds: all that judges give is written into one table."""
 
 
 def _texts(values: Iterable[object], name: str) -> list[str]:
@@ -392,6 +392,14 @@ class VoteMatrix:
     def answers_or_votes(self) -> AnyVotes:
         """Return places on scales where some judges give grades or scores, else votes."""
         return self.votes if self.answers is None else self.answers
+
+    @property
+    def graders(self) -> set[str]:
+        """Return the judges that give grades or scores, not all the same."""
+        if self.answers is None or self.scales is None:
+            return set()
+        by_judge = zip(self.voter_names, self.scales, self.answers.T, strict=True)
+        return {name for name, scale, own in by_judge if not scale.binary and len(np.unique(own[own >= 0])) > 1}
 
     def judges(self, columns: Sequence[int] | npt.NDArray[np.intp]) -> Self:
         """Return some judges, by their positions."""

@@ -16,19 +16,19 @@ Array = npt.NDArray[np.generic]
 Votes = npt.NDArray[np.int8]
 Labels = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
+# Votes, or of judges some of whom give grades or scores places on their scales, or evidence; NaN for none.
 AnyVotes = Votes | Floats
-"""Votes, or of judges some of whom give grades or scores places on their scales, or evidence; NaN for none."""
+# The number of times that each row counts; None: once.
 Weights = npt.ArrayLike | None
-"""The number of times that each row counts; None: once."""
+# Seeds numpy's generators.
 RandomState = int | np.random.Generator | None
-"""Seeds numpy's generators."""
 Texts = npt.NDArray[np.object_]
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.intp]
 
 
+# Rows that are checked together: what a check makes of them is small beside the rows.
 ROWS_AT_ONCE = 1 << 16
-"""Rows that are checked together: what a check makes of them is small beside the rows."""
 
 
 def shown(value: object) -> str:

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 LONG = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote"}}
+# The columns of the long layouts by what they hold.
 LONG["crowd-kit"] = {"item_id": "task", "voter": "worker", "vote": "label"}
-"""The columns of the long layouts by what they hold."""
 
+# The names that columns of a long table may have, by what they hold.
 SAID = {"item_id": ("item_id", "item"), "voter": ("judge", "voter"), "vote": ("vote",)}
-"""The names that columns of a long table may have, by what they hold."""
 
 
 def long_names(columns: Collection[str]) -> dict[str, str]:
@@ -231,8 +231,8 @@ def label_cells(column: Column) -> Labels:
     )
 
 
+# The bound of scores, above any scorer's unit; squares and sums of larger ones leave the numbers of a float.
 MOST_SCORE = 1e15
-"""The bound of scores, above any scorer's unit; squares and sums of larger ones leave the numbers of a float."""
 
 
 def score_cells(column: Column) -> Floats:
@@ -322,8 +322,8 @@ def _uncastable(column: "pa.ChunkedArray", start: int = 0) -> Iterator[int]:
             yield from _uncastable(column.slice(middle), start + middle)
 
 
+# The most further rows that an error names.
 MOST_PLACES = 10
-"""The most further rows that an error names."""
 
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan", re.IGNORECASE)
@@ -380,14 +380,14 @@ def _holds_text(kind: "pa.DataType") -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
+# The shifts and factors of splitmix64's finalizer, which spreads every bit over all of a 64-bit number.
 MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-"""The shifts and factors of splitmix64's finalizer, which spreads every bit over all of a 64-bit number."""
 
+# A text of more bytes is hashed by its digest.
 LONG_TEXT = 1 << 12
-"""A text of more bytes is hashed by its digest."""
 
+# The bytes of a text that are hashed at once.
 WORD = 8
-"""The bytes of a text that are hashed at once."""
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -450,20 +450,20 @@ def _hash_chunk(texts: "pa.LargeStringArray") -> Hashes:
     return result
 
 
+# Unicode categories of characters that show nothing of their own at the start of a cell.
 UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Mc", "Me", "Mn", "Zl", "Zp", "Zs"}
-"""Unicode categories of characters that show nothing of their own at the start of a cell."""
 
 
+# Letters and symbols that show nothing.
 FILLERS = "\u115f\u1160\u3164\uffa0\u2800"
-"""Letters and symbols that show nothing."""
 
 
+# Characters that begin a formula, as keyboards of East Asia write them too.
 SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
-"""Characters that begin a formula, as keyboards of East Asia write them too."""
 
 
+# Cells that begin with a sign and are no formula: numbers, and a dash alone.
 SIGNED_NUMBER = re.compile(r"-|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-"""Cells that begin with a sign and are no formula: numbers, and a dash alone."""
 
 
 def plain_cell(text: str) -> str:

@@ -20,8 +20,8 @@ from deep.exceptions import DeepError, InputError, printable
 
 CALIBRATOR, COMMAND, ENSEMBLER, JUDGE = "deep.calibrators", "deep.commands", "deep.ensemblers", "deep.judges"
 SUBCOMMAND, WRITER = "deep.subcommands", "deep.writers"
+# The group of what deep's own guests do behind an option of the core, each by a name that the core knows.
 PART = "deep.parts"
-"""The group of what deep's own guests do behind an option of the core, each by a name that the core knows."""
 
 DISTRIBUTION = "deep-judges"
 INSTALL = f"Run: pip install --force-reinstall --no-deps {DISTRIBUTION}, or in a checkout: pip install --editable ."

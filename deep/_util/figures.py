@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 BLUE, RED, AMBER, GRAY = "#2f6690", "#c8553d", "#e0a458", "#9aa5b1"
+# A paler shade of a color, for what stands behind or is part of it.
 LIGHT = {BLUE: "#a8c6dc", RED: "#edbcae", GRAY: "#c9d6df"}
-"""A paler shade of a color, for what stands behind or is part of it."""
 
 # The color of lines that help to read off a value.
 GRID = "#d9dde1"
@@ -121,17 +121,17 @@ def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str 
                 figure.savefig(folder / f"{name}.phone.svg", bbox_inches=_box(figure), metadata={"Date": None})
 
 
+# The width in inches of a figure that fits on a phone of 390 pixels.
 PHONE = 3.6
-"""The width in inches of a figure that fits on a phone of 390 pixels."""
 
+# The inches by which labels reach beyond the places of a grid's axes.
 MARGIN = 0.25
-"""The inches by which labels reach beyond the places of a grid's axes."""
 
+# The letters on a line of a figure for phones.
 PHONE_LETTERS = 36
-"""The letters on a line of a figure for phones."""
 
+# The most cells with a number in them that stand side by side in a figure for phones.
 MOST_CELLS = 12
-"""The most cells with a number in them that stand side by side in a figure for phones."""
 
 
 def narrowed(figure: "Figure") -> bool:
@@ -216,8 +216,8 @@ def _with_numbers(axes: "Axes") -> bool:
     return True
 
 
+# Inches above a column of panels, for titles, between two of them, and beneath the last.
 TOP, BETWEEN, BENEATH = 1.2, 1.1, 0.5
-"""Inches above a column of panels, for titles, between two of them, and beneath the last."""
 
 
 def _stack(figure: "Figure", height: float) -> None:

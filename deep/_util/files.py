@@ -24,29 +24,29 @@ try:
 except ImportError:  # Windows, where nobody can remove a file while it is open
     fcntl = None  # type: ignore[assignment]
 
+# A JSON object; what a value is depends on its key.
 JsonObject = dict[str, Any]
-"""A JSON object; what a value is depends on its key."""
 
+# A folder that holds it was written by deep and may be replaced.
 MARKER = "results.json"
-"""A folder that holds it was written by deep and may be replaced."""
 
+# The most bytes of a prompt, a text or a price list.
 LARGEST_TEXT = 1 << 26
-"""The most bytes of a prompt, a text or a price list."""
 
+# The most bytes of a model file.
 LARGEST_MODEL = 1 << 28
-"""The most bytes of a model file."""
 
+# The most bytes that a gzip file may hold: of all formats it alone hides how large it is.
 MOST_INFLATED = 1 << 28
-"""The most bytes that a gzip file may hold: of all formats it alone hides how large it is."""
 
+# The folder that a process of this machine writes to before its files are complete.
 _PART = re.compile(rf"\.deep-{re.escape(platform.node())}-\d+-\w+\.part")
-"""The folder that a process of this machine writes to before its files are complete."""
 
+# The file in such a folder that its writer keeps locked.
 LIFE = "life"
-"""The file in such a folder that its writer keeps locked."""
 
+# The folder in it that holds the files of a run while they take their places.
 WHOLE = "whole"
-"""The folder in it that holds the files of a run while they take their places."""
 
 
 def check_regular(path: Path, name: str, largest: float = float("inf")) -> None:
@@ -285,8 +285,8 @@ def _move(fresh: Mapping[Path, Path]) -> None:
             ) from error
 
 
+# What stood where a command is to write when that was checked, until it is written: hours may lie between.
 _found: dict[Path, object] = {}
-"""What stood where a command is to write when that was checked, until it is written: hours may lie between."""
 
 
 def remember(out: Path) -> None:

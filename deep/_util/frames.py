@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# One row an item; one row an item and voter; the same by the names that crowd-kit has for them.
 Layout = Literal["crowd-kit", "long", "wide"]
-"""One row an item; one row an item and voter; the same by the names that crowd-kit has for them."""
 
 ROLES = ("dataset", "item_id", "label", "document_id", "family", "generator")
 # The code of no vote in votes, and of no label in labels.
@@ -116,12 +116,12 @@ def without_codes(table: "pa.Table") -> "pa.Table":
     return table
 
 
+# The dataset of the rows of tables that have no column dataset.
 DATASET: ContextVar[str | None] = ContextVar("DATASET", default=None)
-"""The dataset of the rows of tables that have no column dataset."""
 
 
+# The scales of judges, by name or pattern, where a reader of tables is told none.
 SCALES: ContextVar[Mapping[str, Scale]] = ContextVar("SCALES", default=MappingProxyType({}))
-"""The scales of judges, by name or pattern, where a reader of tables is told none."""
 
 
 @contextmanager
@@ -144,12 +144,12 @@ def _declaration(text: str) -> tuple[str, Scale]:
     return name, Scale.parse(scale, f" for {shown(name)}")
 
 
+# The dataset of the rows of a frame, or of a table in crowd-kit's layout, that names none.
 UNNAMED = "data"
-"""The dataset of the rows of a frame, or of a table in crowd-kit's layout, that names none."""
 
 
+# Columns of a table: what compares each judge with each other has their square in memory.
 MOST_VOTERS = 10_000
-"""Columns of a table: what compares each judge with each other has their square in memory."""
 
 
 class Source(TablePlace, ABC):

@@ -35,15 +35,15 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Votes, scores or text.
 ColumnValues = npt.NDArray[Any]
-"""Votes, scores or text."""
 
+# Odd: the hash of a dataset times this, added to that of an item, tells items of one id in two datasets apart.
 DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Odd: the hash of a dataset times this, added to that of an item, tells items of one id in two datasets apart."""
 
 
+# The most votes of a long table as a wide one, those that are missing counted in: a byte each.
 MOST_CELLS = 1 << 29
-"""The most votes of a long table as a wide one, those that are missing counted in: a byte each."""
 
 KEYS = ROLES[:2]
 
@@ -51,13 +51,13 @@ KEYS = ROLES[:2]
 ROWS_AT_ONCE = 1 << 17
 
 
+# The readers of the columns that are no voters, but for the ids of items.
 ROLE_READERS: Mapping[str, Callable[[Column], Any]] = {
     "dataset": partial(name_cells, required=True),
     "label": label_cells,
     "document_id": text_cells,
     "family": name_cells,
 }
-"""The readers of the columns that are no voters, but for the ids of items."""
 
 
 CellReader = Callable[[Column], Votes] | Callable[[Column], Floats]
@@ -355,8 +355,8 @@ def below(parts: list[ColumnValues]) -> ColumnValues:
     return whole
 
 
+# The ids of each file that an error names where two files share no item.
 N_IDS = 3
-"""The ids of each file that an error names where two files share no item."""
 
 
 def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:

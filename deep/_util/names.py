@@ -12,8 +12,8 @@ from importlib.resources import files
 
 from deep.exceptions import InputError
 
+# One capital, and white space of several bytes before its full stop: there sentencex 1.0.32 panics.
 SPACED_INITIAL = re.compile(r"([A-Z](?<!\w[A-Z])\s*)[^\S\x00-\x7f](?=\.)")
-"""One capital, and white space of several bytes before its full stop: there sentencex 1.0.32 panics."""
 
 
 def is_storable(text: str) -> bool:
@@ -132,8 +132,8 @@ def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
     )
 
 
+# The most rows of a table in a notebook.
 MAX_ROWS = 8
-"""The most rows of a table in a notebook."""
 
 
 def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -145,6 +145,7 @@ def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequen
     return f"{lines}<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
+# Unicode categories that no name may hold: they end a line, move a cursor, turn the direction of writing, or hide.
 REFUSED = {
     "Cc": "the control character",
     "Cf": "the invisible character",
@@ -152,28 +153,27 @@ REFUSED = {
     "Zl": "the line separator",
     "Zp": "the paragraph separator",
 }
-"""Unicode categories that no name may hold: they end a line, move a cursor, turn the direction of writing, or hide."""
 
+# Invisible characters that some scripts need to be spelt right.
 JOINERS = "\u200c\u200d"
-"""Invisible characters that some scripts need to be spelt right."""
 
 PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,78}[a-z0-9])?")
 """Names that are their own file names on every system, whatever it makes of case, dots and length."""
 
+# Names that Windows keeps for devices, with any ending.
 RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
-"""Names that Windows keeps for devices, with any ending."""
 
+# The parts of a name that another one can look like: blanks to be overlooked, and all that is not ASCII.
 ODD = re.compile(r"[^\x00-\x7F]|^\s|\s$|\s\s")
-"""The parts of a name that another one can look like: blanks to be overlooked, and all that is not ASCII."""
 
+# Letters and marks, by their category, that show nothing.
 INVISIBLE = "\u034f\u115f\u1160\u3164\uffa0"
-"""Letters and marks, by their category, that show nothing."""
 
+# The most characters of a name: a longer one fits no figure.
 LONGEST_NAME = 1000
-"""The most characters of a name: a longer one fits no figure."""
 
+# A name that looks as if `file_name` had made it.
 DIGEST = re.compile(r"(?:.*-)?[0-9a-f]{8}")
-"""A name that looks as if `file_name` had made it."""
 
 
 def check_name(name: str, param: str, *, where: str = "") -> str:
@@ -239,8 +239,8 @@ def plain_form(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", name).split())
 
 
+# Names that others give to the column of labels.
 LABEL_NAMES = ("gold", "target", "y")
-"""Names that others give to the column of labels."""
 
 
 def meant_column(name: str, known: Collection[str]) -> str | None:

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels
 
+# Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss and log-odds are finite.
 P_MIN = 1e-6
-"""Calibrated probabilities lie in [P_MIN, 1 - P_MIN], so that log loss and log-odds are finite."""
 
+# An item is called consistent from this P(consistent) on.
 DECISION = 0.5
-"""An item is called consistent from this P(consistent) on."""
 
 
 def logit(p: npt.ArrayLike, *, clip: float = P_MIN) -> npt.NDArray[np.float64]:
@@ -68,16 +68,16 @@ def at_prior(p: npt.ArrayLike, prior: float) -> npt.NDArray[np.float64]:
     return expit(logit(p) + logit(prior, clip=0.0))
 
 
+# The pull towards `centre`: invisible beside one row, yet enough for separable data to have an optimum.
 RIDGE = 1e-6
-"""The pull towards `centre`: invisible beside one row, yet enough for separable data to have an optimum."""
 
 MAX_STEPS = 100
 MAX_HALVINGS = 30
+# Newton stops where the next step would lower the loss by less than this share of the loss at the start.
 TOLERANCE = 1e-13
-"""Newton stops where the next step would lower the loss by less than this share of the loss at the start."""
 
+# A rise of the loss by this share of it is none: sums of rows round.
 ROUNDING = 1e-12
-"""A rise of the loss by this share of it is none: sums of rows round."""
 
 
 def fit_logistic(
@@ -147,8 +147,8 @@ def fit_logistic(
     return theta
 
 
+# Newton's method ends where no slope of the mean log loss is steeper.
 SLOPE = 1e-8
-"""Newton's method ends where no slope of the mean log loss is steeper."""
 
 
 def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> tuple[Floats, float]:

@@ -114,8 +114,8 @@ def argument(name: str, metavar: str | None, purpose: str, **parser: Any) -> Opt
     return Option(purpose, name=name, default=None, parser=settings)
 
 
+# The types of a field of several words.
 SEVERAL = (tuple, Sequence)
-"""The types of a field of several words."""
 
 
 def options_of(topic: type) -> Iterator[Option]:

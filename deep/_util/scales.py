@@ -12,22 +12,21 @@ import numpy.typing as npt
 from deep._util.checks import AnyVotes, Floats, Votes, is_votes, shown
 from deep.exceptions import InputError
 
+# The most levels of a scale; one of more whole steps is told as a range.
 MOST_LEVELS = 16
-"""The most levels of a scale; one of more whole steps is told as a range."""
 
+# An answer counts as a vote of 1 from this place on: the middle of its scale.
 CUT = 0.5
-"""An answer counts as a vote of 1 from this place on: the middle of its scale."""
 
+# Answers other than 0 and 1, and their share of a column's, below which they are mistakes in a column of votes.
+# A stray 2 among votes must be told, not make a scale: a column of so few says as little on its scale as on its judge.
 MIN_GRADES, MIN_SHARE_OF_GRADES = 3, 0.1
-"""Answers other than 0 and 1, and their share of a column's, below which they are mistakes in a column of votes.
 
-A stray 2 among votes must be told, not make a scale: a column of so few says as little on its scale as on its judge."""
-
+# The best grade of most scales; those of others end at 7 or 10.
 USUAL_TOP = 5
-"""The best grade of most scales; those of others end at 7 or 10."""
 
+# The distance beyond its ends that rounding may put a place at.
 ROUNDING = 1e-9
-"""The distance beyond its ends that rounding may put a place at."""
 
 RANGE = re.compile(r"([+-]?[\d.]+(?:e[+-]?\d+)?)(?:-|\.\.)([+-]?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
 LETTERS = re.compile("([A-Za-z])-([A-Za-z])")

@@ -18,14 +18,14 @@ from urllib.parse import quote
 
 from deep.exceptions import note
 
+# The seconds for which answers may be in the -wal alone.
 SECONDS_OUTSIDE = 1.5
-"""The seconds for which answers may be in the -wal alone."""
 
+# The milliseconds for which a statement waits for another process.
 BUSY_MS = 30_000
-"""The milliseconds for which a statement waits for another process."""
 
+# Bytes: the header of a -wal, that of each of its frames, and the part of page 1 that is the file's own header.
 _HEADER, _FRAME, _PAGE = 32, 24, 100
-"""Bytes: the header of a -wal, that of each of its frames, and the part of page 1 that is the file's own header."""
 
 
 def log_of(path: str) -> Path:
@@ -102,8 +102,8 @@ def set_aside_foreign_log(path: str) -> None:
         tell(f"A run was open on {path} when it was copied or killed. The last seconds may be in {where}.")
 
 
+# Tell a line once, however often the file is opened.
 tell = cache(note)
-"""Tell a line once, however often the file is opened."""
 
 
 def _state(path: str) -> int | None:

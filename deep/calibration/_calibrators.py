@@ -67,14 +67,14 @@ class Histogram(BaseCalibrator):
 
 Ints = npt.NDArray[np.intp]
 
+# A bin's prior mean stays this far from 0 and 1, so that one row cannot rule its binning out.
 PRIOR_MARGIN = 5e-3
-"""A bin's prior mean stays this far from 0 and 1, so that one row cannot rule its binning out."""
 
+# Pseudo-rows of the Beta prior in each bin: N' = 2B over B bins, as in the authors' own code.
 PRIOR_WEIGHT = 2.0
-"""Pseudo-rows of the Beta prior in each bin: N' = 2B over B bins, as in the authors' own code."""
 
+# Targets this close to halfway between two scores, as a share of the rows, count as halfway.
 HALFWAY = 1e-9
-"""Targets this close to halfway between two scores, as a share of the rows, count as halfway."""
 
 
 class BBQ(BaseCalibrator):
@@ -293,8 +293,8 @@ class Platt(BaseCalibrator):
         return np.asarray(expit(self.slope_ * self._regressor(p) + self.intercept_))
 
 
+# The temperatures searched; separable scores reach the first, uninformative ones the second.
 COLDEST, HOTTEST = 0.01, 100.0
-"""The temperatures searched; separable scores reach the first, uninformative ones the second."""
 
 
 class Temperature(BaseCalibrator):

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Differences this close count as equal: the same counts, summed in another order.
 SAME_GAP = 1e-12
-"""Differences this close count as equal: the same counts, summed in another order."""
 
 
 class PairedComparison(NamedTuple):
@@ -207,12 +207,12 @@ def _differences(cells: npt.NDArray[np.int64] | Floats) -> Floats:
     return gains / 2.0
 
 
+# Shares of the items, most confident first, that are tested for whether they keep the accuracy.
 LEVELS = np.linspace(0.05, 1.0, 20)
-"""Shares of the items, most confident first, that are tested for whether they keep the accuracy."""
 
+# Shares at which a sequence of tests starts, each with an equal part of the error: with few items a test has little
+# power, with many the accuracy is lower.
 STARTS = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Shares at which a sequence of tests starts, each with an equal part of the error: with few items a test has little
-power, with many the accuracy is lower."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from deep._util.odds import P_MIN
 from deep.calibration._registry import DEFAULT_BINS
 from deep.exceptions import InputError
 
+# Probabilities, labels and weights.
 LabeledScores = tuple[Floats, Labels, Floats]
-"""Probabilities, labels and weights."""
 
 
 class DistinctScores(NamedTuple):
@@ -104,8 +104,8 @@ def bin_sums(scores: DistinctScores, edges: Floats) -> tuple[Floats, Floats, Flo
 TAIL_SDS = 9.0
 TAIL_ROWS = 20
 
+# Frequencies at which a characteristic function is below exp(-40) = 4e-18 are left out.
 NEGLIGIBLE = 40.0
-"""Frequencies at which a characteristic function is below exp(-40) = 4e-18 are left out."""
 
 
 class NoiseFloor(NamedTuple):

@@ -19,16 +19,15 @@ from deep.calibration._metrics import check_bins, checked_rows, collapse
 from deep.calibration._registry import DEFAULT_BINS, NETCAL_CLASSES
 from deep.exceptions import InputError, needs_extra
 
+# The most rows that stand for weighted ones, each repeated by its weight.
 MAX_ROWS = 1_000_000
-"""The most rows that stand for weighted ones, each repeated by its weight."""
 
+# The relative distance from a whole number up to which a weight is that number.
 EXACT = 1e-9
-"""The relative distance from a whole number up to which a weight is that number."""
 
 
+# The calibrators whose maps depend on how many rows there are; those of the others depend on shares of label 1 alone.
 COUNTS_ROWS = ("netcal-bbq", "netcal-enir")
-"""The calibrators whose maps depend on how many rows there are; those of the others depend on shares of label 1
-alone."""
 
 
 @dataclass(eq=False, repr=False)

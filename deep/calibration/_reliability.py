@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# The quantile of the normal distribution for a 95 % interval.
 Z_95 = NormalDist().inv_cdf(0.975)
-"""The quantile of the normal distribution for a 95 % interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,11 +303,11 @@ COLORS = {"before": RED, "after": BLUE}
 # The classes that have a panel of their own, and the decision that puts an item there.
 CLASSES = {"consistent": 1, "inconsistent": 0}
 
+# The size of the counts above a strip of bars, in points.
 SIZE = 9.0
-"""The size of the counts above a strip of bars, in points."""
 
+# The unit of letters: typographic points in an inch.
 PER_INCH = 72.0
-"""The unit of letters: typographic points in an inch."""
 
 
 def plot_reliability(

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
     results = console.SCHEMA | evaluate.fit_report(fitted) | {"model": str(out)}
     X, short = data.votes.votes, short_names(data.votes.voter_names)
     counts = zip(short.values(), (X == 1).sum(axis=0).tolist(), (X != ABSTAIN).sum(axis=0).tolist(), strict=True)
-    graders = {short[name] for name in evaluate.graders(data.votes)}
+    graders = {short[name] for name in data.votes.graders}
     results["constant_judges"] = evaluate.constant_words({name: (ones, n, len(X)) for name, ones, n in counts}, graders)
     del data  # the rows take the memory that writing the model needs
     fitted.save(out)

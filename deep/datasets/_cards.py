@@ -233,8 +233,8 @@ def _lengths(words: "array[int]") -> Lengths | None:
     return Lengths(float(median), float(p90))
 
 
+# The most findings that are printed one by one; JSON has all.
 MAX_SHOWN = 20
-"""The most findings that are printed one by one; JSON has all."""
 
 STATES = {
     "absent": "not here",

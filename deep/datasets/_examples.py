@@ -20,11 +20,11 @@ from deep.records import Example
 REQUIRED = ("source", "claim")
 TEXTS = (*REQUIRED, "question")
 NAMES = ("example_id", "dataset", "document_id")
+# The fields of an example that a row may hold; each is a column of that name unless it is mapped to another.
 FIELDS = (*REQUIRED, "label", *NAMES, "question")
-"""The fields of an example that a row may hold; each is a column of that name unless it is mapped to another."""
 
+# The name of an example's id in tables of votes; examples may have it too.
 ITEM_ID = "item_id"
-"""The name of an example's id in tables of votes; examples may have it too."""
 
 _LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "nan": None, "none": None, "null": None} | VOTE_WORDS
 

@@ -159,8 +159,8 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     return replace(votes, labels=joined, document_ids=documents)
 
 
+# The name of the person where a table has one label an item and names nobody.
 ONE = "label"
-"""The name of the person where a table has one label an item and names nobody."""
 
 
 @dataclass(frozen=True, eq=False)

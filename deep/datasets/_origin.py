@@ -314,11 +314,11 @@ def _benchmark(record: JsonObject, notes: list[str]) -> Iterator[Examples]:
     yield examples
 
 
+# The shapes of what `origin_record` returns; metadata of any other shape are not deep's.
 _RECORDS = (
     {"path": str, "sha256": str, "columns": dict, "dataset": str},
     {"benchmark": str, "sha256": dict, "main_only": bool},
 )
-"""The shapes of what `origin_record` returns; metadata of any other shape are not deep's."""
 
 
 def _record(path: str | Path) -> JsonObject | None:

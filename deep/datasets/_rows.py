@@ -25,29 +25,29 @@ if TYPE_CHECKING:
     from pyarrow import parquet
 
 
+# Bytes that any file may take in memory, how many times its own size a larger one may, and bytes of the largest.
 MOST_EXPANDED, MOST_TIMES, MOST_BYTES = 1 << 29, 64, 1 << 34
-"""Bytes that any file may take in memory, how many times its own size a larger one may, and bytes of the largest."""
 
+# The most bytes of a column's texts in rows that are read together.
 MOST_AT_ONCE = 1 << 26
-"""The most bytes of a column's texts in rows that are read together."""
 
+# Bytes of the part that lists the columns, and entries of any list there.
 LARGEST_FOOTER, MOST_LISTED = 1 << 24, 1 << 17
-"""Bytes of the part that lists the columns, and entries of any list there."""
 
+# The bytes that are kept of each row to find one that comes twice, and those of a cell of a list in Python.
 BYTES_OF_A_HASH, BYTES_OF_A_NESTED_CELL = 8, 64
-"""The bytes that are kept of each row to find one that comes twice, and those of a cell of a list in Python."""
 
+# The most that Arrow may take of a footer.
 LIMITS = {"thrift_string_size_limit": LARGEST_FOOTER, "thrift_container_size_limit": MOST_LISTED}
-"""The most that Arrow may take of a footer."""
 
+# A column of fewer bytes is not looked into: any of its texts may be that long.
 SHORT = 1 << 9
-"""A column of fewer bytes is not looked into: any of its texts may be that long."""
 
+# The encoding of texts that begin like the one before: any may be as long as the column.
 PREFIXED = "DELTA_BYTE_ARRAY"
-"""The encoding of texts that begin like the one before: any may be as long as the column."""
 
+# Physical types whose cells may be longer than the bytes that stand for them.
 TEXTS = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
-"""Physical types whose cells may be longer than the bytes that stand for them."""
 
 
 @dataclass(frozen=True)
@@ -247,8 +247,8 @@ def _plain(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+# A first line of CSV that is no header, and tells Excel the separator: a mark of ASCII, but no quote.
 EXCEL_SEPARATOR = re.compile('\ufeff?"?sep=([\\t !#-/:-@[-`{-~])"?\\s*', re.IGNORECASE)
-"""A first line of CSV that is no header, and tells Excel the separator: a mark of ASCII, but no quote."""
 
 
 def separator_of(header: str) -> str:
@@ -320,20 +320,20 @@ def csv_records(
             yield line, cells
 
 
+# The most characters of a line or a cell; nothing longer is ever held in memory.
 LONGEST = 1 << 26
-"""The most characters of a line or a cell; nothing longer is ever held in memory."""
 
+# The most blank lines in a row: a file of them alone takes minutes to go through, and holds nothing.
 MOST_BLANK = 1 << 20
-"""The most blank lines in a row: a file of them alone takes minutes to go through, and holds nothing."""
 
 # The rows of a Parquet file that are in memory as Python's objects at once.
 ROWS_AT_ONCE = 1000
 
+# The rows in which a column is looked for that one of them lacks.
 PROBED = 100
-"""The rows in which a column is looked for that one of them lacks."""
 
+# Lone surrogates: `surrogateescape` decodes bytes that are not UTF-8 to them.
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
-"""Lone surrogates: `surrogateescape` decodes bytes that are not UTF-8 to them."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -346,14 +346,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 JSON, BLANKS = json.JSONDecoder(object_pairs_hook=_unique), re.compile(r"[ \t\r\n]*")
 
+# Values that an object may have; characters that are read ahead to find the end of one.
 MOST_VALUES, TEXT_AT_ONCE = 1 << 21, 1 << 16
-"""Values that an object may have; characters that are read ahead to find the end of one."""
 
 FileRow = Mapping[str, Any]
 """Cells by column; what type they have depends on the file."""
 
+# The line that a row begins on, None where the format has no lines; and its cells by column.
 Located = tuple[int | None, FileRow]
-"""The line that a row begins on, None where the format has no lines; and its cells by column."""
 
 
 def ending_of(path: Path) -> str | None:
@@ -586,5 +586,5 @@ _READERS: dict[str, Callable[[_File, Collection[str]], Iterator[Located]]] = {
 
 ENDINGS = tuple(sorted(_READERS))
 
+# The endings of files whose content may be given as a text.
 TEXT_ENDINGS = (".csv", ".json", ".jsonl", ".ndjson")
-"""The endings of files whose content may be given as a text."""

@@ -20,8 +20,8 @@ from deep._util.names import family_of
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
+# A figure printed in percent with one decimal stands for an interval of this half width.
 HALF_DIGIT = 0.0005 + 1e-9
-"""A figure printed in percent with one decimal stands for an interval of this half width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +214,8 @@ def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCou
     )
 
 
+# Patterns of votes, shape (n_patterns, 10), and how many inconsistent and consistent items have each.
 SimulatedCells = tuple[Votes, npt.NDArray[np.int64]]
-"""Patterns of votes, shape (n_patterns, 10), and how many inconsistent and consistent items have each."""
 
 
 @cache

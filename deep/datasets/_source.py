@@ -50,24 +50,24 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# The bytes that the CSV parser takes at once; a single row may not be longer.
 BLOCK_SIZE = 1 << 26
-"""The bytes that the CSV parser takes at once; a single row may not be longer."""
 
+# The most bytes of a CSV file, uncompressed: what memory is meant to hold.
 MOST_BYTES = 1 << 31
-"""The most bytes of a CSV file, uncompressed: what memory is meant to hold."""
 
+# The most bytes that a CSV file compressed by gzip may hold: rows of a few characters take 30 times that in memory.
 MOST_GZIPPED = 3 << 23
-"""The most bytes that a CSV file compressed by gzip may hold: rows of a few characters take 30 times that in memory."""
 
 
+# The most cells, and characters of them, that are in memory as Python's texts at once.
 CELLS_AT_ONCE = 1 << 22
-"""The most cells, and characters of them, that are in memory as Python's texts at once."""
 
+# The bytes of a cell in memory, empty or not: those of a score.
 BYTES_OF_A_CELL = 8
-"""The bytes of a cell in memory, empty or not: those of a score."""
 
+# Columns that pandas adds to a Parquet file for an index without a name.
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
-"""Columns that pandas adds to a Parquet file for an index without a name."""
 
 
 PACKED = "pack.parquet"

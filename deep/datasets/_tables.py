@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 VOTE_COLUMNS = ROLES
 """The columns of a table of votes that are no voters."""
 
+# The ending of a file of soft votes, which lies beside the votes of the same run.
 SOFT = ".soft.parquet"
-"""The ending of a file of soft votes, which lies beside the votes of the same run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,11 +189,11 @@ def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
     return ScoreTable(joined.values, joined.item_ids, joined.names, joined.datasets, joined.labels, joined.document_ids)
 
 
+# The ids of each file that an error names where two files share no item.
 N_IDS = 3
-"""The ids of each file that an error names where two files share no item."""
 
+# The end that a column of floats puts behind whole numbers.
 TAIL = re.compile(r"\.0+$")
-"""The end that a column of floats puts behind whole numbers."""
 
 
 def _loose_form(item: str) -> str:
@@ -573,8 +573,8 @@ def as_votes(votes: object, *, scales: Mapping[str, str | Scale] | None = None) 
     )
 
 
+# Rows from which on a voter that is always right is doubted to be one.
 ENOUGH_TO_DOUBT = 30
-"""Rows from which on a voter that is always right is doubted to be one."""
 
 
 def warn_of_copies(votes: VoteMatrix) -> None:

@@ -130,8 +130,8 @@ def _call_part(part: str, /, *args: Any, **options: Any) -> Any:
 
 
 _TOML = files("deep.datasets").joinpath("benchmarks.toml").read_text(encoding="utf-8")
+# All benchmarks by name, sorted.
 BENCHMARKS = {name: _benchmark(name, entry) for name, entry in tomllib.loads(_TOML).items()}
-"""All benchmarks by name, sorted."""
 
 
 def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | None]:
@@ -163,8 +163,8 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
     return owners[result], None if result in BENCHMARKS else result
 
 
+# The seconds without a byte after which a download is given up.
 TIMEOUT = 60
-"""The seconds without a byte after which a download is given up."""
 
 
 def homes() -> list[Path]:

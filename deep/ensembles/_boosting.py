@@ -14,17 +14,17 @@ from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
 from deep.exceptions import InputError, needs_extra
 from deep.records import ABSTAIN
 
+# An xgboost.Booster, a lightgbm.Booster or a catboost.CatBoost; the three libraries come without types.
 Booster = Any
-"""An xgboost.Booster, a lightgbm.Booster or a catboost.CatBoost; the three libraries come without types."""
 
+# Votes, labels and weights, merged and sorted.
 MergedCells = tuple[Votes, Labels, Floats]
-"""Votes, labels and weights, merged and sorted."""
 
+# Weights that differ by less, as a share of their sum, are the same.
 SAME_WEIGHT = 1e-9
-"""Weights that differ by less, as a share of their sum, are the same."""
 
+# The least value of each parameter that has one, which the libraries would refuse in words of their own.
 MIN_VALUES = {"n_estimators": 1, "max_depth": 1, "num_leaves": 2, "min_child_weight": 0, "reg_lambda": 0}
-"""The least value of each parameter that has one, which the libraries would refuse in words of their own."""
 
 
 @dataclass(eq=False, repr=False)

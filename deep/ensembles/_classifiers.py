@@ -113,8 +113,8 @@ class LDA(BaseEnsembler):
         return np.asarray(expit(weighted_sums(signed(X), self.coef_) + self.intercept_))
 
 
+# The most pairs of rows and support vectors whose kernel is held at once.
 KERNEL_BLOCK = 2_000_000
-"""The most pairs of rows and support vectors whose kernel is held at once."""
 
 MOST_ROWS = 4_000
 """The most distinct rows (votes and label) that are fitted; of more, as many are drawn (decision 20)."""
@@ -250,14 +250,14 @@ def _platt_sigmoid(decision: Floats, y: Labels, w: Floats) -> tuple[float, float
     return float(coef[0]) / scale, intercept
 
 
+# The most distances held at once, so that memory does not grow with the rows asked for.
 BLOCK = 2**22
-"""The most distances held at once, so that memory does not grow with the rows asked for."""
 
+# Most cells in a table of all patterns of votes by distance: those of 11 voters.
 TABLE = 2**22
-"""Most cells in a table of all patterns of votes by distance: those of 11 voters."""
 
+# How far two votes of one voter are apart, each in the order no vote, 0, 1.
 APART = np.array([[0, 1, 1], [1, 0, 2], [1, 2, 0]])
-"""How far two votes of one voter are apart, each in the order no vote, 0, 1."""
 
 
 class KNeighbors(BaseEnsembler):
@@ -451,8 +451,8 @@ def _divide(part: Floats, whole: Floats) -> Floats:
     return np.asarray(np.divide(part, whole, out=np.full(part.shape, 0.5), where=whole > 0))
 
 
+# Strong credit is what makes up for voters that err together, at 10,000 rows about one row each.
 ALPHAS = {"alpha": (1.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)}
-"""Strong credit is what makes up for voters that err together, at 10,000 rows about one row each."""
 
 
 class BernoulliNB(BaseEnsembler):

@@ -14,11 +14,11 @@ from deep.ensembles._encoding import Grid, tokens, weighted_sums
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
+# The least expected count of a vote that occurs, the least prior and the least probability of a vote.
 MIN_SHARE = 1e-10
-"""The least expected count of a vote that occurs, the least prior and the least probability of a vote."""
 
+# The signs of the log-odds for label 0 and for label 1.
 SIGNS = np.array([[-1.0], [1.0]])
-"""The signs of the log-odds for label 0 and for label 1."""
 
 
 class DawidSkene(BaseEnsembler):
@@ -143,25 +143,25 @@ def _log_odds(prior: Floats, rates: Floats) -> tuple[Floats, float]:
     return log_rates[1] - log_rates[0], float(log_prior[1] - log_prior[0])
 
 
+# The share of each voter's votes that are right where the descent starts, as in snorkel.
 PRECISION = 0.7
-"""The share of each voter's votes that are right where the descent starts, as in snorkel."""
 
+# The number of starts of a fit; the one that ends at the least loss is kept.
 # P is the same for 20 seeds to 1e-6 with four, on all twelve columns of the paper's Table 2 (decision 18).
 N_STARTS = 4
-"""The number of starts of a fit; the one that ends at the least loss is kept."""
 
+# The fit ends where no slope of the loss is steeper.
 MIN_SLOPE = 1e-11
-"""The fit ends where no slope of the loss is steeper."""
 
+# The most steps from one start.
 MAX_STEPS = 1_000
-"""The most steps from one start."""
 
+# A term that decides where votes do not tell minima apart (unanimous voters, two that agree and one that is constant):
+# it takes the one where voters tell the labels apart least, and alike.
 TIES = 1e-9 * np.array([[1.0, -1.0], [-1.0, 1.0]])
-"""A term that decides where votes do not tell minima apart (unanimous voters, two that agree and one that is
-constant): it takes the one where voters tell the labels apart least, and alike."""
 
+# The longest step behind the fit, for its last digits: a longer one would leave the minimum for another.
 MAX_STEP = 1e-3
-"""The longest step behind the fit, for its last digits: a longer one would leave the minimum for another."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -11,6 +11,7 @@ from deep.exceptions import InputError
 if TYPE_CHECKING:
     from deep.base import BaseEnsembler
 
+# The sixteen of the paper, and MultinomialNB from its calibration tables: each the name of its class.
 OWN_NAMES = (
     "AdaBoost",
     "BernoulliNB",
@@ -30,7 +31,6 @@ OWN_NAMES = (
     "WeightedMajorityVoting",
     "XGB",
 )
-"""The sixteen of the paper, and MultinomialNB from its calibration tables: each the name of its class."""
 
 ENSEMBLER_NAMES = (*OWN_NAMES, *find_entry_points(ENSEMBLER, OWN_NAMES).usable)
 """All that can be named: deep's own, and those of guests and other packages, which are tried only where named."""
@@ -48,8 +48,8 @@ def _load(name: str) -> Any:
 ENSEMBLERS: "LoadedByName[type[BaseEnsembler]]" = LoadedByName(OWN_NAMES, _load)
 """The ensemblers by name, in the order of `ENSEMBLER_NAMES`."""
 
+# The library of each ensembler that ``deep-judges[boosting]`` brings.
 BOOSTING = {"CatBoost": "catboost", "LGBM": "lightgbm", "XGB": "xgboost"}
-"""The library of each ensembler that ``deep-judges[boosting]`` brings."""
 
 
 def default_ensemblers(recipe: str = "deep") -> tuple[str, ...]:

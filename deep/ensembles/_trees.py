@@ -296,14 +296,14 @@ def _best_split(above: npt.NDArray[np.bool_], is_one: npt.NDArray[np.bool_], sha
     return best, bool(says[0]), bool(says[1])
 
 
+# Gains that differ by less, as a share of the best, are equal.
 SAME_GAIN = 1e-12
-"""Gains that differ by less, as a share of the best, are equal."""
 
+# A leaf whose loss has less curvature than this adds nothing.
 MIN_BEND = 1e-150
-"""A leaf whose loss has less curvature than this adds nothing."""
 
+# The most pairs of a tree and a row that are walked through together, which bounds memory.
 MAX_PAIRS = 2**21
-"""The most pairs of a tree and a row that are walked through together, which bounds memory."""
 
 
 @dataclass(eq=False, repr=False)

@@ -3,7 +3,6 @@ from ._annotators import balanced_accuracy_of_counts as balanced_accuracy_of_cou
 from ._annotators import clustered_interval as clustered_interval
 from ._annotators import clustered_share as clustered_share
 from ._breakdowns import OwnFamily as OwnFamily
-from ._breakdowns import graders as graders
 from ._breakdowns import level_rows as level_rows
 from ._breakdowns import level_tables as level_tables
 from ._breakdowns import own_families as own_families

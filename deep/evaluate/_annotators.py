@@ -12,8 +12,8 @@ from deep._util.checks import Floats, percentile_interval
 from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from deep.model import Clusters, standardised
 
+# The most raters of whom every pair is compared (66 pairs); of more, only measures of all together are taken.
 MOST_PAIRED = 12
-"""The most raters of whom every pair is compared (66 pairs); of more, only measures of all together are taken."""
 
 
 def agreement_measures(

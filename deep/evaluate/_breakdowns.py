@@ -16,18 +16,18 @@ from deep.judges import parse_voter
 from deep.model import estimate_share
 from deep.records import ABSTAIN, VoteMatrix
 
+# Families of LLMs, looked for anywhere in a name; of another LLM it is the first word of its name.
 FAMILIES = ("claude", "command", "deepseek", "gemini", "gemma", "gpt", "grok", "llama", "mistral", "phi", "qwen")
-"""Families of LLMs, looked for anywhere in a name; of another LLM it is the first word of its name."""
 
 # Families of LLMs whose names say another word.
 OTHER_WORDS = {"davinci": "gpt", "mixtral": "mistral", "ministral": "mistral", "codestral": "mistral", "palm": "gemini"}
+# OpenAI's o1 and its like, whose names say no family.
 REASONERS = re.compile(r"(?:^|[^a-z0-9])o[1-9](?![a-z0-9])")
-"""OpenAI's o1 and its like, whose names say no family."""
 
 # The level of all intervals here, and half their width in standard deviations.
 LEVEL, Z_95 = 0.95, 1.96
+# The bias is told where either side has so many labels.
 MIN_LABELS = 5
-"""The bias is told where either side has so many labels."""
 
 
 def family_of_llm(name: str) -> str:
@@ -189,26 +189,8 @@ def own_family_words(families: Sequence[OwnFamily]) -> Iterator[str]:
         yield f"None of {len(measured)} judges clearly favours texts by LLMs of the same family."
 
 
+# The parts of equal width in which scores, which have no levels, are counted.
 N_BINS = 10
-"""The parts of equal width in which scores, which have no levels, are counted."""
-
-
-def graders(votes: VoteMatrix) -> set[str]:
-    """Return the judges that give grades or scores, not all the same.
-
-    Examples
-    --------
-    >>> from deep.evaluate import graders
-    >>> from deep.records import VoteMatrix
-    >>> scales = ["1-5", "1-5", "binary"]
-    >>> votes = VoteMatrix([[4, 3, 1], [5, 3, 0]], ["i", "j"], ["a", "b", "c"], ["d"] * 2, [1, 0], scales=scales)
-    >>> graders(votes)
-    {'a'}
-    """
-    if votes.answers is None or votes.scales is None:
-        return set()
-    by_judge = zip(votes.voter_names, votes.scales, votes.answers.T, strict=True)
-    return {name for name, scale, own in by_judge if not scale.binary and len(np.unique(own[own >= 0])) > 1}
 
 
 def level_rows(votes: VoteMatrix) -> Iterator[Row]:

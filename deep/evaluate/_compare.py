@@ -41,13 +41,13 @@ from deep.records import VoteMatrix
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Draws of the shares of all systems together, from which ranks and their bounds are read.
 # A bound is a 5 % quantile, and 4,000 draws know the share beyond it to 0.3 points.
 N_DRAWS = 4000
-"""Draws of the shares of all systems together, from which ranks and their bounds are read."""
 
+# The chance to detect a difference for which a number of labels is given.
 # The convention since Cohen (1988): a missed difference is four times as bearable as a false one.
 POWER = 0.8
-"""The chance to detect a difference for which a number of labels is given."""
 
 UNLABELED = (
     "From votes alone: a judge that favours one system's style looks like a better system. Only labels of each "
@@ -329,8 +329,8 @@ MIN_DATASETS = 3
 """False alarms are told from so many training datasets on: each is then held beside two others at least."""
 
 
+# The failure rate of a judge whose model does not hold its own: the most that `deep fit` takes unasked.
 USUAL_RATE = 0.05
-"""The failure rate of a judge whose model does not hold its own: the most that `deep fit` takes unasked."""
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from deep.exceptions import InputError
 from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, training_set
 from deep.records import ABSTAIN, VoteMatrix
 
+# The fewest folds by which it is told which judges to keep: of two, the one difference has no spread.
 FEWEST_FOLDS = 3
-"""The fewest folds by which it is told which judges to keep: of two, the one difference has no spread."""
 
+# One in so many judges leaves at a time where parts of the data are held out.
 # One at a time takes k (k + 1) / 2 fits on each part; an eighth at a time takes about 8 k.
 DROP_ONE_IN = 8
-"""One in so many judges leaves at a time where parts of the data are held out."""
 
 N_FOLDS = 5
 """The folds that a single dataset is cut into, as many as a fit of one dataset has."""
@@ -99,8 +99,8 @@ class PanelReport(Measured):
         return super().as_dict() | {"steps": [json_value(step.row()) for step in self.steps]}
 
 
+# Takes the name of some work and its number of steps; what it returns is called after each step.
 PanelProgress = Callable[[str, int], Callable[[], None]]
-"""Takes the name of some work and its number of steps; what it returns is called after each step."""
 
 
 def panel_worth(

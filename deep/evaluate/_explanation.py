@@ -93,8 +93,8 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
     }
 
 
+# Votes are called unusual where fewer of the training rows are like them.
 UNUSUAL = 0.05
-"""Votes are called unusual where fewer of the training rows are like them."""
 
 ONLY_LABELS = "The model sees votes, not texts. Only labels show whether it holds for new kinds of text."
 

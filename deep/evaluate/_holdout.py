@@ -22,8 +22,8 @@ REMEDIES: dict[HoldOutUnit, str] = {
     "family": "Hold out by dataset, or give a labeled table of another family too.",
 }
 
+# The most datasets that a warning names.
 MAX_NAMED = 5
-"""The most datasets that a warning names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +180,8 @@ def _without_shared_documents(
     return kept, dropped, [f"{dropped} training rows were dropped: their documents are in the held-out dataset."]
 
 
+# The metrics that decisions have without a P.
 DECISION_METRICS = ("balanced_accuracy", "balanced_accuracy_ci", "precision", "recall")
-"""The metrics that decisions have without a P."""
 
 METRICS = (
     *DECISION_METRICS,

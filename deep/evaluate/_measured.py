@@ -31,12 +31,12 @@ Run = Row
 P = ParamSpec("P")
 
 
+# Characters of a cell that Markdown would read as its own signs.
 MARKUP = re.compile(r"[\\|]|<(?=[A-Za-z/!?])")
-"""Characters of a cell that Markdown would read as its own signs."""
 
 
+# A number, an interval, or nothing.
 ShownValue = float | Iterable[float | None] | None
-"""A number, an interval, or nothing."""
 
 
 def shown(value: ShownValue, form: str | Callable[[float], str] = "z.2f") -> str:
@@ -172,11 +172,11 @@ def json_value(value: object) -> object:
 MOST_SHOWN = 15
 """The most rows of a table that a page shows without unfolding it."""
 
+# A cell that is set flush right: a number, an interval or empty.
 FLUSH_RIGHT = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
-"""A cell that is set flush right: a number, an interval or empty."""
 
+# Names of a first column that say what a row is.
 ROW_NAMES = frozenset({"dataset", "item", "judge", "method", "system"})
-"""Names of a first column that say what a row is."""
 
 
 @dataclass(frozen=True)
@@ -304,11 +304,11 @@ def write_table(
 CONTEXT = "best_judge_context"
 """The kind of the rival that is one judge with its mean over the dataset."""
 
+# The color of words on a colored ground.
 INK = "#1f2933"
-"""The color of words on a colored ground."""
 
+# The size of the smallest letters in points, of which a page shows 12 pixels.
 MIN_FONT = 9
-"""The size of the smallest letters in points, of which a page shows 12 pixels."""
 
 STATE_COLORS = {"consistent": BLUE, "inconsistent": RED, "undecided": LIGHT[GRAY]}
 

@@ -30,8 +30,8 @@ from deep.records import ABSTAIN, VoteMatrix
 
 NOTHING = float("nan")
 
+# A judge may do alone where it votes on so many of the items.
 ENOUGH_COVERAGE = 0.95
-"""A judge may do alone where it votes on so many of the items."""
 
 
 def read_panel_card(

@@ -204,9 +204,9 @@ def _training_words(n_datasets: int) -> str:
     return f"On {n_datasets} training datasets, each left out in turn"
 
 
+# What fits without labels reach on 19 panels of real judges: the share inconsistent in the tenth with the lowest P and
+# in all, the share consistent in the highest tenth and in all (`python benchmarks/unlabeled.py --ends`).
 WITHOUT_LABELS = (0.79, 0.48, 0.78, 0.52)
-"""What fits without labels reach on 19 panels of real judges: the share inconsistent in the tenth with the lowest P and
-in all, the share consistent in the highest tenth and in all (`python benchmarks/unlabeled.py --ends`)."""
 
 
 def order_words(model: Model) -> str | None:
@@ -246,8 +246,8 @@ def _ends(one: LeftOut) -> tuple[float, float, float, float]:
     return result[0], result[1], result[2], result[3]
 
 
+# Up to so many training datasets the share is known so badly that labels are asked for, and how many (decision 44).
 MAX_DATASETS, N_LABELS = 3, 10
-"""Up to so many training datasets the share is known so badly that labels are asked for, and how many (decision 44)."""
 
 
 def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
@@ -280,16 +280,16 @@ def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
     return f"The share may be wrong by ± {off}; ten labels of random items reduce this to about ± {rest}."
 
 
+# A judge that always says the same is told from so many votes on.
 # A judge that says 1 of 4 items in 5 says it of 5 in a row in 33 of 100 cases, of 10 in 11.
 MIN_CONSTANT_VOTES = 10
-"""A judge that always says the same is told from so many votes on."""
 
+# The share of votes of the other sign up to which a judge says nearly always the same: 2 of 100.
 MAX_OTHER_VOTES = 0.02
-"""The share of votes of the other sign up to which a judge says nearly always the same: 2 of 100."""
 
+# A judge is called constant only if it votes on so many of the items. A rule that votes 1 or not at all says something
+# by where it votes, and so do the many that vote 0 alone.
 MIN_COVERAGE = 0.9
-"""A judge is called constant only if it votes on so many of the items. A rule that votes 1 or not at all says something
-by where it votes, and so do the many that vote 0 alone."""
 
 
 def constant_words(votes: Mapping[str, tuple[int, int, int]], graders: Collection[str] = ()) -> list[str]:
@@ -333,9 +333,10 @@ def constant_words(votes: Mapping[str, tuple[int, int, int]], graders: Collectio
     return lines
 
 
+# Half the width of a 90 % interval, in standard deviations.
 Z_90 = 1.645
-"""Half the width of a 90 % interval, in standard deviations."""
 
+# Why a model was fitted as it was, by method.
 WHY = {
     "average": "average of simple aggregators, because {labeled} cannot show which one is best",
     "chain": "the best chain of voters, ensembler and calibrator on {labeled}, within your options",
@@ -343,13 +344,12 @@ WHY = {
     "stack": "several aggregators, weighted by how well they transfer between {labeled}",
     "votes": "no labels: learned from agreement alone, and the error of P is unknown",
 }
-"""Why a model was fitted as it was, by method."""
 
 FEW = "too few labels to learn from: learned from agreement, then corrected by the labels"
 
+# A member of less weight is not listed.
 # With two decimals it would be listed as 0.00.
 MIN_WEIGHT = 0.005
-"""A member of less weight is not listed."""
 
 
 def fit_report(model: Model) -> dict[str, object]:

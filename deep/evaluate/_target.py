@@ -338,9 +338,9 @@ def _share_words(model: Model, scores: Scores) -> str:
     return adaptation.SHARE_METHODS["model"] if model.correction is None else BY_LABELS
 
 
+# From so many labels on, correcting P by them is worth more than testing it.
 # On eleven datasets ECE falls from 8.9 without labels to 4.9 with 50, and to 4.2 with 100 (decision 11).
 MIN_LABELS = 50
-"""From so many labels on, correcting P by them is worth more than testing it."""
 
 
 def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIGNIFICANCE) -> dict[str, object]:

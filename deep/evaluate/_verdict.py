@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 LOWEST = 5
 """The number of items with the lowest P that a verdict names."""
 
+# The most characters of a claim in a list.
 # With its indentation a claim fits on one line of 80 columns.
 MAX_CLAIM = 70
-"""The most characters of a claim in a list."""
 
+# The log loss of a P of one half for every item: ln 2.
 COIN_LOSS = float(np.log(2))
-"""The log loss of a P of one half for every item: ln 2."""
 
+# The ECE that calibration may add before it is said to have made P worse.
 MAX_RISE = 0.01
-"""The ECE that calibration may add before it is said to have made P worse."""
 
+# The ECE beyond what chance explains from which on P is said not to hold.
 MAX_EXCESS = 0.05
-"""The ECE beyond what chance explains from which on P is said not to hold."""
 
+# P of two items that differ by less are one P: sums of the same votes may differ in their last digits.
 SAME_P = 1e-9
-"""P of two items that differ by less are one P: sums of the same votes may differ in their last digits."""
 
 NO_JUDGE_DISTINGUISHES = (
     "No judge can tell these claims apart, so all have the same P. Add other judges; labels will not help."
@@ -43,8 +43,8 @@ NO_JUDGE_DISTINGUISHES = (
 
 STATES = ("consistent", "inconsistent", "undecided")
 
+# The sentences of a verdict that a study keeps.
 SENTENCES = ("judged", "suspect", "trust", "then", "command", "picture")
-"""The sentences of a verdict that a study keeps."""
 
 
 @dataclass(frozen=True)

@@ -23,17 +23,17 @@ from deep.records import VoteMatrix
 
 ALL = "all"
 
+# Draws of training datasets at each number of them.
 DATASET_DRAWS = 20
-"""Draws of training datasets at each number of them."""
 
+# Draws of labels at each number of them.
 LABEL_DRAWS = 50
-"""Draws of labels at each number of them."""
 
 
 METRICS = ("balanced_accuracy", "ece", "log_loss")
 
+# The choice of `fit`.
 DEEP = "deep"
-"""The choice of `fit`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,11 +223,11 @@ def _shown(factor: float, mean: float, error: float | None, form: str) -> str:
     return f"{factor * mean:+{form}}" + ("" if error is None else f" ± {factor * error:{form}}")
 
 
+# Numbers of target labels given.
 FEW = (5, 10, 20, 50, 100)
-"""Numbers of target labels given."""
 
+# Label sets that the canary simulates.
 NULL_DRAWS = 500
-"""Label sets that the canary simulates."""
 
 
 def few_labels(

@@ -100,8 +100,8 @@ def percentages(table: pd.DataFrame, decimals: int = 2, missing: str = "-") -> p
 
 COLORS = (BLUE, AMBER, RED)
 
+# By the title of a panel, and in it by the legend of its bars: a value for each row.
 Panels = Mapping[str, Mapping[str, Sequence[float]]]
-"""By the title of a panel, and in it by the legend of its bars: a value for each row."""
 
 
 def draw_bars(names: Sequence[str], panels: Panels, title: str, *, share: bool = True) -> "Figure":

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# A weight below this share of the rows it belongs to is what rounding left of 0.
 MIN_MASS = 1e-12
-"""A weight below this share of the rows it belongs to is what rounding left of 0."""
 
 
 def analyze_votes(

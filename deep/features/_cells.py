@@ -19,14 +19,14 @@ from deep._util.checks import (
 )
 from deep.exceptions import InputError
 
+# Columns coded as one number: 3**20 codes of patterns times 10**7 rows still fit an int64.
 CHUNK = 20
-"""Columns coded as one number: 3**20 codes of patterns times 10**7 rows still fit an int64."""
 
+# The most possible patterns that are counted by position, without a sort.
 DENSE = 3**13
-"""The most possible patterns that are counted by position, without a sort."""
 
+# The most possible patterns a row for which going through all of them is quicker than sorting the rows.
 CODES_A_ROW = 32
-"""The most possible patterns a row for which going through all of them is quicker than sorting the rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,11 @@ from deep.base import BasePromptSelector
 from deep.exceptions import needs_extra
 from deep.records import ABSTAIN
 
+# Correlations that agree this far are equal, so that neither rounding nor the grouping of rows breaks a tie.
 CORRELATION_DECIMALS = 12
-"""Correlations that agree this far are equal, so that neither rounding nor the grouping of rows breaks a tie."""
 
+# Voters that a selector compares with each other: its time grows with their square, or faster.
 CANDIDATES = 128
-"""Voters that a selector compares with each other: its time grows with their square, or faster."""
 
 
 def signed_rows(X: Votes, y: Labels, w: Floats) -> tuple[Floats, Labels, Floats]:
@@ -78,8 +78,8 @@ def by_relevance(votes: Floats, relevances: Floats) -> Positions:
     return np.lexsort((-relevances, np.ptp(votes, axis=0) == 0)).astype(np.intp)
 
 
+# The least redundancy, as in mrmr-selection: a voter unlike those picked is not infinitely good.
 FLOOR = 1e-3
-"""The least redundancy, as in mrmr-selection: a voter unlike those picked is not infinitely good."""
 
 
 class MRMR(BasePromptSelector):
@@ -185,8 +185,8 @@ class MRMRSelection(MRMR):
         return np.array(picked, dtype=np.intp)
 
 
+# Coefficients that agree this far are tied: how rows are grouped moves them by less, and must not decide.
 COEF_DECIMALS = 6
-"""Coefficients that agree this far are tied: how rows are grouped moves them by less, and must not decide."""
 
 
 class RFE(BasePromptSelector):

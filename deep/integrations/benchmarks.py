@@ -15,8 +15,8 @@ from deep.datasets import FileRow, read_rows
 from deep.exceptions import InputError
 from deep.records import Example
 
+# Bytes of a document.
 LARGEST = 1 << 30
-"""Bytes of a document."""
 
 
 def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[FileRow]:

@@ -73,12 +73,12 @@ def _calibrated_accuracy(card: PanelCard) -> float:
     return math.nan if outer is None else outer.balanced_accuracy
 
 
+# What each figure is in the card of a panel.
 MEASURES: Mapping[str, Callable[[PanelCard], float]] = {
     "effective_size": lambda card: card.effective_votes,
     "agreement": lambda card: card.agreement,
     "calibrated_accuracy": _calibrated_accuracy,
 }
-"""What each figure is in the card of a panel."""
 
 
 def measure(votes: VoteMatrix, *names: str) -> dict[str, float]:
@@ -106,8 +106,8 @@ def measure(votes: VoteMatrix, *names: str) -> dict[str, float]:
     return {name: MEASURES[name](card) for name in wanted}
 
 
+# A model, its file, or a :class:`deep.asking.TextScorer` where limits, prior or prompts of one's own are wanted.
 AnyModel = TextScorer | Model | str | Path
-"""A model, its file, or a :class:`deep.asking.TextScorer` where limits, prior or prompts of one's own are wanted."""
 
 
 def text_scorer(model: AnyModel, ledger: str | None = None) -> TextScorer:

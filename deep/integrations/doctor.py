@@ -33,29 +33,29 @@ if TYPE_CHECKING:
     from deep.integrations.foreign import Foreign
     from deep.records import VoteMatrix
 
+# Below this `deep adapt` does no more than move the share (docs/choose.md).
 FEW_LABELS = 20
-"""Below this `deep adapt` does no more than move the share (docs/choose.md)."""
 
+# Below this two judges agree everywhere by chance too often to be called copies.
 FEW_ITEMS = 30
-"""Below this two judges agree everywhere by chance too often to be called copies."""
 
+# Share of the items that a judge must vote on before one answer for all of them makes it a constant.
 NEARLY_ALL = 0.9
-"""Share of the items that a judge must vote on before one answer for all of them makes it a constant."""
 
+# Ids that a spreadsheet has made of others: a rounded number, a date, an error.
 SPREADSHEET = re.compile(
     r"\d(\.\d+)?[Ee]\+\d+|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|#(NAME\?|REF!|N/A)"
 )
-"""Ids that a spreadsheet has made of others: a rounded number, a date, an error."""
 
 
+# How words begin that are the negative one of two.
 AGAINST = re.compile(r"not\b|un|in(?!fer)|contra|no\b|hallu|wrong|bad|false")
-"""How words begin that are the negative one of two."""
 
+# `deep fit` leaves out a judge that fails on more of a dataset.
 USUAL = 0.05
-"""`deep fit` leaves out a judge that fails on more of a dataset."""
 
+# Names of columns that may be people's, whose answers are labels and no votes.
 PEOPLE = re.compile(r"human|expert|annotator|crowd|turker|gold", re.IGNORECASE)
-"""Names of columns that may be people's, whose answers are labels and no votes."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from deep.exceptions import DeepError, ExitStatus, InputError, printable
 from deep.model import VoteRates
 from deep.records import VoteMatrix
 
+# The file of all runs, and how many of them the chart shows.
 HISTORY, SHOWN = "history.jsonl", 30
-"""The file of all runs, and how many of them the chart shows."""
 
 PASSED, FAILED, BROKEN, SKIPPED = "passed", "failed", "error", "skipped"
 TAGS = {FAILED: "failure", BROKEN: "error", SKIPPED: "skipped"}

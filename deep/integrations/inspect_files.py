@@ -16,6 +16,7 @@ from deep.records import ABSTAIN, Judgment, Reason
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# The reasons that Inspect gives a score that is none.
 REASONS: Mapping[str, Reason] = {
     "grader_failed": "unparsable",
     "invalid_response_format": "abstained",  # of the model that was graded, as the next two
@@ -23,7 +24,6 @@ REASONS: Mapping[str, Reason] = {
     "refusal": "abstained",
     "scoring_failed": "failed",
 }
-"""The reasons that Inspect gives a score that is none."""
 
 
 def judgment_of(score: Any, *, failed: bool = False) -> Judgment:
@@ -78,8 +78,8 @@ def scores_by_grader(scores: Mapping[str, Any] | None) -> dict[str, Any]:
     return result
 
 
+# The item of a sample that was run several times, as ``deep data from`` names it.
 EPOCH = re.compile(r"(.+)@epoch-([1-9][0-9]*)", re.DOTALL)
-"""The item of a sample that was run several times, as ``deep data from`` names it."""
 
 
 def inspect_record(row: Mapping[str, Any]) -> dict[str, Any] | None:

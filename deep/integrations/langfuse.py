@@ -12,11 +12,11 @@ from deep.integrations.committee import AnyModel, Verdict, text_of, text_scorer
 with needs_extra("langfuse"):
     from langfuse import Langfuse
 
+# What a score may belong to, as ``Langfuse.create_score`` names it.
 WHERE = ("trace_id", "observation_id", "session_id", "dataset_run_id")
-"""What a score may belong to, as ``Langfuse.create_score`` names it."""
 
+# The decision where no judge gave a vote.
 NO_VOTE = "no vote"
-"""The decision where no judge gave a vote."""
 
 
 def send_verdict(client: Langfuse, verdict: Verdict, *, name: str = "consistency", **where: str) -> None:

@@ -21,8 +21,8 @@ with needs_extra("mlflow"):
     from mlflow.models.evaluation import ModelEvaluator
     from pydantic import PrivateAttr
 
+# The error codes of feedback without a value: ask again; no judge gave a vote.
 CODES = {"error": "NOT_JUDGED", "skipped": "NO_VOTE"}
-"""The error codes of feedback without a value: ask again; no judge gave a vote."""
 
 
 class ConsistencyScorer(Scorer):

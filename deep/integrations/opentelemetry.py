@@ -31,8 +31,8 @@ NAME, VALUE, LABEL, EXPLANATION = (
 ERROR = "error.type"
 
 Value = str | float
+# The span that is judged: its context, or a traceparent header of W3C; None: the current span.
 Parent: TypeAlias = trace.SpanContext | str | None
-"""The span that is judged: its context, or a traceparent header of W3C; None: the current span."""
 
 
 class EvaluationEvents:

@@ -14,17 +14,17 @@ from deep.llm import Database, PendingWork, Work, Writer, describe_ledger, new_e
 
 _SILENT = logging.NullHandler()
 
+# The first half of the advisory locks that live runs hold.
 LOCK_CLASS = 0x64656570
-"""The first half of the advisory locks that live runs hold."""
 
+# The states of a transaction that the server has undone to let another one pass.
 DEADLOCK, CONFLICT = "40P01", "40001"
-"""The states of a transaction that the server has undone to let another one pass."""
 
+# How often a transaction that the database has undone is tried again.
 UNDONE = 50
-"""How often a transaction that the database has undone is tried again."""
 
+# Seconds for which a server that was lost is waited for; answers that come meanwhile are kept in memory.
 PATIENCE = 60.0
-"""Seconds for which a server that was lost is waited for; answers that come meanwhile are kept in memory."""
 
 
 class PostgresqlDatabase(Database):

@@ -14,8 +14,8 @@ from deep._util.checks import Floats, Votes
 from deep.ensembles import LabelModel, check_above, check_count
 from deep.exceptions import InputError, needs_extra
 
+# How many learning rates are tried, each a tenth of the one before.
 RATES = 4
-"""How many learning rates are tried, each a tenth of the one before."""
 
 
 @dataclass(eq=False, repr=False)

@@ -27,7 +27,7 @@ from ._gate import Throttle as Throttle
 from ._history import Answer as Answer
 from ._history import History as History
 from ._history import ReportRow as ReportRow
-from ._history import Message as Message
+from ._history import TranscriptMessage as TranscriptMessage
 from ._lease import EXPORTS as EXPORTS
 from ._lease import MAKING as MAKING
 from ._lease import NOBODY as NOBODY

@@ -113,7 +113,11 @@ class Answer:
     reply: Reply | None
 
 
-class Message(NamedTuple):
+# An item is named by its dataset and its id.
+ItemName = tuple[str, str]
+
+
+class TranscriptMessage(NamedTuple):
     """A message of a conversation with a judge: who says it, and its text."""
 
     role: str
@@ -196,8 +200,10 @@ class History:
         return result
 
     @_reading
-    def transcripts(self, items: Collection[tuple[str, str]]) -> dict[tuple[str, str], dict[str, list[Message]]]:
-        """Return what was said about items, by (dataset, item) and voter: the prompts' messages, then each reply.
+    def transcripts(
+        self, items: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], dict[str, list[TranscriptMessage]]]:
+        """Return the messages and replies about items, by (dataset, item) and voter.
 
         Parameters
         ----------
@@ -205,7 +211,7 @@ class History:
             Windows of a long source are of their item.
         """
         item, request, attempt = schema.items.c, schema.requests.c, schema.attempts.c
-        item_set, items_by_key = {*items}, dict[str, list[tuple[tuple[str, str], str]]]()
+        item_set, items_by_key = {*items}, dict[str, list[tuple[ItemName, str]]]()
         for row in self._connection.execute(select(item.dataset, item.item, item.voter, item.key)).mappings():
             names = [(row["dataset"], name) for name in (row["item"], row["item"].rpartition("#")[0])]
             # One request serves all items of the same texts.
@@ -218,12 +224,12 @@ class History:
         rows = [
             row for part in parts for row in self._connection.execute(query.where(request.key.in_(part))).mappings()
         ]
-        conversations = dict[tuple[str, str], dict[str, list[Message]]]()
+        conversations = dict[ItemName, dict[str, list[TranscriptMessage]]]()
         # A repair turn is asked last of all, and its messages begin with the turns before it.
         for row in sorted(rows, key=lambda row: float(row["queued"])):
             messages = json.loads(row["body"]).get("messages", ())
-            turns = [Message(str(one["role"]), str(one["content"])) for one in messages]
-            turns.append(Message("assistant", read_reply(row["reply"]).text))
+            turns = [TranscriptMessage(str(one["role"]), str(one["content"])) for one in messages]
+            turns.append(TranscriptMessage("assistant", read_reply(row["reply"]).text))
             for name, voter in items_by_key[row["key"]]:
                 before = conversations.setdefault(name, {}).setdefault(voter, [])
                 before[:] = turns if turns[: len(before)] == before else [*before, *turns]

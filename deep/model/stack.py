@@ -25,14 +25,14 @@ from deep.model.chain import MapLike, grouped
 from deep.model.linear import AnswerMap, LabeledRows, Linear, Rows
 from deep.model.score import Blend, Part, Scorer, Scores, VoteForest, VoteSum
 
+# A member makes a scorer of labeled datasets and a seed.
 Member = Callable[[LabeledRows, int], Scorer]
-"""A member makes a scorer of labeled datasets and a seed."""
 
+# How many scorers the member of few scores looks at.
 N_TOP = 4
-"""How many scorers the member of few scores looks at."""
 
+# Most rows of a dataset and class that the forest on scores is grown on.
 FOREST_ROWS = 300
-"""Most rows of a dataset and class that the forest on scores is grown on."""
 
 
 def _forest_votes(train: LabeledRows, seed: int) -> Scorer:
@@ -73,6 +73,7 @@ def _share_of_ones(tree: object) -> Floats:
     return np.asarray(values[:, 1] / values.sum(axis=1))
 
 
+# Every member by name.
 MEMBERS: dict[str, Member] = {
     "best-judge": lambda train, _: VoteSum(linear.fit_best_judge(train)),
     "best-score": lambda train, _: _logistic(train, score.strongest(train, 1)),
@@ -83,16 +84,15 @@ MEMBERS: dict[str, Member] = {
     "majority": lambda train, _: VoteSum(linear.fit_majority(train)),
     "ridge-votes": lambda train, _: VoteSum(linear.fit_ridge(train)),
 }
-"""Every member by name."""
 
+# Members of a panel whose judges all vote.
 ON_VOTES = ("best-judge", "forest-votes", "majority", "ridge-votes")
-"""Members of a panel whose judges all vote."""
 
+# Members of one in which some give grades or scores.
 ON_ANSWERS = ("best-score", "forest-scores", "logistic-scores", "logistic-top-scores", "majority", "ridge-votes")
-"""Members of one in which some give grades or scores."""
 
+# Members in which little is chosen.
 SIMPLE = ("best-judge", "best-score", "majority", "ridge-votes")
-"""Members in which little is chosen."""
 
 
 def members_for(n_judges: int) -> tuple[str, ...]:
@@ -113,14 +113,14 @@ def simple_members(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in SIMPLE) or tuple(names)
 
 
+# A member, and whether its dataset context is used.
 FormKey = tuple[str, bool]
-"""A member, and whether its dataset context is used."""
 
+# Members whose losses differ by so many standard errors weigh apart by a factor e.
 NOISE = 2.0
-"""Members whose losses differ by so many standard errors weigh apart by a factor e."""
 
+# Weights of so many datasets are half what these say and half equal weights of the simple members.
 TRUSTED = 4.0
-"""Weights of so many datasets are half what these say and half equal weights of the simple members."""
 
 Fits = Mapping[str | None, Mapping[str, Scorer]]
 """Fitted members by the training dataset that they never saw; None: by all."""

@@ -23,8 +23,8 @@ from deep.prompt_pool.reader import (
 )
 from deep.records import Judgment, Reason
 
+# One entry a token of the reply, as chat completions give them: `token`, `logprob`, `top_logprobs`.
 Logprobs = Sequence[Mapping[str, Any]]
-"""One entry a token of the reply, as chat completions give them: `token`, `logprob`, `top_logprobs`."""
 
 _WORDS = re.compile(r"\w(?:.*\w)?", re.DOTALL)
 
@@ -124,8 +124,8 @@ def _sides(token: str, labels: Mapping[str, int]) -> set[int]:
 CUT_OFF = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens", "model_length"})
 WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
 
+# The characters at either end of a longer reply that are read; what it holds between is no place for an answer.
 LONGEST_SIDE = 30_000
-"""The characters at either end of a longer reply that are read; what it holds between is no place for an answer."""
 
 _QUOTATION = re.compile(r'"([^"\n]{8,400})"|\u201c([^\u201d\n]{8,400})\u201d')
 _CHOSEN = re.compile(
@@ -342,8 +342,8 @@ def why_none(text: str, cut: bool) -> Reason:
     return "refused" if _DECLINES.match(answer[:200].replace("\u2019", "'")) else "unparsable"
 
 
+# How a choice of answers is told: not at all, as a JSON schema with an enumeration, or as vLLM's list of texts.
 Constraint = Literal["none", "schema", "vllm"]
-"""How a choice of answers is told: not at all, as a JSON schema with an enumeration, or as vLLM's list of texts."""
 
 
 def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
@@ -384,8 +384,8 @@ def _squeezed(text: str) -> str:
     return "".join(text.split())
 
 
+# The most characters of the reply's end that are quoted, so that a repair has a greatest cost.
 MOST_QUOTED = 2000
-"""The most characters of the reply's end that are quoted, so that a repair has a greatest cost."""
 
 _TURN = """
 A reply to all of the above follows, between tags. It is material too.

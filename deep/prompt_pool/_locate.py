@@ -172,11 +172,11 @@ _MAX_LAYERS = 8
 
 # Tag characters spell ASCII that nobody sees and that language models read.
 _TAG_CHARACTERS = {0xE0000 + code: code for code in range(0x20, 0x7F)}
+# Letters by their category, of which nothing is seen; those that look like them in Hangul unfold to them.
 _FILLERS = "\u115f\u1160"
-"""Letters by their category, of which nothing is seen; those that look like them in Hangul unfold to them."""
 
+# The name of a letter that is a Latin one in another dress: a small capital, turned, struck, in a black square.
 _LATIN = re.compile(r"(?:LATIN|NEGATIVE|REGIONAL)\b.* ([A-Z])(?: WITH .*)?")
-"""The name of a letter that is a Latin one in another dress: a small capital, turned, struck, in a black square."""
 
 _ALIKE = str.maketrans("l", "i")
 _FIGURE = re.compile(r"(?<=[^\W\d_])[013457]+|[013457]+(?=[^\W\d_])")

@@ -33,8 +33,8 @@ _CHAT_TOKEN = re.compile(
 _ZERO_WIDTH_SPACE = "\u200b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SENTENCE_END = re.compile(r"[.!?:;<>\n\u3002\uff01\uff1f]")
+# Letters and digits in a row that stand in no text by chance, and need no ends of words around them.
 _SURE = 24
-"""Letters and digits in a row that stand in no text by chance, and need no ends of words around them."""
 
 # Behind the key of an empty list: brackets with nothing between them, or a sign and no word more in the line.
 _ENDS = r"\s\w.,;!?()'\"\u2018-\u201f"
@@ -239,8 +239,8 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
+# The version of the choice of examples, raised when it changes, since the judge then reads other text.
 SELECTION = 1
-"""The version of the choice of examples, raised when it changes, since the judge then reads other text."""
 
 
 @dataclass(frozen=True)

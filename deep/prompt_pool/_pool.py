@@ -13,14 +13,14 @@ from deep._util.names import table
 from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt, find_problems
 
+# The ending of the id of a document-first variant.
 DOCUMENT_FIRST = "-doc-first"
-"""The ending of the id of a document-first variant."""
 
+# The word behind ``ID@`` that names the version whose answers carry a code of their question.
 CODED = "coded"
-"""The word behind ``ID@`` that names the version whose answers carry a code of their question."""
 
+# Digits of a hash that name a version, as columns of votes show them.
 SHORTEST_HASH = 8
-"""Digits of a hash that name a version, as columns of votes show them."""
 
 _MATERIAL = "{{source}}\n\n{{claim}}\n\n"
 _ORDER = " The material comes first, the task after it."
@@ -262,8 +262,8 @@ def _in_words(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+# The endings of replies that are shown of each kind.
 N_ENDINGS = 3
-"""The endings of replies that are shown of each kind."""
 
 # The most characters of an ending that are shown.
 LONGEST_ENDING = 120

@@ -16,24 +16,24 @@ from deep.prompt_pool._material import PLACEHOLDER, Material, fill
 from deep.prompt_pool.reader import Kind, Output, normalise_label
 from deep.records import Example, Judgment
 
+# How the votes on the windows of a long source are combined.
 Rule = Literal["all", "any"]
-"""How the votes on the windows of a long source are combined."""
 
+# The version of fences and markers, raised when they change, since the judge then reads other text.
 RENDERING = 1
-"""The version of fences and markers, raised when they change, since the judge then reads other text."""
 
+# The words of a prompt that is to err in its own way, beside its `unshared_error`.
 PURPOSE: dict[str, tuple[str, ...]] = {
     "strictness": ("even", "lenient", "strict"),
     "expected_tpr": ("higher", "lower", "same"),
     "expected_tnr": ("higher", "lower", "same"),
 }
-"""The words of a prompt that is to err in its own way, beside its `unshared_error`."""
 
 # What is written about a prompt; a better citation must not make a new column or buy an answer again.
 _NOT_HASHED = ("family", "follows", "threshold_reason", "unshared_error", *PURPOSE)
 
+# Fields that came later, hashed only where they are set: a prompt from before keeps its columns and its answers.
 _HASHED_IF_SET = ("answer_first", "coded", "fenced", "listed", "parts", "scale_words", "verdict_words", "windows")
-"""Fields that came later, hashed only where they are set: a prompt from before keeps its columns and its answers."""
 
 _PLACE = "{{examples}}\n\n"
 _QUESTION = "No more cases. What you are asked about follows.\n\n"
@@ -400,8 +400,8 @@ def _case(shot: Example, label: str, number: int) -> str:
     )
 
 
+# The types that a value may have in a file, by that of the field of a prompt.
 IN_FILES = {float: (float, int), Mapping: (dict,), tuple: (list, tuple), Literal: (str,)}
-"""The types that a value may have in a file, by that of the field of a prompt."""
 
 FIELDS = {name: IN_FILES.get(get_origin(hint) or hint, (hint,)) for name, hint in get_type_hints(Prompt).items()}
 FIELDS["scale"] = (list, tuple, dict, NoneType)  # its two ends, or a number for each word

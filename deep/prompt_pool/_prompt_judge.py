@@ -111,8 +111,8 @@ def commonest(reasons: Iterable[Reason | None]) -> Reason:
 
 
 _FORM = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?")
+# The vote of one window that is the vote on the whole source; the other one must be every window's.
 _DECIDES = {"any": 1, "all": 0}
-"""The vote of one window that is the vote on the whole source; the other one must be every window's."""
 
 
 @dataclass(frozen=True)
@@ -373,8 +373,8 @@ def _windows(example: Example, spans: Sequence[Span]) -> list[Example]:
     return [replace(example, source=example.source[start:end]) for start, end in spans]
 
 
+# Five alternatives are what every server that has log-probabilities allows.
 LOGPROBS: Mapping[str, object] = {"logprobs": True, "top_logprobs": 5}
-"""Five alternatives are what every server that has log-probabilities allows."""
 
 
 @dataclass(frozen=True)

@@ -355,15 +355,15 @@ def _canary(name: str, found: "model.Canary | str") -> dict[str, str]:
 
 PANEL_TITLE = "The panel"
 
+# The most judges that a report also drops one after the other: the panels to fit grow with their square.
 MAX_WHOLE = 12
-"""The most judges that a report also drops one after the other: the panels to fit grow with their square."""
 
 # The most judges in a picture of correlations; of more there is a table alone.
 MAX_JUDGES = 40
 # The most pairs of judges in a table, those with the highest correlation of errors.
 MAX_PAIRS = 200
+# The disagreements of each judge in a table; the item browser has all.
 N_WORST = 5
-"""The disagreements of each judge in a table; the item browser has all."""
 
 # The most characters of a judge's name beside a picture.
 LONGEST_JUDGE = 32

@@ -14,16 +14,16 @@ from deep.datasets import FoundTexts, Item, Passage, read_item_reasons, read_jud
 from deep.records import Example
 from deep.report._sources import ReportMaterial, ScoredVotes, vote_share
 
+# The most items that a page holds.
 MAX_ITEMS = 12_000
-"""The most items that a page holds."""
 
+# The items of each kind that a page holds for certain: where judges disagree most, where P and label disagree most.
 N_TELLING = 200
-"""The items of each kind that a page holds for certain: where judges disagree most, where P and label disagree most."""
 
 
+# The least P, and the least 1 - P, that a page holds.
 # P is rounded to four decimals, and a rounded 0 or 1 would claim certainty.
 MIN_P = 0.0001
-"""The least P, and the least 1 - P, that a page holds."""
 
 
 def sample_sentence(shown: int, n: int) -> str:
@@ -107,11 +107,11 @@ def _chances(values: Floats) -> list[float | None]:
     return _rounded(np.clip(values, MIN_P, 1 - MIN_P))
 
 
+# Bytes of texts, rationales and evidence in a page; the other items of it are left out.
 MOST_BYTES = 1_500_000
-"""Bytes of texts, rationales and evidence in a page; the other items of it are left out."""
 
+# Characters of a source or a claim; what is beyond is cut, and said to be.
 LONGEST_TEXT = 20_000
-"""Characters of a source or a claim; what is beyond is cut, and said to be."""
 
 NO_TEXT = "Texts in this file: none (--no-text); ids replace them."
 

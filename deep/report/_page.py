@@ -260,20 +260,20 @@ def _tidy(tag: str, used: set[str], name: str) -> str:
 
 
 NUMBERED = re.compile(r"^figure-?(\d+[a-z]?)-")
+# A number with more digits than a person reads.
 DIGITS = re.compile(r"-?\d+\.\d{5,}(?:e-?\d+)?")
-"""A number with more digits than a person reads."""
 
 # The most pictures, and the most tables, of a study that a page holds.
 MAX_FILES = 60
+# The most columns of a table whose heads stand upright on paper; of more they would be broken letter by letter.
 MAX_HEADS = 8
-"""The most columns of a table whose heads stand upright on paper; of more they would be broken letter by letter."""
 # The most rows of a picture's table that a page holds.
 MAX_ROWS = 200
+# The ending of a picture's narrow form.
 FOR_PHONES = ".phone.svg"
-"""The ending of a picture's narrow form."""
 
+# The most bytes of a picture that is embedded.
 MAX_BYTES = 400_000
-"""The most bytes of a picture that is embedded."""
 
 
 def study_parts(folder: Path, first: str) -> tuple[Picture | None, list[Chapter]]:

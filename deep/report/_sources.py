@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# The name of the one voter of a run that kept no votes: its own decision.
 DECISION = "(decision of the run)"
-"""The name of the one voter of a run that kept no votes: its own decision."""
 
 
 BY_VOTES = (
@@ -218,8 +218,8 @@ def vote_share(votes: npt.NDArray[np.int8]) -> Floats:
     return share
 
 
+# More distinct values of P, as soft scores give, are rounded: the law behind the noise floor takes long with them.
 MOST_DISTINCT = 5000
-"""More distinct values of P, as soft scores give, are rounded: the law behind the noise floor takes long with them."""
 
 
 def few_values(p: Floats) -> Floats:
@@ -244,9 +244,10 @@ SIMULATED = "simulated"
 MAX_BYTES = 1 << 30
 # The largest number in results that deep wrote; above it, one was put there by another hand.
 MAX_NUMBER = 1e15
+# Columns of the scores in which a cell may be empty; the one by name in runs of earlier versions.
 MAY_LACK = {"p_uncalibrated", *(name for name, one in (ITEM_COLUMNS | SCORE_COLUMNS).items() if one.nullable)}
-"""Columns of the scores in which a cell may be empty; the one by name in runs of earlier versions."""
 
+# Keys of the results of a hold-out; results without them are another study's.
 OF_A_RUN = frozenset(
     [
         "baselines",
@@ -264,10 +265,9 @@ OF_A_RUN = frozenset(
         "warnings",
     ]
 )
-"""Keys of the results of a hold-out; results without them are another study's."""
 
+# The file in a run's folder that holds the votes on what it held out.
 VOTES = "votes.parquet"
-"""The file in a run's folder that holds the votes on what it held out."""
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vo
 
 # Resamples of an interval of balanced accuracy.
 N_BOOT = 2000
+# The most methods in a picture, so that it fits on a sheet: the best of them, and the two that are always wanted.
 MAX_METHODS = 20
-"""The most methods in a picture, so that it fits on a sheet: the best of them, and the two that are always wanted."""
 MAJORITY = "majority vote"
 
+# The most characters of a name in a picture.
 MAX_LEN = 48
-"""The most characters of a name in a picture."""
 
 
 def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
@@ -139,8 +139,8 @@ def methods_chapter(
 
 # The bars of the distribution of P.
 N_BARS = 20
+# The number of labels that the next step asks for.
 N_LABELS = 30
-"""The number of labels that the next step asks for."""
 
 
 @dataclass(frozen=True)
@@ -182,19 +182,19 @@ def _canaries(fitted: Model, scored: ScoredVotes) -> "Iterator[tuple[str, model.
             yield name, str(error)
 
 
+# The next step where all items have one P.
 OTHER_JUDGES = (
     "add different judges: another LLM, other prompts, lexical checks",
     "deep ask claims.csv --lexical all --out more.parquet",
 )
-"""The next step where all items have one P."""
 
 
+# The answer of a run with datasets held out, by the outcome of its test against the best judge.
 BEATS = {
     "ok": "deep beats the best judge. ",
     "warn": "deep is not clearly better than the best judge. ",
     "fail": "deep is worse than the best judge. ",
 }
-"""The answer of a run with datasets held out, by the outcome of its test against the best judge."""
 
 
 def verdict_of(

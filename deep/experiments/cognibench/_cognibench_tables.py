@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 PARTS = ("overall", "factual", "cognitive")
 
+# Units of the counts: the paper weighs sentences by their words; by sentences, each weighs the same.
 UNITS = ("words", "sentences")
-"""Units of the counts: the paper weighs sentences by their words; by sentences, each weighs the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ def macro(scores: dict[str, Score]) -> float | None:
 
 COLUMNS = ("item_id", "protocol", "annotator", "label")
 
+# Different values that are compared with one another; where there are more, a column holds something else.
 MOST = {"protocol": 100, "label": 1_000}
-"""Different values that are compared with one another; where there are more, a column holds something else."""
 
 
 def read_annotations(path: Path) -> pd.DataFrame:
@@ -210,15 +210,15 @@ TITLES = {
     "figure8-models": "Figure 8: types of statement and hallucinations by the LLM that wrote the response",
 }
 
+# Equal parts of a turn, in sentences; the position of a sentence is the part that its middle lies in.
 N_POSITIONS = 5
-"""Equal parts of a turn, in sentences; the position of a sentence is the part that its middle lies in."""
 
 PUBLISHED = "published labels"
 
 ScoredMethods = Sequence[tuple[Method, dict[str, Score]]]
 
+# The scores by words, and those by sentences.
 ByUnit = Mapping[str, ScoredMethods]
-"""The scores by words, and those by sentences."""
 
 
 def scores_of(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> ByUnit:
@@ -306,11 +306,11 @@ def tier_table(turns: Sequence[Turn], methods: Sequence[Method]) -> pd.DataFrame
     return pd.DataFrame(rows).value_counts(sort=False).rename("sentences").reset_index()
 
 
+# Type of a statement, and whether it is hallucinated.
 Labeled = tuple[str | None, bool | None]
-"""Type of a statement, and whether it is hallucinated."""
 
+# Whose labels they are, or of which LLM's responses, and those labels by turn.
 Origin = tuple[str, list[list[Labeled]]]
-"""Whose labels they are, or of which LLM's responses, and those labels by turn."""
 
 
 def _labels(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> Iterator[Origin]:

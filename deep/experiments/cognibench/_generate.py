@@ -82,8 +82,8 @@ class Topic:
         return ProgramId(f"cognibench-dialogue/{self.llm}", "cognibench-generated", self.text_id)
 
 
+# Messages of the user and of the LLM in turn, and why they ended before their time.
 Said = tuple[list[str], Reason | None]
-"""Messages of the user and of the LLM in turn, and why they ended before their time."""
 
 
 def dialogue_program(topic: Topic, turns: int, words: int, asker: str) -> Program[Said]:

@@ -214,8 +214,8 @@ def _found(sentence: tiered.SentenceVerdict) -> bool | None:
 
 COLUMNS = ("turn_id", "item_id", "start", "end", "text", "spans")
 
+# Verdicts of judges on the part of a response that they found wanting.
 BAD = ("FAIL", "hallucinated", "invented", "misleading", "speculative", "unsupported")
-"""Verdicts of judges on the part of a response that they found wanting."""
 
 
 def read_spans(given: str, turns: Sequence[Turn]) -> list[Method]:

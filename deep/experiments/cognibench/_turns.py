@@ -19,11 +19,11 @@ from deep.experiments.tiered import TIERS, ListJudge, SentenceVerdict, list_text
 from deep.integrations.benchmarks import CogniBenchTurn, load_turns
 from deep.judges import parse_voter
 
+# The published names, as they are spelled there, in the order of `TIERS`.
 _TIER_LISTS = ("misleading_list", "speculative_list", "realiable_list", "unequivocal_list")
-"""The published names, as they are spelled there, in the order of `TIERS`."""
 
+# For each turn, whether each of its sentences was found hallucinated; None where that was left open.
 SentenceFlags = Sequence[Sequence[bool | None]]
-"""For each turn, whether each of its sentences was found hallucinated; None where that was left open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +246,8 @@ def turns_of_split(turns: Iterable[Turn], args: argparse.Namespace) -> list[Turn
     return chosen
 
 
+# Source, response and its hallucinated sentences.
 Answered = tuple[str, str, list[str]]
-"""Source, response and its hallucinated sentences."""
 
 
 def chats(turns: Iterable[Answered]) -> Iterator[JsonObject]:
@@ -261,8 +261,8 @@ def chats(turns: Iterable[Answered]) -> Iterator[JsonObject]:
         yield {"messages": [*messages, {"role": "assistant", "content": list_text(bad)}]}
 
 
+# The judges that label sentences: the automatic pipeline, the annotators' protocol, and direct prompting.
 JUDGES = ("auto", "tiered", "listed")
-"""The judges that label sentences: the automatic pipeline, the annotators' protocol, and direct prompting."""
 
 KINDS = {"irrelevant": "irrelevant", "faithful": "factual", "invented": "factual", **dict.fromkeys(TIERS, "cognitive")}
 
@@ -359,8 +359,8 @@ def complete(turns: Sequence[Turn], level: str) -> Iterator[tuple[Turn, list[str
 
 FOLDS = 5
 
+# A dialogue's identifier, and sentences of one of its turns.
 Statements = tuple[str, Sequence[str]]
-"""A dialogue's identifier, and sentences of one of its turns."""
 
 
 def _fitted_kinds(turns: Sequence[Turn]) -> Any:

@@ -30,20 +30,21 @@ if TYPE_CHECKING:
     from deep.llm import History
 
 
+# The authors' own file, and below what they call its columns.
 PUBLISHED = "fect_benchmark.csv"
-"""The authors' own file, and below what they call its columns."""
 
 PUBLISHED_COLUMNS = {"source_column": "conversation", "label_column": "claim_is_factual"}
 
+# The paper's four prompts, and ours that follow their strategies; ttc: test-time compute, reasoning first.
 PROMPTS = {"basic": "basic-direct", "basic-ttc": "basic-reasoned", "3d": "3d-direct", "3d-ttc": "3d-reasoned"}
-"""The paper's four prompts, and ours that follow their strategies; ttc: test-time compute, reasoning first."""
 
+# What the tables call our prompts, by id; any other prompt goes by its own.
 NAMES = {f"fect-{ours}-{form}": name for name, ours in PROMPTS.items() for form in ("json", "xml")}
-"""What the tables call our prompts, by id; any other prompt goes by its own."""
 
+# The counts of the published benchmark, beside whose tables the printed ones stand.
 BENCHMARK = {"items": 410, "factual": 345, "nonfactual": 65}
-"""The counts of the published benchmark, beside whose tables the printed ones stand."""
 
+# The models that the paper draws apart in its Figures 5, 7 and 8.
 REASONING = (
     "claude-sonnet-3.7",
     "claude-sonnet-4",
@@ -54,7 +55,6 @@ REASONING = (
     "o3",
     "o4-mini",
 )
-"""The models that the paper draws apart in its Figures 5, 7 and 8."""
 
 
 def _run(args: argparse.Namespace) -> int:

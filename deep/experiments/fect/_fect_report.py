@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from deep.model import Model
 
 
+# The column of judges that are not asked by a prompt.
 NO_PROMPT = "no prompt"
-"""The column of judges that are not asked by a prompt."""
 
+# What the columns of prompts are called, by the prompt's id.
 Names = dict[str, str]
-"""What the columns of prompts are called, by the prompt's id."""
 
 
 def given_verdicts(
@@ -162,8 +162,8 @@ JUDGE = ["model", "prompt"]
 
 CONFIDENCE = 0.95
 
+# Share of verdicts that must be votes for a judge's figures to be compared with those of others.
 LEAST_COVERAGE = 0.5
-"""Share of verdicts that must be votes for a judge's figures to be compared with those of others."""
 
 
 def score_runs(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -306,8 +306,8 @@ def printed_summary() -> pd.DataFrame:
     return frame.assign(low=frame["mean"] - half, high=frame["mean"] + half, coverage=1.0)
 
 
+# The paper's table of each metric.
 TABLES = {"f1": 2, "precision": 4, "recall": 5}
-"""The paper's table of each metric."""
 
 FIGURES = {"f1": 5, "precision": 7, "recall": 8}
 

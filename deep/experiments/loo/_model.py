@@ -27,8 +27,8 @@ from deep.records import VoteMatrix
 
 Step = Callable[[], None]
 
+# A candidate chain and its metrics on the held-out dataset.
 ScoredChain = tuple[model.Candidate, Row]
-"""A candidate chain and its metrics on the held-out dataset."""
 
 
 @dataclass(frozen=True)

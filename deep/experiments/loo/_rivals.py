@@ -221,8 +221,8 @@ def _thresholds(
         yield "train", realistic
 
 
+# The mean prior of the training datasets for every row, which decides nothing.
 CONSTANT = "training prior"
-"""The mean prior of the training datasets for every row, which decides nothing."""
 
 PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
 # Numbers of voters, as in the paper's tables.
@@ -374,15 +374,15 @@ def _difference(y: Labels, one: tuple[Floats, Mask], other: tuple[Floats, Mask],
     return {"balanced_accuracy": float(paired.difference), "low": low, "high": high, "log_loss": mean, **bounds}
 
 
+# Significance level after Bonferroni's correction over datasets, as in the paper's section 4.4.
 ALPHA = 0.01
-"""Significance level after Bonferroni's correction over datasets, as in the paper's section 4.4."""
 
+# Kinds of baselines that are chosen on training data; encoders with a threshold from there come after them.
 RIVALS = ("best_prompt", CONTEXT, "majority")
-"""Kinds of baselines that are chosen on training data; encoders with a threshold from there come after them."""
 
+# The resamples that each of m tests needs.
 # No p is below 1 / (draws + 1), and of m tests it has to fall below 0.01 / m: 100 m draws at least.
 DRAWS_A_TEST = 200
-"""The resamples that each of m tests needs."""
 
 
 def rivals(baselines: Sequence[Baseline]) -> list[Baseline]:

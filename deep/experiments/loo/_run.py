@@ -28,8 +28,8 @@ from deep.records import ABSTAIN, VoteMatrix
 
 SCHEMA_VERSION = 1
 
+# Told what is being done and in how many steps; what it returns is called after each step.
 StepOf = Callable[[str, int], Step]
-"""Told what is being done and in how many steps; what it returns is called after each step."""
 
 
 @dataclass
@@ -344,6 +344,7 @@ def _score_table(split: HoldOut, scores: model.Scores) -> pd.DataFrame:
 # A row for each chain and item: as numbers into a dictionary the names take a fraction of the file.
 NAME = pa.dictionary(pa.int32(), pa.string())
 
+# The columns of `chains.parquet`.
 CHAINS = pa.schema(
     {
         **dict.fromkeys(("dataset", "item_id", "recipe", "ensembler"), NAME),
@@ -352,7 +353,6 @@ CHAINS = pa.schema(
         "p": pa.float64(),
     }
 )
-"""The columns of `chains.parquet`."""
 
 
 def run_all(

@@ -176,11 +176,11 @@ def optimal_thresholds(votes: VoteMatrix, scores: ScoreTable) -> dict[str, dict[
     return result
 
 
+# The reasons for which a threshold may move.
 MOVED_BY = ("source", "length", "balance")
-"""The reasons for which a threshold may move."""
 
+# The ending of a reason's name where as many items are drawn at random: how far chance alone moves the threshold.
 CHANCE = ", chance"
-"""The ending of a reason's name where as many items are drawn at random: how far chance alone moves the threshold."""
 
 # The shares of consistent items at which the best threshold is looked for.
 SHARES = (0.25, 0.5, 0.75)

@@ -27,25 +27,25 @@ BASELINES = {
     "majority": "majority vote",
 }
 
+# The most columns of a line.
 WIDTH = 100
-"""The most columns of a line."""
 
+# The most training datasets that are named in print; results.json has them all.
 MAX_LISTED = 50
-"""The most training datasets that are named in print; results.json has them all."""
 
 AVERAGED = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc")
 
 
+# The origin of a figure that the paper prints and this run did not compute.
 PRINTED = "printed"
-"""The origin of a figure that the paper prints and this run did not compute."""
 
 
+# The name in place of a calibrator where P is calibrated by what datasets left out tell of members and prior.
 LEARNED_PRIOR = "learned-prior"
-"""The name in place of a calibrator where P is calibrated by what datasets left out tell of members and prior."""
 
 
+# The sign before a row, by where its figures are from.
 MARKS = {"measured": " ", SIMULATED: "~", PRINTED: ">"}
-"""The sign before a row, by where its figures are from."""
 
 
 def source_of(run: Run, row: Row) -> str:
@@ -110,6 +110,7 @@ def verdict_lines(runs: Sequence[Run]) -> Iterator[str]:
         yield from _wrapped(f"The paper prints a balanced accuracy of up to {figure} ({best_printed['name']}).", 0)
 
 
+# The packages that the paper's methods were asked to be made with, and what each does in the main job.
 LIBRARIES = {
     "numpy": "every sum",
     "matplotlib": "figures",
@@ -122,7 +123,6 @@ LIBRARIES = {
     "netcal": "a second ECE of chains; calibrators under the paper's recipe",
     "openai": "nothing: no LLM is asked here (`deep ask` asks with it)",
 }
-"""The packages that the paper's methods were asked to be made with, and what each does in the main job."""
 
 
 def library_lines(runs: Sequence[Run]) -> Iterator[str]:
@@ -141,8 +141,8 @@ def library_lines(runs: Sequence[Run]) -> Iterator[str]:
     yield ""
 
 
+# The libraries that are an ensembler each.
 BY_ENSEMBLER = ("xgboost", "lightgbm", "catboost", "snorkel")
-"""The libraries that are an ensembler each."""
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
@@ -168,8 +168,8 @@ def _voters(row: Row) -> str:
     return f"{row['n_prompts']} voters ({names}){scorers}"
 
 
+# The widths of the columns behind a label.
 WIDTHS = (9, 14, 6, 7, 9, 10)
-"""The widths of the columns behind a label."""
 
 
 def _cells(label: str, *cells: str) -> str:
@@ -209,8 +209,8 @@ def mean_of_runs(runs: Sequence[Run]) -> Row:
     return means
 
 
+# The origins of an encoder's threshold.
 ORIGINS = ("test", "center", "train")
-"""The origins of an encoder's threshold."""
 
 
 def encoder_rows(runs: Sequence[Run], *, printed: bool = False) -> dict[str, dict[str, list[Row]]]:
@@ -246,8 +246,8 @@ def mean_summary(means: Row, source: str) -> Iterator[str]:
             yield _line(label, means[key], source)
 
 
+# The numbers of voters that stand side by side; more are a table of their own.
 SIZES_A_TABLE = 3
-"""The numbers of voters that stand side by side; more are a table of their own."""
 
 # The most columns of the terminal that a row's name takes.
 NAME_WIDTH = 34
@@ -308,8 +308,8 @@ def aligned(title: str, header: TableCells, rows: Sequence[TableCells]) -> Itera
     yield ""
 
 
+# An ensembler and a number of voters.
 ChainName = tuple[str, int]
-"""An ensembler and a number of voters."""
 
 
 def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:

@@ -116,6 +116,7 @@ NETCAL_ECE = "this run, netcal's ECE"
 CALIBRATORS = (None, "platt", "bbq", "histogram", "isotonic", *NETCAL_CLASSES)
 """Those of Table 5, and netcal's."""
 
+# Prompts of pool `literature`, and those of `deep prompts import` without their prefix, by their rows of Table 3.
 LLM_SOLUTIONS = {
     "direct-assessment": "ChatGPT-DA",
     "five-stars": "ChatGPT-Star",
@@ -127,7 +128,6 @@ LLM_SOLUTIONS = {
     "yes-no": "ChatGPT-ZS",
     "yes-no-steps": "ChatGPT-COT",
 }
-"""Prompts of pool `literature`, and those of `deep prompts import` without their prefix, by their rows of Table 3."""
 
 DOCUMENT_FIRST, PRINTED = "-doc-first", "deep-printed-"
 
@@ -141,8 +141,8 @@ TABLES = {
 }
 
 
+# Kind of a baseline that fills a row of Table 3 and enters no ensemble.
 RIVAL = "rival"
-"""Kind of a baseline that fills a row of Table 3 and enters no ensemble."""
 
 
 def ours_and_rivals(votes: VoteMatrix) -> tuple[VoteMatrix, VoteMatrix | None]:
@@ -317,8 +317,8 @@ def _gain(dataset: str, origin: str, alone: float, majority: float | None, best:
 _BUILDERS = (single_prompts, chains, methods, gains)
 
 
+# The dataset of the paper's Figure 4.
 EXAMPLE_DATASET = "aggrefact-xsum"
-"""The dataset of the paper's Figure 4."""
 
 
 def figure_dataset(name: str | None, votes: VoteMatrix) -> str:

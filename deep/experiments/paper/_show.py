@@ -24,11 +24,11 @@ from deep.experiments.paper._paper_tables import (
 )
 from deep.model import UNCALIBRATED
 
+# What names a cell of a table.
 CELL = ["table", "dataset", "method", "n_prompts", "calibrator", "metric"]
-"""What names a cell of a table."""
 
+# Of printed figures, in percent; one in the other tables.
 DECIMALS = {"2": 2}
-"""Of printed figures, in percent; one in the other tables."""
 
 MET, FITTED, KEPT_OUT, DERIVED = "met", "fitted", "kept out", "derived"
 
@@ -130,8 +130,8 @@ def distances(figures: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+# The picture of the answer.
 ANSWER = "distance-from-the-printed-figures"
-"""The picture of the answer."""
 
 
 def verdict_of(figures: pd.DataFrame, origin: str | list[str]) -> DatasetVerdict:
@@ -158,8 +158,8 @@ def draw_distance(figures: pd.DataFrame) -> Figure:
     return draw_intervals(rows, xlabel="points from the printed figure: mean, lowest and highest", at=0.0)
 
 
+# The ECE in percent that the paper says calibrated ensembles stay under (4.3).
 UNDER = 7.0
-"""The ECE in percent that the paper says calibrated ensembles stay under (4.3)."""
 
 
 def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:

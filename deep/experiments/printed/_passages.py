@@ -12,11 +12,11 @@ from typing import NamedTuple
 from deep._util.files import packaged
 from deep.prompt_pool import merge_spans
 
+# Folded characters, some eight words, that have a hash of their own.
 WINDOW = 40
-"""Folded characters, some eight words, that have a hash of their own."""
 
+# Stands in a folded text for a blank to be filled in, which papers print as dots in brackets.
 BLANK = "\0"
-"""Stands in a folded text for a blank to be filled in, which papers print as dots in brackets."""
 
 _BLANK = re.compile(r"[\[{]\s*(?:\.\s*){3}[\]}]")
 _CONTINUED = re.compile(r"[ \t]*\n[ \t]*(?:- )?(?:[\u21aa\u21b3]\u2192?|,\u2192)[ \t]*|[\u21aa\u21b3][ \t]*")
@@ -134,8 +134,8 @@ class FoldedText:
         return " ".join(self.text[left:right].split())
 
 
+# Lines that may stand between two lines of a prompt: the rest of a page, a figure, the head of the next page.
 MOST_FURNITURE = 80
-"""Lines that may stand between two lines of a prompt: the rest of a page, a figure, the head of the next page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,20 +235,20 @@ def _around_furniture(text: FoldedText, cursor: int, size: int, expected: str) -
     return [run for run in ((cursor, stop), (again, again + size - (stop - cursor))) if run[0] < run[1]]
 
 
+# A passage without a print that fits ends by then, in multiples of the printed length.
 LONGEST = 2.0
-"""A passage without a print that fits ends by then, in multiples of the printed length."""
 
+# Share of a print's windows that a section must hold to be that passage with changes, unless it is short.
 LEAST_ALIKE = 0.25
-"""Share of a print's windows that a section must hold to be that passage with changes, unless it is short."""
 
+# Windows below which a change may touch them all.
 FEW = 8
-"""Windows below which a change may touch them all."""
 
+# Lines among which a passage begins behind its heading.
 HEADING_LINES = 6
-"""Lines among which a passage begins behind its heading."""
 
+# Marks around a passage that are those of the page.
 WRAPPERS = " \t\n\"`'"
-"""Marks around a passage that are those of the page."""
 
 _MARKS = re.compile(r"[^\s\w]*")
 _PIECE = re.compile(r"(?P<wrap>(?<=\w)-[ \t]*\n\s*(?=\w))|(?P<space>\s+)|\S")

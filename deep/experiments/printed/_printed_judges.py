@@ -182,12 +182,12 @@ def _lines(text: str) -> Iterator[str]:
             yield bare
 
 
+# The forms that need another reader than a step has; text and a verdict are read as they stand.
 _FORMS: Mapping[str, Callable[[str], Mapping[str, object] | None]] = {
     "segments": _segments,
     "final-output": _final_output,
     "lines": _facts,
 }
-"""The forms that need another reader than a step has; text and a verdict are read as they stand."""
 
 
 STEP = "tag"

@@ -18,8 +18,8 @@ from deep.prompt_pool import SearchableText, Span, covered, why_unusable
 T = TypeVar("T")
 
 STYLES = ("blog", "lecture_notes", "faq", "textbook")
+# At temperature 1 another sample of the same question is another answer.
 PARAMETERS: JsonObject = {"temperature": 1.0, "max_tokens": 4096}
-"""At temperature 1 another sample of the same question is another answer."""
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"\A```[a-z]*\n(?P<inside>.*)\n```\Z", re.DOTALL)
@@ -224,11 +224,11 @@ def read_insertions(edited: str, base: str, code: str, count: int) -> tuple[str,
 
 SPLITS = ("train", "evaluation")
 
+# Each article serves one task, as in the paper; or every article serves all.
 ARTICLES_BY = ("task", "all")
-"""Each article serves one task, as in the paper; or every article serves all."""
 
+# Tasks by article.
 Dealt = Mapping[str, tuple[str, ...]]
-"""Tasks by article."""
 
 
 def ordered(articles: Sequence[Article], seed: int) -> list[Article]:
@@ -283,8 +283,8 @@ def split_articles(
     return split
 
 
+# A claim whose segment lies in insertions by at least this share is hallucinated, by less it is mixed.
 MIXED_BELOW = 0.5
-"""A claim whose segment lies in insertions by at least this share is hallucinated, by less it is mixed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

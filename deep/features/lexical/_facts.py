@@ -14,26 +14,26 @@ SMALL: dict[str, int] = WORD_LISTS["below_twenty"]
 TENS: dict[str, int] = WORD_LISTS["tens"]
 ORDINALS: dict[str, int] = WORD_LISTS["ordinals"]
 MAGNITUDES: dict[str, float] = WORD_LISTS["magnitudes"]
+# Letters that stand right behind digits, where they may be a magnitude.
 SUFFIXES = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 1e12}
-"""Letters that stand right behind digits, where they may be a magnitude."""
 
+# Words behind which a number stands for all that round to it.
 HEDGES = bag(WORD_LISTS["hedges"])
-"""Words behind which a number stands for all that round to it."""
 
 CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
 ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
+# Words for units, and what they are called here.
 UNITS = {word: unit for unit, words in WORD_LISTS["units"].items() for word in words.split()}
-"""Words for units, and what they are called here."""
 
 DIGITS = re.compile(r"([$€£¥]?)((?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:\.\d+)?)\s?(%|[a-z]{1,2})?")
 # The number from which on no further magnitude word is multiplied in.
 MAX_NUMBER = 1e12
+# The most digits of a number; more do not fit a float.
 MAX_DIGITS = 300
-"""The most digits of a number; more do not fit a float."""
 NUMBER_WORDS = frozenset(SMALL) | frozenset(TENS) | frozenset(ORDINALS) | {"dozen", "hundred", "thousand"}
 
+# Words for dates and times, and what they are called here.
 NAMES = {word: name for name, words in WORD_LISTS["dates"].items() for word in words.split()}
-"""Words for dates and times, and what they are called here."""
 
 DATE_WORDS = NAMES.keys() | {"quarter"}
 MARKED = NUMBER_WORDS | DATE_WORDS
@@ -176,11 +176,11 @@ def _quantity(
     return Quantity(" ".join(text.lower[start:end]), values, step, unit, start, end, words)
 
 
+# The relative error that a multiplication of floats leaves.
 ROUNDING = 1e-14
-"""The relative error that a multiplication of floats leaves."""
 
+# Up to here, a number in words is as often a pronoun, or the writer's own count, as something that the source says.
 COUNTED = 2.0
-"""Up to here, a number in words is as often a pronoun, or the writer's own count, as something that the source says."""
 
 LIST_MARK = re.compile(r"\s*\d{1,2}[.)]\s")
 
@@ -276,11 +276,11 @@ def _is_given(quantity: Quantity, values: list[float]) -> bool:
     return any(_is_among(value, values, quantity.step) for value in quantity.values)
 
 
+# Months that are words too: sought only where a capital inside a sentence says that they are meant.
 WORDS_TOO = frozenset(("march", "may"))
-"""Months that are words too: sought only where a capital inside a sentence says that they are meant."""
 
+# Words that are no dates in a claim, and may be meant as weekdays in a source.
 SHORT_DAYS: dict[str, str] = WORD_LISTS["short_days"]
-"""Words that are no dates in a claim, and may be meant as weekdays in a source."""
 
 YEAR = re.compile(r"(?:1[6-9]|20)\d\d")
 CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d\d))?")
@@ -342,8 +342,8 @@ def _in_digits(lower: list[str], i: int) -> list[str]:
     return [word] if YEAR.fullmatch(word) else []
 
 
+# Where more of the content words behind a sentence's first word are capitalised, capitals tell nothing.
 HEADLINE = 0.75
-"""Where more of the content words behind a sentence's first word are capitalised, capitals tell nothing."""
 
 
 class Entities(LexicalCheck):
@@ -420,11 +420,11 @@ def _is_known(name: str, acronyms: frozenset[str], source: TokenizedText) -> boo
 
 
 QUOTED = re.compile("[\"“„«]([^\"“”„«»]{3,1000})[\"”“»]|``([^`']{3,1000})''")
+# The fewest words of a quotation: one word in quotation marks is as often a title or irony as something said.
 MIN_WORDS = 2
-"""The fewest words of a quotation: one word in quotation marks is as often a title or irony as something said."""
 
+# The most quoted spans that are looked for, each in the whole source.
 MOST_QUOTED = 200
-"""The most quoted spans that are looked for, each in the whole source."""
 
 
 class Quotes(LexicalCheck):

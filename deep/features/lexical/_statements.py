@@ -58,8 +58,8 @@ class Restriction(_Cue):
 
 
 MODALS = {name: bag(words) for name, words in WORD_LISTS["modals"].items()}
+# A modal belongs to the first content word among so many words behind it.
 REACH = 3
-"""A modal belongs to the first content word among so many words behind it."""
 
 
 class Modality(LexicalCheck):
@@ -96,8 +96,8 @@ def _governed(text: TokenizedText, cues: frozenset[str]) -> dict[str, str]:
     return result
 
 
+# Two poles each. A word of one denies those of the other; words with a second, unrelated sense are left out.
 AXES = tuple((tuple(one.split()), tuple(other.split())) for one, other in WORD_LISTS["axes"])
-"""Two poles each. A word of one denies those of the other; words with a second, unrelated sense are left out."""
 
 
 def _poles() -> dict[str, tuple[int, ...]]:

@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_REQUESTS = 50_000
+# Below the 200 MB that a file may have.
 MAX_BYTES = 190 * 1024**2
-"""Below the 200 MB that a file may have."""
 
+# How often a request may go into a batch in one run.
 ROUNDS = 3
-"""How often a request may go into a batch in one run."""
 
+# The longest that moving one file may take.
 FILE_SECONDS = 1800
-"""The longest that moving one file may take."""
 
+# Entries of an endpoint's list of batches, the newest first, that are looked at.
 MOST_LISTED = 10_000
-"""Entries of an endpoint's list of batches, the newest first, that are looked at."""
 
+# How often to look for a batch that the endpoint does not list, or for the results of one that has ended.
 LOOKS = 3
-"""How often to look for a batch that the endpoint does not list, or for the results of one that has ended."""
 
 TWICE = (
     "{n} requests of batch {name} (metadata deep_batch={mark}) were asked again before the endpoint listed it, so each "

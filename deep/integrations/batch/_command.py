@@ -29,12 +29,12 @@ from deep.exceptions import ExitStatus, InputError
 from deep.integrations.batch._files import SHARD_BYTES, SHARD_REQUESTS, BatchExporter, BatchImporter
 from deep.integrations.batch._results import FileResults
 
+# Requests between two calls of a progress callback.
 LOOK_EVERY = 500
-"""Requests between two calls of a progress callback."""
 
 
+# What came of an export or an import, as ``--json`` prints it.
 Account = dict[str, Any]
-"""What came of an export or an import, as ``--json`` prints it."""
 
 
 def export_plan(

@@ -31,8 +31,8 @@ SHARD_BYTES = 190 * 1024**2
 """The limits of one file where engines have some."""
 
 CHUNK = 500
+# The ending of a shard that is not complete.
 PART = ".part"
-"""The ending of a shard that is not complete."""
 
 
 @dataclass(slots=True)

@@ -42,8 +42,8 @@ from deep.llm import (
 from deep.llm.schema import RequestRow
 from deep.records import Judgment
 
+# Bytes of a line that can be a result, as of any reply.
 LONGEST_LINE = 8 << 20
-"""Bytes of a line that can be a result, as of any reply."""
 
 
 class BatchResponse(TypedDict, total=False):
@@ -145,14 +145,14 @@ def result_of(line: BatchLine) -> tuple[object, ...]:
     return response.get("status_code"), answer, line.get("error")
 
 
+# Lines that are entered in the index, or requests that are looked up, together.
 AT_ONCE = 2000
-"""Lines that are entered in the index, or requests that are looked up, together."""
 
+# Files that are kept open to look up their lines.
 MOST_OPEN = 32
-"""Files that are kept open to look up their lines."""
 
+# Key, number of the attempt, digest, file, position in it, and whether the line is an answer.
 ResultLine = tuple[str, int, bytes, int, int, bool]
-"""Key, number of the attempt, digest, file, position in it, and whether the line is an answer."""
 
 
 class FileResult(NamedTuple):
@@ -306,8 +306,8 @@ class FileResults:
         return self._open[number]
 
 
+# Returns the runs that are alive, as `Ledger.live_runs` does.
 LiveRuns = Callable[[Connection], set[int]]
-"""Returns the runs that are alive, as `Ledger.live_runs` does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,11 +65,11 @@ class NetworkJudge(OfflineJudge):
         """Judge examples, in their order."""
 
 
+# What is held against a source must leave it at least one part in this many of the input.
 SOURCE_SHARE = 4
-"""What is held against a source must leave it at least one part in this many of the input."""
 
+# Examples judged at a time: enough to fill batches of like length, and a bound on the memory.
 WINDOW = 256
-"""Examples judged at a time: enough to fill batches of like length, and a bound on the memory."""
 
 
 def in_windows(examples: Sequence[Example], judge: Callable[[list[Example]], list[Judgment]]) -> list[Judgment]:

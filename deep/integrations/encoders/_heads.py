@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 ALIGNSCORE, SUMMAC_CONV = "alignscore", "summac-conv"
 
+# Tensors by name, as PyTorch saves them.
 State = dict[str, Any]
-"""Tensors by name, as PyTorch saves them."""
 
 
 def _weights_of(folder: Path, *patterns: str) -> tuple[Path, State]:
@@ -45,8 +45,8 @@ def _weights_of(folder: Path, *patterns: str) -> tuple[Path, State]:
         ) from None
 
 
+# AlignScore's names, of which the first that fits counts, and those of RoBERTa's classifier, which is the same sum.
 RENAMED = {"base_model.pooler.dense.": "classifier.dense.", "tri_layer.": "classifier.out_proj.", "base_model.": ""}
-"""AlignScore's names, of which the first that fits counts, and those of RoBERTa's classifier, which is the same sum."""
 
 
 def _aligner(config: "PretrainedConfig", folder: Path) -> "tuple[PreTrainedModel, list[Path]]":
@@ -120,14 +120,14 @@ def load_alignscore(
     return AlignScoreJudge(network, Head(0, independent=False), threshold=threshold)
 
 
+# Edges of the published bins, percentiles of P(entailment) over many summaries.
 PERCENTILES = (
     *(0.0, 0.01, 0.02, 0.03, 0.04, 0.07, 0.13, 0.37, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.955, 0.96, 0.965, 0.97),
     *(0.975, 0.98, 0.985, 0.99, 0.995, 1.0),
 )
-"""Edges of the published bins, percentiles of P(entailment) over many summaries."""
 
+# Edges by the number of bins that the convolution has weights for.
 EDGES = {len(PERCENTILES) - 1: PERCENTILES, 50: tuple(np.linspace(0, 1, 51).tolist())}
-"""Edges by the number of bins that the convolution has weights for."""
 
 
 @dataclass(frozen=True)

@@ -121,13 +121,13 @@ def fingerprint(folder: Path, weights: Sequence[Path] = ()) -> str:
 _USUAL_LIMIT = 512
 NetworkKind = Literal["classifier", "embedding", "generator", "tagger"]
 
+# How the name of an architecture of each kind ends.
 BUILT: Mapping[NetworkKind, str] = {
     "classifier": "ForSequenceClassification",
     "embedding": "",
     "generator": "ForConditionalGeneration",
     "tagger": "ForTokenClassification",
 }
-"""How the name of an architecture of each kind ends."""
 
 MAKERS: Mapping[NetworkKind, str] = {
     "classifier": "AutoModelForSequenceClassification",
@@ -136,11 +136,11 @@ MAKERS: Mapping[NetworkKind, str] = {
     "tagger": "AutoModelForTokenClassification",
 }
 
+# Tokenizers that know no limit give an astronomic one.
 _NO_LIMIT = 10**6
-"""Tokenizers that know no limit give an astronomic one."""
 
+# Models of fairseq's family number their positions from the padding token's id plus one, and so lose two.
 _FAIRSEQ_PAD = 1
-"""Models of fairseq's family number their positions from the padding token's id plus one, and so lose two."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,8 +223,8 @@ class NetworkOptions(TypedDict, total=False):
     model_id: str | None
 
 
+# Gives a model of a configuration and a folder, and the files that its weights came from.
 Make = Callable[["PretrainedConfig", Path], tuple["PreTrainedModel", list[Path]]]
-"""Gives a model of a configuration and a folder, and the files that its weights came from."""
 
 
 def load_network(

@@ -105,8 +105,8 @@ class CheckerJudge(NetworkJudge):
         """Return the answer of the network to each pair: one P(consistent), where `_verdict` is the one here."""
 
 
+# Positions are relative: the memory limits an input first.
 NO_LIMIT = 1_000_000
-"""Positions are relative: the memory limits an input first."""
 
 BLANKS = ("{text1}", "{text2}")
 
@@ -217,12 +217,12 @@ def _load(folder: Path, foundation: str) -> "tuple[PreTrainedModel, PreTrainedTo
     return model, tokenizer
 
 
+# The most tokens that a generator is given, and the sizes of chunks.
 GENERATOR_TOKENS, GENERATOR_WORDS, CLASSIFIER_TOKENS = 2048, 500, 400
-"""The most tokens that a generator is given, and the sizes of chunks."""
 
 PREFIX = "predict: "
+# The first tokens of T5's "0" and "1".
 SAYS_NO, SAYS_YES = 3, 209
-"""The first tokens of T5's "0" and "1"."""
 
 
 @dataclass(frozen=True)
@@ -311,8 +311,8 @@ def _check_two_labels(network: _network.Network, meaning: str) -> None:
 
 MOST_TOKENS = 4096
 
+# How its training data put a text to be summarized.
 BEFORE, AFTER = "Summarize the following text:\npassage 1: ", "\noutput:"
-"""How its training data put a text to be summarized."""
 
 
 @dataclass(frozen=True)

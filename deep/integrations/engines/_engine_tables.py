@@ -123,8 +123,8 @@ class BatchScorer:
         return BatchScorer, (self.model, self.streamed, self.allow_mismatch, self.allow_missing)
 
 
+# By the type in Arrow.
 SQL_TYPES = {"double": "DOUBLE PRECISION", "int8": "SMALLINT", "int64": "BIGINT"}
-"""By the type in Arrow."""
 
 ROWS_A_STATEMENT = 500
 

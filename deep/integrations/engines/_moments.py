@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# Sums of P are whole numbers of 2**-53: adding whole numbers gives the same in any order.
 UNIT_BITS = 53
-"""Sums of P are whole numbers of 2**-53: adding whole numbers gives the same in any order."""
 
 HIGH_BITS = 26
 
 MOST_ROWS = 1 << 36
 """Rows added at once: above, a sum of so many numbers of 26 bits would not fit 64."""
 
+# The column of a table of patterns that says how many rows have each.
 COUNT = "n"
-"""The column of a table of patterns that says how many rows have each."""
 
+# Of rows with one pattern: above, not every whole number is a double.
 LARGEST_COUNT = 1 << 53
-"""Of rows with one pattern: above, not every whole number is a double."""
 
+# Rows of a table of patterns that are in memory together.
 PATTERNS_AT_ONCE = 1 << 17
-"""Rows of a table of patterns that are in memory together."""
 
 Whole = npt.NDArray[np.int64]
 
@@ -136,8 +136,8 @@ class Moments:
                 raise InputError(f"`moments` must be of one model. Got {name} {given!r} beside {mine!r}. Count again.")
 
 
+# Of the models whose rows have been counted: a model is written out once, not for every batch.
 _CHECKSUMS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
-"""Of the models whose rows have been counted: a model is written out once, not for every batch."""
 
 
 def _checksum(model: Model) -> str:
@@ -357,8 +357,8 @@ def _sums(values: Sequence[Whole], counts: Whole) -> DatasetMoments:
 
 MOMENTS_FORMAT = "deep moments"
 MOMENTS_VERSION = 2
+# Bytes of a file of moments.
 LARGEST = 1 << 28
-"""Bytes of a file of moments."""
 
 
 def moments_values(moments: Moments) -> JsonObject:

@@ -42,8 +42,8 @@ from deep.integrations.inspect_files import judgment_of
 from deep.prompt_pool import AnswerForm
 from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
 
+# From where on a number in [0, 1] counts as consistent, unless the tool or the user says otherwise.
 HALF = 0.5
-"""From where on a number in [0, 1] counts as consistent, unless the tool or the user says otherwise."""
 
 WORDS_SHOWN = 6
 
@@ -303,10 +303,10 @@ def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> I
         yield ForeignItem(of, name or str(number), document, texts, cell.get("label"), answers)
 
 
+# How replies are read that no prompt of deep asked for.
 REPLIES = AnswerForm(
     "verdict", "text", {word: vote for word, vote in VOTE_OF_TEXT.items() if word.isalpha() and word.islower()}, None, 0
 )
-"""How replies are read that no prompt of deep asked for."""
 
 
 class _Settled:

@@ -25,6 +25,7 @@ from deep.datasets import FileRow
 from deep.exceptions import InputError, needs_extra
 from deep.records import Judgment
 
+# The names that a column usually has, by what it holds; the first that a table has counts.
 ROLES: Mapping[str, tuple[str, ...]] = {
     "source": (
         *("source", "context", "contexts", "document", "article", "passage", "premise", "evidence", "source_text"),
@@ -44,25 +45,24 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "dataset": ("dataset", "corpus", "benchmark"),
     "document": ("document_id", "source_id", "article_id"),
 }
-"""The names that a column usually has, by what it holds; the first that a table has counts."""
 
+# Names of columns of numbers that are no answers.
 NO_JUDGE = re.compile(
     r"cost|price|latency|token|time|duration|seconds|seed|index|idx|length|count|split|fold|year|rank|(^|_)(n|id|no)$",
     re.IGNORECASE,
 )
-"""Names of columns of numbers that are no answers."""
 
+# Names of the only column of answers of a table where it is no judge's, but says what is right.
 LABEL_LIKE = re.compile(r"(^|_)(label|gold|human|truth|is_\w+)(_|$)", re.IGNORECASE)
-"""Names of the only column of answers of a table where it is no judge's, but says what is right."""
 
+# Records in which a path is looked for that one of them lacks.
 N_LOOKED_AT = 100
-"""Records in which a path is looked for that one of them lacks."""
 
+# Objects in each other that a record is looked into; no path goes further.
 DEEPEST = 20
-"""Objects in each other that a record is looked into; no path goes further."""
 
+# A column with more different texts, or longer ones, holds remarks and no answers.
 FEW_ANSWERS, SHORT_ANSWER = 20, 60
-"""A column with more different texts, or longer ones, holds remarks and no answers."""
 
 
 class ForeignAnswer(NamedTuple):
@@ -177,8 +177,8 @@ class Tool:
         return any(all(_has(known, need) for need in self.needs) for known in map(flat, records[:N_LOOKED_AT]))
 
 
+# A file of rows that is no other tool's; which column is what, its names or the user say.
 TABLE = Tool("table", "a table", answers={"columns": True})
-"""A file of rows that is no other tool's; which column is what, its names or the user say."""
 
 
 @cache

@@ -24,8 +24,8 @@ from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError
 from deep.llm import History, Ledger, describe_ledger, schema
 
+# Keys that one statement names: SQLite takes no more than 32,766 values, older ones 999.
 AT_ONCE = 500
-"""Keys that one statement names: SQLite takes no more than 32,766 values, older ones 999."""
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 
+# Items that are laid out at a time: their texts are read, and the log has them.
 AHEAD = 500
-"""Items that are laid out at a time: their texts are read, and the log has them."""
 
+# Resamples of the intervals of agreement on the page.
 N_BOOT = 500
-"""Resamples of the intervals of agreement on the page."""
 
 
 @dataclass
@@ -400,11 +400,11 @@ def _places(text: str) -> list[tuple[int, int]]:
     return [(start + beyond[start], end + beyond[end]) for start, end in sentence_spans(text)]
 
 
+# What a page may answer.
 LABELS = {"1": 1, "0": 0, "undecided": -1, "skip": None}
-"""What a page may answer."""
 
+# Characters of a person's name.
 LONGEST_NAME = 100
-"""Characters of a person's name."""
 
 
 def label_app(desk: LabelDesk, *, person: str | None = None) -> "Starlette":

@@ -25,15 +25,15 @@ from deep.exceptions import InputError
 WORKSHEET = files("deep.integrations.labeling").joinpath("worksheet.md").read_text(encoding="utf-8")
 """FECT's steps for people in our own words: decompose, decouple, detach (arXiv:2508.00889, section 2.2); Markdown."""
 
+# Of the worksheet, in order.
 STEPS = ("concrete", "descriptive", "interpretive", "relation")
-"""Of the worksheet, in order."""
 
 AMBIGUITIES = ("sentiment", "relation")
 
 KEY = ("item_id", "annotator")
 
+# Places of a table of items and annotators: 160 MB, and what is measured on it takes several times that.
 MOST_RATINGS = 20_000_000
-"""Places of a table of items and annotators: 160 MB, and what is measured on it takes several times that."""
 
 _MARKS = {"": -1, "0": 0, "1": 1}
 
@@ -287,8 +287,8 @@ def _table_1(found: Annotations, kinds: dict[str, str | None]) -> dict[str, int]
 Deed = Literal["label", "queue", "reveal", "show", "skip", "undo"]
 DEEDS: tuple[Deed, ...] = ("label", "queue", "reveal", "show", "skip", "undo")
 
+# The label of an item that a person calls undecidable.
 UNDECIDED = -1
-"""The label of an item that a person calls undecidable."""
 
 ANNOTATION_COLUMNS = ("dataset", "item_id", "annotator", "label", "ambiguous", "note", "time", "after_reveal")
 
@@ -487,8 +487,8 @@ def free_place(path: Path, ending: str) -> Path:
 
 LABEL_COLUMNS = ("dataset", "item_id", "label")
 
+# What the name of a table that was kept ends in, and a number where there are several.
 OLD = ".old"
-"""What the name of a table that was kept ends in, and a number where there are several."""
 
 PLAIN = str.maketrans({"\0": "\ufffd", "\r": "\n"})
 """What stands in a table for characters that would break it."""

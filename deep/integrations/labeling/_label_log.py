@@ -26,31 +26,31 @@ from deep._util.names import check_name, plain_form
 from deep.exceptions import InputError, needs_extra
 from deep.integrations.labeling._label_book import DEEDS, AnswerBook, LabelEvent, free_place
 
+# What the name of a log ends in.
 ENDING = ".log.sqlite"
-"""What the name of a log ends in."""
 
+# What the name of its copy ends in behind that.
 COPY = ".copy"
-"""What the name of its copy ends in behind that."""
 
 SCHEMA = 3
 """The version of the log; 1 and 2 were JSON lines."""
 
+# Bytes of a log of JSON lines.
 LARGEST_LOG = 1 << 28
-"""Bytes of a log of JSON lines."""
 
+# Characters of a note.
 LONGEST_NOTE = 2000
-"""Characters of a note."""
 
+# How long a write waits for a program that reads the log.
 BUSY_SECONDS = 5
-"""How long a write waits for a program that reads the log."""
 
+# Errors that tell of the content of a file; all others tell of the disk, and may pass.
 CONTENT_FAULTS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB})
-"""Errors that tell of the content of a file; all others tell of the disk, and may pass."""
 
 TABLE = "CREATE TABLE events (number INTEGER NOT NULL, event TEXT NOT NULL, checksum TEXT PRIMARY KEY)"
 
+# By checksum: the number of an event, and its JSON.
 EventRows = dict[str, tuple[int, str]]
-"""By checksum: the number of an event, and its JSON."""
 
 Signature = tuple[int, int, int, int, int]
 
@@ -458,11 +458,11 @@ def _only_one(path: Path) -> Iterator[None]:
         lock.release()
 
 
+# How every line of an old log begins; no text in a line can hold it, for JSON escapes quotes.
 OLD_START = b'{"schema_version"'
-"""How every line of an old log begins; no text in a line can hold it, for JSON escapes quotes."""
 
+# Bytes that editors, and logs that were lengthened, put around a line.
 OLD_STRAY = b" \t\r\0\xef\xbb\xbf"
-"""Bytes that editors, and logs that were lengthened, put around a line."""
 
 
 @dataclass(frozen=True, slots=True)

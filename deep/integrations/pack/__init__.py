@@ -31,8 +31,8 @@ from deep.judges import parse_voter
 from deep.llm import History, read_reply, schema
 from deep.records import VoteMatrix
 
+# Licences under which parts of a text may be passed on; CC-BY-ND forbids them, and no licence allows nothing.
 QUOTABLE = ("Apache-2.0", "CC-BY-4.0", "CC-BY-NC-4.0", "CC0-1.0", "MIT", "MIT-0")
-"""Licences under which parts of a text may be passed on; CC-BY-ND forbids them, and no licence allows nothing."""
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ class _Pairs:
 
 add_arguments = console.adder(_Pairs, "json")
 
+# What `deep score` writes of each pair.
 SCORED = ("dataset", "item_id", "p_consistent")
-"""What `deep score` writes of each pair."""
 
 
 def run(args: argparse.Namespace) -> int:

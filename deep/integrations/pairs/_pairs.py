@@ -16,11 +16,11 @@ from deep.exceptions import InputError
 from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
 
 ORDERS = ("ab", "ba")
+# The prompt that asks which of two answers is better.
 BETTER = Path(__file__).with_name("better.toml")
-"""The prompt that asks which of two answers is better."""
 
+# A is better, B is, or neither: of a tie there is no label.
 LABELS: Mapping[str, int | None] = {"a": 1, "1": 1, "b": 0, "0": 0, "": None, "tie": None, "none": None, "nan": None}
-"""A is better, B is, or neither: of a tie there is no label."""
 
 
 @dataclass(frozen=True)

@@ -165,14 +165,15 @@ def _listed(report: Figures) -> str:
     return f"{', '.join(said)} (in {report['unit']}{why})"
 
 
+# Examples whose questions tell what each judge costs.
 PROBED = 100
-"""Examples whose questions tell what each judge costs."""
 
 PANEL = "panel"
 """The voter of the program that asks for all; its requests bear the names of their judges."""
 
 N_ASKED = ItemColumn("n_asked", "int64", "judges that were asked; judges without an LLM are not counted", 2, high=None)
 
+# How columns differ from those of the same name where the whole panel is asked.
 UNLIKE: dict[str, dict[str, Any]] = {
     "p_consistent": {"meaning": "P(consistent) from the answers so far"},
     "p_low": {"meaning": "its 90 % interval if all judges were asked, else null"},
@@ -186,7 +187,6 @@ UNLIKE: dict[str, dict[str, Any]] = {
     },
     "n_votes": {"meaning": "votes of 1 or 0 so far"},
 }
-"""How columns differ from those of the same name where the whole panel is asked."""
 
 
 def _columns() -> Iterator[ItemColumn]:

@@ -15,11 +15,11 @@ from deep.model import MAX_TABLE_VOTERS
 STOP = -1
 """What a policy says where no further judge is to be asked."""
 
+# The state of a judge that was not asked, beside its possible answers -1, 0 and 1; digit 3 of a state's code.
 UNASKED = 2
-"""The state of a judge that was not asked, beside its possible answers -1, 0 and 1; digit 3 of a state's code."""
 
+# Weight of independent judges in the distribution of patterns, so that no answer is impossible.
 INDEPENDENT = 0.01
-"""Weight of independent judges in the distribution of patterns, so that no answer is impossible."""
 
 
 @dataclass(frozen=True, eq=False)

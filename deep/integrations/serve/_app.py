@@ -254,8 +254,8 @@ class Meter:
 
 JSON = "application/json"
 
+# The header of answers by a model that its file does not hold any more.
 STALE = {"Deep-Model-File": "changed"}
-"""The header of answers by a model that its file does not hold any more."""
 
 OTHER_FILE = "The model file has changed or is gone. Restart the server to use the new one."
 

@@ -26,8 +26,8 @@ from deep.records import ABSTAIN, Example, Judgment, Reason
 
 JsonReply = dict[str, object]
 
+# The fields of a passage, which `asdict` takes several times as long to read.
 _values = attrgetter(*Passage.__slots__)
-"""The fields of a passage, which `asdict` takes several times as long to read."""
 
 
 class Answers:
@@ -208,24 +208,24 @@ def contract() -> JsonSchema:
     return {"openapi": "3.1.0", "info": about, "paths": filled(_CONTRACT["paths"])}
 
 
+# Pairs that are scored together; what all have in common is then done once.
 AT_ONCE = 32
-"""Pairs that are scored together; what all have in common is then done once."""
 
+# Characters of one turn of the event loop: some 5 ms of lexical checks. Heavier pairs go to a thread.
 WEIGHT_OF_TURN = 20_000
-"""Characters of one turn of the event loop: some 5 ms of lexical checks. Heavier pairs go to a thread."""
 
+# Characters from which on a pair waits for other long ones, and no other for it.
 WEIGHT_OF_LONG = 200_000
-"""Characters from which on a pair waits for other long ones, and no other for it."""
 
+# Characters of a claim from which on checks may take long whatever the source.
 LONGEST_QUICK_CLAIM = 2_000
-"""Characters of a claim from which on checks may take long whatever the source."""
 
+# Bytes that an answer takes in memory besides itself.
 OVERHEAD = 256
-"""Bytes that an answer takes in memory besides itself."""
 
 
+# By the id of a pair, its answer as JSON, and whether the same pair would be answered the same.
 _Bodies = dict[str, tuple[bytes, bool]]
-"""By the id of a pair, its answer as JSON, and whether the same pair would be answered the same."""
 
 
 def served_pair(source: str, claim: str, question: str | None = None, dataset: str = "served") -> Example:

@@ -57,15 +57,15 @@ def error_body(error: WebError) -> bytes:
     return json_bytes({"error": {"code": error.code, "message": error.message, **error.more}})
 
 
+# The codes of the statuses that the router itself answers with.
 CODES = {404: "not_found", 405: "method_not_allowed", 422: "invalid"}
-"""The codes of the statuses that the router itself answers with."""
 
 
 BROKEN = "The server failed on this request: a bug of deep."
 
 
+# By the ending of a path; any other is a page.
 TYPES = {".css": "text/css", ".js": "text/javascript"}
-"""By the ending of a path; any other is a page."""
 
 
 def make_app(
@@ -118,12 +118,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+# Bytes of a refused request that are read and dropped, so that its client finds the answer once all is sent.
 MOST_DROPPED = 1 << 26
-"""Bytes of a refused request that are read and dropped, so that its client finds the answer once all is sent."""
 
+# Added to every response that does not have them.
 HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-"""Added to every response that does not have them."""
 
+# Added to all that is no JSON.
 PAGE_HEADERS = (
     *HEADERS,
     (b"cross-origin-opener-policy", b"same-origin"),
@@ -132,7 +133,6 @@ PAGE_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 )
-"""Added to all that is no JSON."""
 
 JSON_HEADERS = (
     *HEADERS,
@@ -140,8 +140,8 @@ JSON_HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 
+# For what is neither a page nor JSON.
 NO_CONTENT_POLICY = b"default-src 'none'; frame-ancestors 'none'; sandbox"
-"""For what is neither a page nor JSON."""
 
 
 def csp_nonce(scope: Scope) -> str:
@@ -257,8 +257,8 @@ def _page_policy(scope: Scope) -> bytes:
     ).encode()
 
 
+# Brackets within brackets; what a server of deep is sent has three or four.
 DEEPEST = 32
-"""Brackets within brackets; what a server of deep is sent has three or four."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 

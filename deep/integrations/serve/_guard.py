@@ -34,8 +34,8 @@ from deep.integrations.serve._exchange import (
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LONGEST_FILE = 1 << 12
 
+# Characters of a token that cannot be guessed by trying.
 FEWEST = 16
-"""Characters of a token that cannot be guessed by trying."""
 
 
 def to_stderr(line: str) -> None:
@@ -131,24 +131,24 @@ def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_s
     return token
 
 
+# The paths that need no token and count towards no limit.
 HEALTH = ("/healthz", "/readyz")
-"""The paths that need no token and count towards no limit."""
 
 WILDCARDS = ("", "0.0.0.0", "::")
 ANY_ADDRESS = "*"
 CHANGING = frozenset({"DELETE", "PATCH", "POST", "PUT"})
 
+# Headers that decide who may ask: of two, a proxy may have looked at the other one.
 ONCE = ("authorization", "content-type", "host", "origin", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site")
-"""Headers that decide who may ask: of two, a proxy may have looked at the other one."""
 
+# Bytes of the bodies that are being received and answered, together.
 MOST_BUFFERED = 1 << 26
-"""Bytes of the bodies that are being received and answered, together."""
 
+# All that a body may be; a form of another site is none.
 JSON = "application/json"
-"""All that a body may be; a form of another site is none."""
 
+# Addresses whose rate is remembered; those that have been quiet go first.
 MOST_CLIENTS = 10_000
-"""Addresses whose rate is remembered; those that have been quiet go first."""
 
 
 @dataclass(frozen=True, kw_only=True)

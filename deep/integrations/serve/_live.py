@@ -23,8 +23,8 @@ from deep.llm import (
 )
 from deep.records import Example
 
+# How often to look whether another machine has finished what it is asking.
 LOOK_SECONDS = 1.0
-"""How often to look whether another machine has finished what it is asking."""
 
 CHUNK = 64
 

@@ -9,14 +9,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deep.integrations.serve._exchange import WebError, error_body
 
+# States of a client that has not sent the whole of its request.
 RECEIVING = (h11.IDLE, h11.SEND_BODY)
-"""States of a client that has not sent the whole of its request."""
 
+# Bytes of a request's first line and headers.
 LARGEST_HEAD = 1 << 16
-"""Bytes of a request's first line and headers."""
 
+# Seconds for a client that is refused to read so, while what it still sends is dropped.
 LINGER = 1.0
-"""Seconds for a client that is refused to read so, while what it still sends is dropped."""
 
 
 class JoinedConnection(h11.Connection):

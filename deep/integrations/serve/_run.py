@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import uvicorn
 
 STOPPING = ("SIGHUP", "SIGINT", "SIGTERM")
+# Seconds that a connection may be quiet between two requests.
 KEEP_ALIVE = 5
-"""Seconds that a connection may be quiet between two requests."""
 
+# Seconds that a server which is told to end still works on answers; containers are killed after ten.
 GRACE = 8
-"""Seconds that a server which is told to end still works on answers; containers are killed after ten."""
 
 
 def check_free(options: ServerOptions) -> None:

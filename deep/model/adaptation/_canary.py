@@ -16,27 +16,27 @@ from deep.model.adaptation._prior import intercept_at, profile_of
 SIGNIFICANCE = 0.05
 """The test flags this share of datasets like the training datasets by chance."""
 
+# P counts as right where it is off by no more than this share of how far it is usually off on a new dataset: on none is
+# it exact, and without a tolerance enough labels would flag every dataset.
 TOLERANCE = 0.25
-"""P counts as right where it is off by no more than this share of how far it is usually off on a new dataset: on none
-is it exact, and without a tolerance enough labels would flag every dataset."""
 
+# This is added to the information of intercept and slope, which labels at a single P cannot tell apart.
 RIDGE = 1e-3
-"""This is added to the information of intercept and slope, which labels at a single P cannot tell apart."""
 
 N_DRAWS = 2000
 POWERS = (0.5, 0.8, 0.9)
 MAX_LABELS = 1000
+# Labels that are drawn at a time: some 100 MB.
 BLOCK = N_DRAWS * MAX_LABELS
-"""Labels that are drawn at a time: some 100 MB."""
 
+# Draws of intercept and slope, and of items, of which a bound on the calibration error is the quantile.
 ERROR_DRAWS, ERROR_ITEMS = 2000, 500
-"""Draws of intercept and slope, and of items, of which a bound on the calibration error is the quantile."""
 
+# An error of the mean P that few users would put up with.
 FOUND_ERROR = 0.15
-"""An error of the mean P that few users would put up with."""
 
+# So many numbers of labels are tried, up to `MAX_LABELS`, each a few percent above the one before.
 LADDER = 40
-"""So many numbers of labels are tried, up to `MAX_LABELS`, each a few percent above the one before."""
 
 
 @dataclass(frozen=True)

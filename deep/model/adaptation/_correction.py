@@ -16,14 +16,14 @@ from deep.features import distinct_rows
 from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, laplace, newton_logistic, student_quantile
 from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
 
+# Errors of labels that share a document are taken to correlate by so much before any was seen.
 CORRELATION = 0.1
-"""Errors of labels that share a document are taken to correlate by so much before any was seen."""
 
+# `CORRELATION` is worth so many pairs of labels.
 PAIRS = 20.0
-"""`CORRELATION` is worth so many pairs of labels."""
 
+# P is held this far off 0 and 1 where labels are compared with it: one label in a hundred is a slip of the hand.
 NOISE = 0.01
-"""P is held this far off 0 and 1 where labels are compared with it: one label in a hundred is a slip of the hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,22 +120,21 @@ def labeled_mask(labels: npt.ArrayLike, n: int) -> Mask:
     return np.asarray(raw >= 0)
 
 
+# Labels may take nearly all weight from the votes, but never turn them round.
 MIN_SLOPE = 0.05
-"""Labels may take nearly all weight from the votes, but never turn them round."""
 
+# How far off P may be, in variances of the misfit: labels weigh the two, at odds before of 1 : scale.
+# One alone holds P too near to what it was where a dataset is unlike those of the training and labels are many.
 SCALES = (1.0, 8.0)
-"""How far off P may be, in variances of the misfit: labels weigh the two, at odds before of 1 : scale.
 
-One alone holds P too near to what it was where a dataset is unlike those of the training and labels are many."""
-
+# Precision of a slope that is held at `MIN_SLOPE`.
 HOLD = 1e9
-"""Precision of a slope that is held at `MIN_SLOPE`."""
 
+# Standard deviations, in log-odds of an item, by which labels may weigh judges anew; labels weigh the two.
 JUDGE_SPREADS = (0.0, 0.5)
-"""Standard deviations, in log-odds of an item, by which labels may weigh judges anew; labels weigh the two."""
 
+# Fewer labels do not tell judges apart: with ten of them, eleven panels gain nothing.
 MIN_LABELS_FOR_JUDGES = 30
-"""Fewer labels do not tell judges apart: with ten of them, eleven panels gain nothing."""
 
 
 class FewLabels:
@@ -423,20 +422,20 @@ class Correction:
         return np.asarray(self.intercept + self.slope * self.prior.line(logit(p)))
 
 
+# Degrees of freedom of a belief and of what a panel says: where the two are far apart, the wider gives way.
 TAILS = 4.0
-"""Degrees of freedom of a belief and of what a panel says: where the two are far apart, the wider gives way."""
 
+# Beliefs said to hold in 90 % of cases are taken to hold in 80 %: people's are mostly too narrow.
 OVERCONFIDENCE = 1.4
-"""Beliefs said to hold in 90 % of cases are taken to hold in 80 %: people's are mostly too narrow."""
 
+# Standard deviations of the panel's intercept at which the two are joined.
 STEPS = np.linspace(-8.0, 8.0, 321)
-"""Standard deviations of the panel's intercept at which the two are joined."""
 
+# The panel's standard deviation is never taken to be smaller: a spread of 0 would divide by nothing.
 LEAST = 1e-6
-"""The panel's standard deviation is never taken to be smaller: a spread of 0 would divide by nothing."""
 
+# A belief is refused where labels at least as far from it come in fewer draws than this.
 CONTRADICTED = 0.05
-"""A belief is refused where labels at least as far from it come in fewer draws than this."""
 
 
 @dataclass(frozen=True)

@@ -306,8 +306,8 @@ def common_shift(old: VoteRates, new: VoteRates, *, alpha: float = 0.05) -> Drif
     return DriftRow(PANEL, "positive", low, high, now, p, moved=p <= alpha)
 
 
+# Share of batches in which a shift is to be found.
 FOUND = 0.8
-"""Share of batches in which a shift is to be found."""
 
 
 def least_shift(row: DriftRow, n_datasets: int, *, alpha: float = 0.05) -> float:
@@ -336,15 +336,15 @@ def least_shift(row: DriftRow, n_datasets: int, *, alpha: float = 0.05) -> float
     return (_rate(float(centre + reach)) - _rate(float(centre - reach))) / 2
 
 
+# Changes of an angle that the e-process bets on alike; .2 are ten points about a half.
 SHIFTS_BET_ON = np.array([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
-"""Changes of an angle that the e-process bets on alike; .2 are ten points about a half."""
 
+# The chance of a change at each look, as it is bet on: the first of 25 looks, in the mean.
 ONSET = 0.04
-"""The chance of a change at each look, as it is bet on: the first of 25 looks, in the mean."""
 
 
+# Votes of a judge's rarer kind in a batch, below which their angle is biased, and would seem to move.
 FEW_EVENTS = 10
-"""Votes of a judge's rarer kind in a batch, below which their angle is biased, and would seem to move."""
 
 
 def _change_of_few(before: Floats, pooled: Floats, now: Floats) -> Floats:
@@ -415,8 +415,8 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     return result
 
 
+# Share of the evidence that is for all judges together: the rest is for how often each by itself votes and says 1.
 PANEL_BET = 0.5
-"""Share of the evidence that is for all judges together: the rest is for how often each by itself votes and says 1."""
 
 
 def changes(stream: Sequence[VoteRates], *, alpha: float) -> list[tuple[str, str]]:

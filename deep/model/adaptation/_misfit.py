@@ -10,20 +10,20 @@ import numpy.typing as npt
 from deep._util.checks import Floats, weigh
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 
+# This is added to the diagonal of a penalty: a direction without data or penalty stays where it started.
 JITTER = 1e-9
-"""This is added to the diagonal of a penalty: a direction without data or penalty stays where it started."""
 
+# Newton's steps end below this: losses of alignments differ little, so the last step has to be below 1e-9.
 TOLERANCE = 1e-18
-"""Newton's steps end below this: losses of alignments differ little, so the last step has to be below 1e-9."""
 
+# Pull of slope towards 1 and of context towards 0, against a mean log loss: felt where datasets are few.
 RIDGE = 4e-3
-"""Pull of slope towards 1 and of context towards 0, against a mean log loss: felt where datasets are few."""
 
+# A dataset's scores are kept as so many equal-weight points: slopes differ by less than 0.1 %.
 N_BINS = 256
-"""A dataset's scores are kept as so many equal-weight points: slopes differ by less than 0.1 %."""
 
+# A dataset's mean P is held within [SHARE_CLIP, 1 - SHARE_CLIP]: nearer to 0 or 1 says nothing more of its prior.
 SHARE_CLIP = 0.02
-"""A dataset's mean P is held within [SHARE_CLIP, 1 - SHARE_CLIP]: nearer to 0 or 1 says nothing more of its prior."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,14 +194,14 @@ LEVEL = 0.9
 MIN_DATASETS = 3
 """With two, a fit without one of them has seen a single dataset, and nothing tells how far datasets lie apart."""
 
+# Cells with fewer rows are too noisy to add to a spread.
 MIN_ROWS = 5
-"""Cells with fewer rows are too noisy to add to a spread."""
 
+# The range in which a quantile is looked for is halved so often: then its ends lie within rounding.
 HALVINGS = 60
-"""The range in which a quantile is looked for is halved so often: then its ends lie within rounding."""
 
+# A spread in log-odds is looked for up to here, far beyond any, so that the root lies within.
 WIDEST = 100.0
-"""A spread in log-odds is looked for up to here, far beyond any, so that the root lies within."""
 
 
 @cache
@@ -273,22 +273,22 @@ def paule_mandel(deviations: list[tuple[Floats, Floats]]) -> float:
     return 0.0 if not with_cells or excess(0.0) <= 0 else float(brentq(excess, 0.0, WIDEST))
 
 
+# Intercept and slope that leave log-odds as they are.
 NO_CORRECTION = (0.0, 1.0)
-"""Intercept and slope that leave log-odds as they are."""
 
+# Covariance of intercept and slope assumed before any dataset was seen, worth one dataset.
 START = ((0.5, 0.0), (0.0, 0.15))
-"""Covariance of intercept and slope assumed before any dataset was seen, worth one dataset."""
 
+# No correction counts as so many datasets, in the mean and in the degrees of freedom of intervals.
 START_DATASETS = 3
-"""No correction counts as so many datasets, in the mean and in the degrees of freedom of intervals."""
 
+# Intervals that were learned from datasets left out reach only so far.
 # `START` and fits that lack a dataset make intervals too wide. On real panels .8 would do; where datasets lie apart as
 # Student's t has it, less than this covers too little (decision 44).
 SLACK = 0.87
-"""Intervals that were learned from datasets left out reach only so far."""
 
+# A rate nearer to 0 or 1 has no variance of counting that a float can hold.
 MAX_LOG_ODDS = 30.0
-"""A rate nearer to 0 or 1 has no variance of counting that a float can hold."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,11 @@ SHIFTS = np.concatenate([np.arange(-8.0, -4.0), np.arange(-4.0, 4.0, 0.5), np.ar
 """Intercepts at which the mean P of a dataset is known; between them its log-odds are nearly straight."""
 
 
+# Log-odds beyond it give the same P.
 FURTHEST = 500.0
-"""Log-odds beyond it give the same P."""
 
+# A mean P is held off 0 and 1 by so much: only that its log-odds be finite.
 PROFILE_CLIP = 1e-12
-"""A mean P is held off 0 and 1 by so much: only that its log-odds be finite."""
 
 
 def views(raw: Floats, weighted: Floats) -> Floats:
@@ -78,13 +78,13 @@ def intercept_at(profile: Floats, share: float) -> float:
     return float(np.interp(inner, profile, SHIFTS)) + share - inner
 
 
+# Where datasets are few the intercept is what is known least, so P of an item is held against the mean P of its dataset
+# rather than against even odds. Three quarters of the way gain most of what the whole way gains, and lose less on the
+# panels where it loses: docs/decisions/0044 has the figures.
 IN_CONTEXT = 0.75
-"""Where datasets are few the intercept is what is known least, so P of an item is held against the mean P of its
-dataset rather than against even odds. Three quarters of the way gain most of what the whole way gains, and lose less on
-the panels where it loses: docs/decisions/0044 has the figures."""
 
+# Training datasets up to which the threshold moves.
 FEW_FOR_CONTEXT = 3
-"""Training datasets up to which the threshold moves."""
 
 
 def context_weight(n_datasets: int) -> float:
@@ -196,8 +196,8 @@ class PriorRule(Protocol):
         """Return the estimate for a dataset; `offset` as in :meth:`Intercept.estimate`."""
 
 
+# A 90 % interval reaches so many standard deviations to either side.
 REACH = NormalDist().inv_cdf(0.95)
-"""A 90 % interval reaches so many standard deviations to either side."""
 
 
 @dataclass(frozen=True)
@@ -219,17 +219,17 @@ class FixedPrior:
 MIN_BATCH = 30
 """Items from which on the share of a batch is measured: fewer leave nearly every share possible."""
 
+# The standard deviation of the share of a batch about that of the fit, before its votes are seen: a uniform one's.
 BATCH_SPREAD = 12**-0.5
-"""The standard deviation of the share of a batch about that of the fit, before its votes are seen: a uniform one's."""
 
+# The relative error of a gap between the classes that the spread of P implies, as on 53 datasets of 14 panels.
 GAP_ERROR = 0.3
-"""The relative error of a gap between the classes that the spread of P implies, as on 53 datasets of 14 panels."""
 
+# Profiles that differ by less are of the rows that the model was fitted on.
 SAME_PROFILE = 1e-9
-"""Profiles that differ by less are of the rows that the model was fitted on."""
 
+# The slope of a profile is taken between intercepts so far to either side: half of the distance of its knots.
 HALF_STEP = 0.25
-"""The slope of a profile is taken between intercepts so far to either side: half of the distance of its knots."""
 
 
 def share_of_batch(
@@ -294,20 +294,20 @@ def _moments(profile: Floats, intercept: float) -> tuple[float, float, float]:
     return mean, gap * mean * (1 - mean), gap
 
 
+# The slope of the log-odds of labels on those of votes, before any dataset was seen.
 USUAL_SLOPE = 1.0
-"""The slope of the log-odds of labels on those of votes, before any dataset was seen."""
 
+# How many datasets `USUAL_SLOPE` is worth.
 SLOPE_DATASETS = 4.0
-"""How many datasets `USUAL_SLOPE` is worth."""
 
+# The training datasets' slope is held between these: where they are separable there is none.
 LEAST_SLOPE, MOST_SLOPE = 0.05, 4.0
-"""The training datasets' slope is held between these: where they are separable there is none."""
 
+# The variance of intercepts about their line is unknown: these values are summed over.
 VARIANCES = np.exp(np.linspace(np.log(0.005), np.log(12.0), 24))
-"""The variance of intercepts about their line is unknown: these values are summed over."""
 
+# What the panel says of a dataset is held within [SAID_CLIP, 1 - SAID_CLIP].
 SAID_CLIP = 1e-3
-"""What the panel says of a dataset is held within [SAID_CLIP, 1 - SAID_CLIP]."""
 
 
 @dataclass(frozen=True)
@@ -333,9 +333,9 @@ class AcrossPanels:
     degrees: float = 4.0
 
 
+# What 90 % intervals go by. The best P is found by trusting that datasets are alike, as on most panels they are; an
+# interval has to hold on the panels where they are not.
 INTERVALS = AcrossPanels(spread=0.4, degrees=10.0)
-"""What 90 % intervals go by. The best P is found by trusting that datasets are alike, as on most panels they are; an
-interval has to hold on the panels where they are not."""
 
 
 def usual_slope(seen: Sequence[LeftOut]) -> float:
@@ -520,8 +520,8 @@ def normalised(log: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
+# Fewer training datasets tell little of how far priors lie apart.
 FEW = 4
-"""Fewer training datasets tell little of how far priors lie apart."""
 
+# A dataset is unlike those that were seen where it lies outside their range by more than this share of it.
 MARGIN = 0.25
-"""A dataset is unlike those that were seen where it lies outside their range by more than this share of it."""

@@ -14,20 +14,19 @@ from deep.model.adaptation._correction import CORRELATION, Clusters, labeled_mas
 from deep.model.adaptation._misfit import LEVEL, Misfit, laplace, newton_logistic
 from deep.model.adaptation._prior import PriorEstimate, normalised
 
+# How far apart intercepts of systems may lie, in variances of the misfit.
+# Each is tried, and the labels weigh them, at odds before of 1 : sqrt(scale). One scale alone is either too tight on a
+# dataset unlike those of the training, or wastes what these tell.
 SCALES = (0.25, 1.0, 4.0, 16.0)
-"""How far apart intercepts of systems may lie, in variances of the misfit.
-
-Each is tried, and the labels weigh them, at odds before of 1 : sqrt(scale). One scale alone is either too tight on a
-dataset unlike those of the training, or wastes what these tell."""
 
 
+# How far off P may be on one system, in variances of the misfit, each as likely before labels: on a dataset that is
+# unlike those of the training a tighter prior holds the share too near to what P says.
 ALONE = (4.0, 16.0, 64.0)
-"""How far off P may be on one system, in variances of the misfit, each as likely before labels: on a dataset that is
-unlike those of the training a tighter prior holds the share too near to what P says."""
 
+# The variance over draws of labels knows nothing of a prior that is wrong. The part of it that labels leave untold is
+# added to this power: all of it without labels, next to none where they outweigh it.
 UNTOLD = 6
-"""The variance over draws of labels knows nothing of a prior that is wrong. The part of it that labels leave untold is
-added to this power: all of it without labels, next to none where they outweigh it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,20 +222,20 @@ def _prior_covariance(misfit: Misfit, n: int, scale: float) -> Floats:
     return np.asarray(result)
 
 
+# The power tuning of P starts at full trust, worth so many labels: a few labels cannot tell how much P explains.
 PSEUDO_LABELS = 10
-"""The power tuning of P starts at full trust, worth so many labels: a few labels cannot tell how much P explains."""
 
+# P that varies less explains nothing.
 MIN_VARIANCE = 1e-12
-"""P that varies less explains nothing."""
 
+# This is added to each count of labels by class and decision, so that rates of 0 and 1 have a variance.
 HALF = 0.5
-"""This is added to each count of labels by class and decision, so that rates of 0 and 1 have a variance."""
 
+# Decisions that tell the classes apart less than this say nothing of how many there are.
 MIN_YOUDEN = 0.05
-"""Decisions that tell the classes apart less than this say nothing of how many there are."""
 
+# Shares that the Rogan-Gladen interval is looked for among.
 GRID = 10_001
-"""Shares that the Rogan-Gladen interval is looked for among."""
 
 SHARES_OF = ("system", "items")
 """Whose share it is: that of the system that wrote the items, on other items like them, or that of the items alone."""

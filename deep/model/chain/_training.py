@@ -89,8 +89,8 @@ class ChainSpec:
     random_state: int
 
 
+# Votes, labels and weights that an estimator is fitted on.
 LabeledVotes = tuple[Votes, Labels, Floats]
-"""Votes, labels and weights that an estimator is fitted on."""
 
 N_FOLDS = 5
 """Inner folds where the training datasets cannot be the folds."""
@@ -106,14 +106,14 @@ class FoldLimit(NamedTuple):
 STACK_FOLDS = FoldLimit(50, 20)
 """The stack leaves datasets out so: its fits grow with the datasets, and its prior is learned from them one by one."""
 
+# The search for a chain leaves them out so: its fits grow with the square of the folds.
 CHAIN_FOLDS = FoldLimit(12, N_FOLDS)
-"""The search for a chain leaves them out so: its fits grow with the square of the folds."""
 
+# The search leaves them out so where `many_patterns`, since each fit takes long.
 COSTLY_FOLDS = FoldLimit(N_FOLDS, N_FOLDS)
-"""The search leaves them out so where `many_patterns`, since each fit takes long."""
 
+# Patterns of nine voters' votes above which a fit takes long: more than votes without abstentions can give.
 MANY_PATTERNS = 1000
-"""Patterns of nine voters' votes above which a fit takes long: more than votes without abstentions can give."""
 
 
 def grouped(codes: npt.NDArray[np.intp], limit: FoldLimit = STACK_FOLDS) -> npt.NDArray[np.intp]:

@@ -32,8 +32,8 @@ from deep.model.linear import Linear
 FORMAT = "deep model"
 OLDEST_SCHEMA = 4
 
+# How a model can have been fitted.
 METHODS = ("average", "chain", "own-labels", "stack", "votes")
-"""How a model can have been fitted."""
 
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost")
@@ -358,9 +358,10 @@ DATASETS = _kinds.described(dict).checked(
     lambda rows: all(isinstance(row, dict) and "prior" in row for row in rows.values()), "{} must have a prior each"
 )
 
+# The schema version from which on scores are answers of judges; those of earlier files had maps of another kind.
 SCALES_SINCE = 6
-"""The schema version from which on scores are answers of judges; those of earlier files had maps of another kind."""
 
+# The keys of the file, in the order in which they are written; a later one may rely on those before it.
 FIELDS = (
     Field("method", _kinds.one_of(METHODS)),
     Field("voters", VOTERS),
@@ -383,7 +384,6 @@ FIELDS = (
     Field("left_out", _kinds.by_name(LEFT_OUT)),
     Field("training_cells", CELLS, "cells"),
 )
-"""The keys of the file, in the order in which they are written; a later one may rely on those before it."""
 
 SCHEMA_VERSION = max(field.since for field in FIELDS)
 

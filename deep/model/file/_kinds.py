@@ -10,14 +10,14 @@ import numpy.typing as npt
 from deep._util.checks import Floats
 from deep._util.names import check_name
 
+# What was read so far, by key: a later value may have to be as long as an earlier one.
 Earlier = Mapping[str, Any]
-"""What was read so far, by key: a later value may have to be as long as an earlier one."""
 
+# A number of entries: itself, that of an earlier key, or worked out from earlier keys; None where any will do.
 Size = int | str | Callable[[Earlier], int] | None
-"""A number of entries: itself, that of an earlier key, or worked out from earlier keys; None where any will do."""
 
+# Log-odds, coefficients and counts lie far below: with more of them sums overflow.
 LARGEST_NUMBER = 1e12
-"""Log-odds, coefficients and counts lie far below: with more of them sums overflow."""
 
 
 def expect(holds: object, rule: str) -> None:
@@ -64,8 +64,8 @@ def _name(value: Any, where: str, _: Earlier) -> str:
     return check_name(value, where)
 
 
+# A text that fits on one line.
 NAME = JsonKind(_name)
-"""A text that fits on one line."""
 
 ANY = JsonKind(lambda value, _, __: value)
 TEXT = ANY.checked(lambda value: isinstance(value, str), "{} must be text")
@@ -100,8 +100,8 @@ def described(kind: type) -> JsonKind:
     return JsonKind(read)
 
 
+# An object as it is.
 OBJECT = JsonKind(lambda value, _, __: dict(value), dict)
-"""An object as it is."""
 
 
 def _length(size: Size, earlier: Earlier) -> int:

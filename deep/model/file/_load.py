@@ -16,11 +16,11 @@ from deep.model.file._kinds import numbers
 from deep.model.file._model import Model
 from deep.model.file._table import ChainScorer
 
+# An object of the file, of which nothing is known before it is checked.
 FileObject = Mapping[str, Any]
-"""An object of the file, of which nothing is known before it is checked."""
 
+# How far a chain that is fitted again may be from the probabilities in its file.
 TOLERANCE = 1e-6
-"""How far a chain that is fitted again may be from the probabilities in its file."""
 
 
 def load(path: str | Path) -> Model:

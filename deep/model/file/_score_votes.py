@@ -180,8 +180,8 @@ def score_file(
     return ScoredFile(counts.total(), priors, {name: one.threshold for name, one in result.items()}, model.rule)
 
 
+# Pieces that are scored while another is read or written: most of that is done outside Python's lock.
 THREADS = 2
-"""Pieces that are scored while another is read or written: most of that is done outside Python's lock."""
 
 Piece = TypeVar("Piece")
 Made = TypeVar("Made")
@@ -205,8 +205,8 @@ def ahead(make: Callable[[Piece], Made], pieces: Iterable[Piece]) -> Iterator[Ma
             yield waiting.popleft().result()
 
 
+# A dataset, how many of its rows a piece holds, and their sums of P by part.
 Sums = tuple[str, int, Floats]
-"""A dataset, how many of its rows a piece holds, and their sums of P by part."""
 
 
 def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
@@ -279,8 +279,8 @@ def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
     return table
 
 
+# The columns of which Parquet keeps the least and largest values: of all twelve that takes a fifth of the writing.
 SOUGHT = ("dataset", "p_consistent")
-"""The columns of which Parquet keeps the least and largest values: of all twelve that takes a fifth of the writing."""
 
 
 def writer(

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 MAX_TABLE_VOTERS = 10
 """Up to here the whole table is kept: 3**10 is 59,049 probabilities."""
 
+# Rows coded together: their codes stay in the processor's cache between two columns.
 ROWS_AT_ONCE = 1 << 14
-"""Rows coded together: their codes stay in the processor's cache between two columns."""
 
 _SYMBOLS = "-01"
 
@@ -176,8 +176,8 @@ VotesLike = VotesGiven | npt.ArrayLike
 """Rows of votes: a vote matrix, a data frame or paths by name, or an array in the order of the voters."""
 
 Scales = Mapping[str, Scale]
+# The scales of voters all of whom vote.
 ALL_VOTE: Scales = MappingProxyType({})
-"""The scales of voters all of whom vote."""
 
 
 @dataclass(frozen=True)

@@ -11,27 +11,27 @@ from deep._util.odds import logit
 from deep._util.scales import Scale
 from deep.records import VoteMatrix
 
+# A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme.
 SHARE_CLIP = 0.01
-"""A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme."""
 
 LEAST_SCALE = 1e-9
 """A judge whose answers vary less does not vary: what is left is rounding, and an answer divided by it blows up."""
 
+# A judge that is mapped by ranks has at most so many places.
 # A rank between two places is interpolated, and off by at most 1 in 500.
 MAX_KNOTS = 500
-"""A judge that is mapped by ranks has at most so many places."""
 
 MOST_VALUES = 40
 """A judge of more distinct answers, on a scale of no shares, is mapped by ranks: its levels have no names."""
 
+# Reciprocal averaging takes so many rounds: the second changes values by a few hundredths, a third hardly any.
 ROUNDS = 2
-"""Reciprocal averaging takes so many rounds: the second changes values by a few hundredths, a third hardly any."""
 
+# Rows by which the value of a level is drawn to a straight line: so a level that hardly occurs borrows from others.
 PSEUDO_ROWS = 5.0
-"""Rows by which the value of a level is drawn to a straight line: so a level that hardly occurs borrows from others."""
 
+# Places on a scale, ascending, and the shares that they stand for.
 Knots = tuple[Floats, Floats]
-"""Places on a scale, ascending, and the shares that they stand for."""
 
 
 @dataclass(frozen=True, eq=False)

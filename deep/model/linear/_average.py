@@ -278,8 +278,8 @@ def in_order(train: LabeledRows) -> LabeledRows:
 TIE = 0.001
 """Weight of the mean vote beside the best judge's: it decides where that judge gave no vote."""
 
+# Penalty of the ridge regression, against a mean log loss and features of about unit scale.
 RIDGE = 0.03
-"""Penalty of the ridge regression, against a mean log loss and features of about unit scale."""
 
 
 @dataclass(frozen=True, eq=False)

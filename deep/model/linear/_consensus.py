@@ -11,54 +11,54 @@ from deep._util.odds import expit, logit
 from deep.features import distinct_patterns, distinct_rows
 from deep.model.linear._average import Linear
 
+# Rounds of expectation-maximization. Most of the gain over the vote shares, where it starts, comes in the first few;
+# later rounds follow whatever the judges share, be it the label or an error.
 ROUNDS = 4
-"""Rounds of expectation-maximization. Most of the gain over the vote shares, where it starts, comes in the first few;
-later rounds follow whatever the judges share, be it the label or an error."""
 
+# Votes, in either class, by which a judge's rates are pulled to the rates of the panel.
 PSEUDO_VOTES = 2.0
-"""Votes, in either class, by which a judge's rates are pulled to the rates of the panel."""
 
+# The rate of right votes, in either class, to which one vote pulls the rates of the panel.
 PANEL_RATE = 0.7
-"""The rate of right votes, in either class, to which one vote pulls the rates of the panel."""
 
+# No vote is taken to be rarer than this in either class, so that no judge decides alone.
 RATE_MIN = 0.01
-"""No vote is taken to be rarer than this in either class, so that no judge decides alone."""
 
+# Judges too few to be held against one another are taken to be right on so many items.
 ASSUMED_ACCURACY = 0.75
-"""Judges too few to be held against one another are taken to be right on so many items."""
 
+# The least and the most that judges are taken to be right on average.
 ACCURACY = (0.55, 0.99)
-"""The least and the most that judges are taken to be right on average."""
 
+# Chi-squared for a judge (1 by chance) from which on judges are taken to abstain by what they see: whether one votes
+# goes with what the others vote. In a crowd, where items are handed out, it does not (1.6 on RTE); labeling functions
+# have 36 to 18,000.
 BY_SIGHT = 10.0
-"""Chi-squared for a judge (1 by chance) from which on judges are taken to abstain by what they see: whether one votes
-goes with what the others vote. In a crowd, where items are handed out, it does not (1.6 on RTE); labeling functions
-have 36 to 18,000."""
 
+# The share of items that an average judge votes on, below which it is silent where its rule does not apply. How often
+# such judges vote 1 then tells which rules were written, more than how frequent class 1 is.
 SPARSE = 0.4
-"""The share of items that an average judge votes on, below which it is silent where its rule does not apply. How often
-such judges vote 1 then tells which rules were written, more than how frequent class 1 is."""
 
+# How far the share of class 1 follows their votes then, in log-odds from a half.
 FOLLOWED = 0.25
-"""How far the share of class 1 follows their votes then, in log-odds from a half."""
 
+# The least and the largest share of class 1 that the majority takes from votes.
 SHARES = (0.05, 0.95)
-"""The least and the largest share of class 1 that the majority takes from votes."""
 
+# No vote is taken to be rarer than this in either class where judges are sparse.
 LEAST_RATE = 0.02
-"""No vote is taken to be rarer than this in either class where judges are sparse."""
 
+# Fewer cannot show how often they err.
 MIN_JUDGES = 3
-"""Fewer cannot show how often they err."""
 
 OVERLAP = (0.5, 0.75)
+# Overlap, and share of equal votes, up to which two judges count in full, and from which on they count as one. Judges
+# of one family overlap as well, and to take weight from all of them gains nothing on real panels: that they give nearly
+# every item the same vote is what tells a copy.
 AGREEMENT = (0.93, 0.96)
-"""Overlap, and share of equal votes, up to which two judges count in full, and from which on they count as one.
-Judges of one family overlap as well, and to take weight from all of them gains nothing on real panels: that they
-give nearly every item the same vote is what tells a copy."""
 
+# Standard errors by which the share of equal votes must exceed those bounds.
 SURE = 3.0
-"""Standard errors by which the share of equal votes must exceed those bounds."""
 
 
 @dataclass(frozen=True, eq=False)

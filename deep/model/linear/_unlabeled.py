@@ -26,49 +26,48 @@ from deep.model.linear._consensus import (
     overlap,
 )
 
+# Correlation of two judges' errors that is assumed of sparse and of dense panels, since votes alone cannot show an
+# error that all judges share. However many they are, judges are then worth at most 2.5 or 2.1 independent ones; panels
+# of LLM judges have been found to be worth about two (see `deep.features.effective_votes`).
 ERROR_CORRELATION = (0.4, 0.47)
-"""Correlation of two judges' errors that is assumed of sparse and of dense panels, since votes alone cannot show an
-error that all judges share. However many they are, judges are then worth at most 2.5 or 2.1 independent ones; panels of
-LLM judges have been found to be worth about two (see `deep.features.effective_votes`)."""
 
+# The root mean square of log-odds, at most, of sparse and of dense panels.
+# People and rules that meet on an item by chance, or where a rule applies, have not been found to be right more often
+# than 2.5 says. LLM judges read every item, and what misleads one misleads the next: agreement beyond 1.6 was their own
+# on seven of eight panels. docs/decisions/0044 has the figures, and the panel on which it was the label.
 LARGEST = (2.5, 1.6)
-"""The root mean square of log-odds, at most, of sparse and of dense panels.
 
-People and rules that meet on an item by chance, or where a rule applies, have not been found to be right more often
-than 2.5 says. LLM judges read every item, and what misleads one misleads the next: agreement beyond 1.6 was their own
-on seven of eight panels. docs/decisions/0044 has the figures, and the panel on which it was the label."""
-
+# The share of items that an average judge votes on, from which on a panel is dense. Below `SPARSE` it is sparse, and
+# between the two assumptions pass from the one to the other in a straight line.
 DENSE = 0.9
-"""The share of items that an average judge votes on, from which on a panel is dense. Below `SPARSE` it is sparse, and
-between the two assumptions pass from the one to the other in a straight line."""
 
+# Random halves of the judges that are compared.
 SPLITS = 50
-"""Random halves of the judges that are compared."""
 
+# Overlap from which on two judges are named as voting alike, and kept in the same half.
 ALIKE = 0.75
-"""Overlap from which on two judges are named as voting alike, and kept in the same half."""
 
+# Variances of the intercept and of the slope by which log-odds may be off on a dataset without labels.
 MISFIT = (1.0, 0.15)
-"""Variances of the intercept and of the slope by which log-odds may be off on a dataset without labels."""
 
+# The 95 % quantile of the normal distribution: intervals have level 0.9.
 QUANTILE = 1.6448536269514722
-"""The 95 % quantile of the normal distribution: intervals have level 0.9."""
 
+# A judge whose rates of votes for 1 in the two classes differ by less hardly tells them apart.
 CARELESS = 0.3
-"""A judge whose rates of votes for 1 in the two classes differ by less hardly tells them apart."""
 
+# Shares of votes cast by such judges, and of items decided against the majority, from which on both are warned of.
 MANY_CARELESS, MANY_AGAINST = 0.3, 0.03
-"""Shares of votes cast by such judges, and of items decided against the majority, from which on both are warned of."""
 
+# Names in a warning.
 SHOWN = 6
-"""Names in a warning."""
 
 MIN_ITEMS = 30
+# Fewer items, or votes an item, are warned of.
 MIN_VOTES = 3
-"""Fewer items, or votes an item, are warned of."""
 
+# An aggregator of this weight has all of it.
 CLEAR = 0.9
-"""An aggregator of this weight has all of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,9 +215,9 @@ class _Trust:
             )
 
 
+# Coverage below which the votes of half a panel are multiplied without the empty cells: of 762 judges of whom an item
+# has 15 that takes a twentieth of the time.
 THIN = 0.1
-"""Coverage below which the votes of half a panel are multiplied without the empty cells: of 762 judges of whom an item
-has 15 that takes a twentieth of the time."""
 
 
 def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -> _Trust:

@@ -181,8 +181,8 @@ def fit_asked(
     return model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
 
 
+# Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label.
 MISFIT = ((1.0, 0.0), (0.0, 0.15))
-"""Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label."""
 
 RELATIVE = "P without labels ranks the items; ten labels show its level."
 
@@ -222,13 +222,12 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
     )
 
 
+# Standard errors of a correlation below 0, from which on a scale is taken to be turned round.
+# A judge of no use comes so far once in 30,000 panels.
 TURNED = -4.0
-"""Standard errors of a correlation below 0, from which on a scale is taken to be turned round.
 
-A judge of no use comes so far once in 30,000 panels."""
-
+# Labeled rows, and without labels other judges, by which the direction of a scale is looked at.
 MIN_ROWS_TO_DOUBT, MIN_OTHERS = 30, 2
-"""Labeled rows, and without labels other judges, by which the direction of a scale is looked at."""
 
 
 def _check_directions(votes: VoteMatrix) -> None:

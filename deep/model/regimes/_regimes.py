@@ -267,8 +267,8 @@ def fit_few(
     )
 
 
+# This candidate is taken unless another is better by more than one standard error of the difference.
 FIRST = "average"
-"""This candidate is taken unless another is better by more than one standard error of the difference."""
 
 
 def _naive_bayes(train: LabeledRows) -> Linear:
@@ -399,8 +399,8 @@ def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, flo
     return honest, float(np.sqrt((len(by_fold) - 1) * np.var(by_fold, axis=0).mean()))
 
 
+# The calibrator's map is written down at these P for people to see.
 CURVE = np.linspace(0.0, 1.0, 51)
-"""The calibrator's map is written down at these P for people to see."""
 
 UNMOVED = "The paper's recipe estimates no prior: P stands as its calibrator gives it."
 

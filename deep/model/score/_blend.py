@@ -18,8 +18,8 @@ from deep.model.linear import Linear, Rows
 from deep.model.score._scorers import Scorer, VoteSum
 from deep.records import ABSTAIN
 
+# From rows of answers, as a model selects them, to P.
 PredictRows = Callable[[Any], Floats]
-"""From rows of answers, as a model selects them, to P."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +148,8 @@ class Evidence:
 NOTHING = Evidence(np.empty(0), np.empty(0, dtype=np.intp))
 """The evidence on no rows: what is left are the prior and the threshold."""
 
+# All 2**n sets of votes are tried up to this many cast votes, 4,096 rows.
 MAX_EXACT_VOTES = 12
-"""All 2**n sets of votes are tried up to this many cast votes, 4,096 rows."""
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ def strongest(train: LabeledRows, n: int) -> list[int]:
     return [int(j) for j in np.argsort(-apart, kind="stable")[:n]]
 
 
+# Areas are remembered while their rows are in use: two members ask for the same.
 _AREAS: WeakKeyDictionary[LabeledRows, Floats] = WeakKeyDictionary()
-"""Areas are remembered while their rows are in use: two members ask for the same."""
 
 
 def _areas(train: LabeledRows) -> Floats:
@@ -47,14 +47,14 @@ def _area(column: Floats, ones: Floats, zeros: Floats) -> float:
     return float(ones @ (np.cumsum(zeros) - zeros / 2))
 
 
+# Rows up to which all trees are walked side by side.
 FEW_ROWS = 256
-"""Rows up to which all trees are walked side by side."""
 
+# Rows of one call from which scikit-learn is loaded: numpy takes as long for a few of them as loading does.
 MANY_ROWS = 1 << 13
-"""Rows of one call from which scikit-learn is loaded: numpy takes as long for a few of them as loading does."""
 
+# Many rows are walked so many at a time: their features and leaves stay in the processor's cache.
 ROWS_AT_ONCE = 1 << 14
-"""Many rows are walked so many at a time: their features and leaves stay in the processor's cache."""
 
 Singles = npt.NDArray[np.float32]
 
@@ -149,8 +149,8 @@ class Trees:
         return node
 
 
+# A member's P is held within [P_CLIP, 1 - P_CLIP] before it becomes log-odds: a pure leaf is no proof.
 P_CLIP = 1e-3
-"""A member's P is held within [P_CLIP, 1 - P_CLIP] before it becomes log-odds: a pure leaf is no proof."""
 
 LIMIT = float(logit(1 - P_CLIP))
 

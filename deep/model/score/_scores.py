@@ -19,10 +19,10 @@ from deep.records import ABSTAIN
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# The least chance of being right, over the whole interval, of a decision that is called sure. That the interval lies on
+# one side of the threshold says less: a balanced threshold may be far from a half, and just below it most decisions are
+# wrong.
 SURE = 2 / 3
-"""The least chance of being right, over the whole interval, of a decision that is called sure. That the interval lies
-on one side of the threshold says less: a balanced threshold may be far from a half, and just below it most decisions
-are wrong."""
 
 TIE = 1e-9
 """Log-odds this close to the threshold are at it: rounding must not decide."""
@@ -34,8 +34,8 @@ BY_LABELS = ("precision", "recall")
 
 FORMS = "accuracy, balanced, cost=FP:FN, precision=SHARE or recall=SHARE"
 
+# Resamples of the datasets and of their labels, for the interval of what a threshold keeps.
 N_DRAWS = 2000
-"""Resamples of the datasets and of their labels, for the interval of what a threshold keeps."""
 
 
 @dataclass(frozen=True)

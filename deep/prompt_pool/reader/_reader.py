@@ -236,8 +236,8 @@ Output = Literal["json", "text", "xml"]
 CONTEXT = 40
 """The characters around an answer that stands by itself, by which a copy out of the document is known."""
 
+# A statement of fewer characters may stand in any text by chance.
 SHORT = 12
-"""A statement of fewer characters may stand in any text by chance."""
 
 
 @dataclass(frozen=True, slots=True)

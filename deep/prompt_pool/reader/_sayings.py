@@ -186,11 +186,11 @@ def _family(word: str) -> str:
 
 # The most characters of what stands behind an answer, as its reason.
 LONGEST_REMARK = 1000
+# A sentence with so many labels states none, and would take its length squared to read.
 MAX_CUES = 25
-"""A sentence with so many labels states none, and would take its length squared to read."""
 
+# The characters at either end of a reply in which a statement is looked for.
 WINDOW = 1500
-"""The characters at either end of a reply in which a statement is looked for."""
 
 STOP_TOKEN = pattern("stop_token")
 _GIVEN = ("unit", "name", "verb", "line", "mark", "alone", "stars", "fits", "of")
