@@ -131,10 +131,10 @@ def ask(
             plan = replace(plan, endpoint=endpoint or options.public_url)
         assert plan.n_examples  # or what is not usable has been refused; it is counted once
         plan.check_questions()
-        return _asked(plan, options if plan.keeps_answers else None, progress or notebook_progress())
+        return _votes_of(plan, options if plan.keeps_answers else None, progress or notebook_progress())
 
 
-def _asked(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None) -> VoteMatrix:
+def _votes_of(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None) -> VoteMatrix:
     """Ask, tell of what has failed, and return the votes."""
     outcome = run_plan(plan, options, progress)
     # A failed call is no vote and no error, so it would go unnoticed.

@@ -91,9 +91,9 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         self._texts = [text for text in _TEXTS if text in roles or "example" in roles]
         self.cost, self.workers = cost, workers
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-        said = _source(function) if version == SOURCE else version
-        self.is_kept = said is not None
-        self.version = hashlib.sha256(f"{self.name}\0{said if said is not None else uuid4()}".encode()).hexdigest()
+        source = _source(function) if version == SOURCE else version
+        self.is_kept = source is not None
+        self.version = hashlib.sha256(f"{self.name}\0{source if source is not None else uuid4()}".encode()).hexdigest()
         update_wrapper(self, function, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -122,14 +122,14 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         by_place = [values.pop(name) for name in [*values] if name.startswith("/")]
         call = partial[Any](self._function, *by_place, **values)
         try:
-            said = call() if self._is_async else await asyncio.get_running_loop().run_in_executor(None, _called, call)
-            said = await said if inspect.isawaitable(said) else said
+            value = call() if self._is_async else await asyncio.get_running_loop().run_in_executor(None, _called, call)
+            value = await value if inspect.isawaitable(value) else value
         except BaseException as error:  # one that is no Exception would end the loop of all functions
             task = asyncio.current_task()
             if isinstance(error, Exception | GeneratorExit) or (task is not None and task.cancelling()):
                 raise
-            raise RuntimeError(said_of(error)) from error
-        return judgment_of(said, cost=self.cost, seconds=time.monotonic() - started)
+            raise RuntimeError(error_words(error)) from error
+        return judgment_of(value, cost=self.cost, seconds=time.monotonic() - started)
 
     def label(self, example: Example) -> Judgment:
         """Judge one example; where the function raises, so does this."""
@@ -143,7 +143,7 @@ def _called(call: Callable[[], object]) -> object:
     except BaseException as error:
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
             raise
-        raise RuntimeError(said_of(error)) from error
+        raise RuntimeError(error_words(error)) from error
 
 
 @cache
@@ -177,40 +177,40 @@ def wait_in_loop(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def takes_nothing(made: AnyFunction) -> bool:
+def takes_nothing(function: AnyFunction) -> bool:
     """Return whether something can be called without anything: a class of judges, or what makes one."""
     try:
-        inspect.signature(made).bind()
+        inspect.signature(function).bind()
     except (TypeError, ValueError):
-        return isinstance(made, type)
+        return isinstance(function, type)
     return True
 
 
 def _roles(function: AnyFunction, name: str) -> dict[str, str]:
     """Return the value that each parameter stands for; a slash before the name of one that is given by its place."""
-    known = (*_TEXTS, "example")
+    known_names = (*_TEXTS, "example")
     kinds = inspect.Parameter
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         raise InputError(f"`function` must be a function of (source, claim). Got {function!r:.60}.") from None
-    given = [
+    required = [
         parameter
         for parameter in parameters
         if parameter.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
-        and (parameter.default is kinds.empty or parameter.name in known)
+        and (parameter.default is kinds.empty or parameter.name in known_names)
     ]
-    order = _ORDER.get(len(given), ())
-    left = [role for role in order if role not in {parameter.name for parameter in given}]
-    own = [parameter for parameter in given if parameter.name not in known]
-    if not given or len(own) > len(left):
-        taken = ", ".join(parameter.name for parameter in given) or "nothing"
+    order = _ORDER.get(len(required), ())
+    free_roles = [role for role in order if role not in {parameter.name for parameter in required}]
+    others = [parameter for parameter in required if parameter.name not in known_names]
+    if not required or len(others) > len(free_roles):
+        names = ", ".join(parameter.name for parameter in required) or "nothing"
         raise InputError(
             f"`judges` must be functions of (source, claim), (question, source, claim) or an Example. Got {name}, "
-            f"which takes {taken}. Wrap it in one that does."
+            f"which takes {names}. Wrap it in one that does."
         )
-    roles = {parameter.name: left.pop(0) if parameter in own else parameter.name for parameter in given}
-    by_place = {parameter.name for parameter in given if parameter.kind is kinds.POSITIONAL_ONLY}
+    roles = {parameter.name: free_roles.pop(0) if parameter in others else parameter.name for parameter in required}
+    by_place = {parameter.name for parameter in required if parameter.kind is kinds.POSITIONAL_ONLY}
     return {f"/{name}" if name in by_place else name: role for name, role in roles.items()}
 
 
@@ -222,7 +222,7 @@ def _source(function: AnyFunction) -> str | None:
         return None
 
 
-def judgment_of(said: object, *, cost: float | None = None, seconds: float | None = None) -> Judgment:
+def judgment_of(answer: object, *, cost: float | None = None, seconds: float | None = None) -> Judgment:
     """Return the judgment that a function's value stands for, with its cost and time where it does not tell them.
 
     Examples
@@ -233,27 +233,27 @@ def judgment_of(said: object, *, cost: float | None = None, seconds: float | Non
     >>> judgment_of((False, "It rose.")).rationale, judgment_of({"vote": 1, "cost": 0.01}).cost
     ('It rose.', 0.01)
     """
-    if isinstance(said, Judgment):
-        if said.cost is not None and not 0 <= said.cost < float("inf"):
-            raise TypeError(f"returned a cost of {said.cost!r}; it is 0 or more dollars")
-        own = said.cost if said.cost is not None else cost, said.seconds if said.seconds is not None else seconds
-        return replace(said, cost=own[0], seconds=own[1])
-    if isinstance(said, Mapping):
-        unknown = sorted(map(str, said.keys() - set(_FIELDS)))
-        if unknown or not {"vote", "reason"} & said.keys():
+    if isinstance(answer, Judgment):
+        if answer.cost is not None and not 0 <= answer.cost < float("inf"):
+            raise TypeError(f"returned a cost of {answer.cost!r}; it is 0 or more dollars")
+        own_cost = cost if answer.cost is None else answer.cost
+        return replace(answer, cost=own_cost, seconds=seconds if answer.seconds is None else answer.seconds)
+    if isinstance(answer, Mapping):
+        unknown = sorted(map(str, answer.keys() - set(_FIELDS)))
+        if unknown or not {"vote", "reason"} & answer.keys():
             raise TypeError(
                 f"returned a mapping with {', '.join(unknown) or 'no vote'}; its keys are {', '.join(_FIELDS)}"
             )
-        told = replace(judgment_of(said.get("vote")), **_lists({n: v for n, v in said.items() if n != "vote"}))
-        return judgment_of(told, cost=cost, seconds=seconds)
-    if isinstance(said, tuple) and len(said) == 2:
-        told = judgment_of(said[0], cost=cost, seconds=seconds)
-        return replace(told, rationale=None if said[1] is None else str(said[1]))
-    value: Any = said.item() if hasattr(said, "item") else said
+        judgment = replace(judgment_of(answer.get("vote")), **_lists({n: v for n, v in answer.items() if n != "vote"}))
+        return judgment_of(judgment, cost=cost, seconds=seconds)
+    if isinstance(answer, tuple) and len(answer) == 2:
+        judgment = judgment_of(answer[0], cost=cost, seconds=seconds)
+        return replace(judgment, rationale=None if answer[1] is None else str(answer[1]))
+    value: Any = answer.item() if hasattr(answer, "item") else answer
     if value is None or (type(value) is int and value == ABSTAIN):
         return Judgment(ABSTAIN, "abstained", cost=cost, seconds=seconds)
     if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise TypeError(f"returned {said!r:.80}; a judge returns {_TAKEN}")
+        raise TypeError(f"returned {answer!r:.80}; a judge returns {_TAKEN}")
     score = None if value in (0, 1) and not isinstance(value, float) else float(value)
     return Judgment(int(value >= 0.5), score=score, cost=cost, seconds=seconds)
 
@@ -270,8 +270,8 @@ def from_text(text: str) -> Judgment:
     return Judgment(**_lists(json.loads(text)))
 
 
-def _lists(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**given, **{name: tuple(given[name]) for name in ("evidence", "samples") if name in given}}
+def _lists(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**values, **{name: tuple(values[name]) for name in ("evidence", "samples") if name in values}}
 
 
 @overload
@@ -364,7 +364,7 @@ class FunctionCaller:
         self.judge, self.workers, self._voter = judge, min(most, default=WORKERS), judge.voter()
         self._question = VoteQuestion(step="call", messages=[], version=judge.version, read=_read_call)
         self._room = asyncio.Semaphore(self.workers)
-        self._told: set[str] = set()
+        self._error_kinds: set[str] = set()
         self.answers: dict[str, Judgment] = {}
 
     def request(self, example: Example) -> Request:
@@ -375,20 +375,20 @@ class FunctionCaller:
 
     async def _answer(self, example: Example, key: str, terms: "Terms", announce: "Announce") -> "Reply | Failed":
         """Call the function once, as soon as there is room for it, beside its other calls and in the budget."""
-        judge, voter, spent = self.judge, self._voter, 0.0
+        judge, voter, dollars = self.judge, self._voter, 0.0
         async with self._room:
             await terms.budget.admit(judge.cost, voter)
             try:
                 await announce(judge.cost)
-                spent, started = judge.cost or 0.0, time.monotonic()
+                dollars, started = judge.cost or 0.0, time.monotonic()
                 try:
                     judgment = await judge.judged(example)
                     text = to_text(judgment)
                 except Exception as error:
-                    spent = 0.0
+                    dollars = 0.0
                     self._tell(example, error)
-                    return llm.Failed(CallError(RAISED, said_of(error)), time.monotonic() - started)
-                spent = judgment.cost or 0.0
+                    return llm.Failed(CallError(RAISED, error_words(error)), time.monotonic() - started)
+                dollars = judgment.cost or 0.0
                 if judgment.reason == "failed":  # it says so itself, and is called again like one that raises
                     return llm.Failed(CallError(RAISED, judgment.rationale or "failed"), time.monotonic() - started)
                 if len(self.answers) < MOST_ANSWERS:
@@ -396,14 +396,14 @@ class FunctionCaller:
                 raw = _reply_of(text)
                 return CallReply(text, raw=raw, cost=judgment.cost, seconds=judgment.seconds, judgment=judgment)
             finally:
-                terms.budget.settle(judge.cost, spent, voter)
+                terms.budget.settle(judge.cost, dollars, voter)
 
     def _tell(self, example: Example, error: BaseException) -> None:
         """Tell on standard error of the first failure of each kind."""
         kind = type(error).__name__
-        if kind not in self._told:
-            self._told.add(kind)
-            note(f"{self._voter} failed on {example.example_id!r} of {example.dataset!r}: {said_of(error)}")
+        if kind not in self._error_kinds:
+            self._error_kinds.add(kind)
+            note(f"{self._voter} failed on {example.example_id!r} of {example.dataset!r}: {error_words(error)}")
 
 
 def earlier_file(ledger: str) -> Path | None:
@@ -429,8 +429,8 @@ async def enter_earlier(ledger: "Ledger") -> None:
         with closing(sqlite3.connect(file)) as book:
             rows = book.execute("SELECT key, voter, judgment FROM answers")
             n = 0
-            while some := rows.fetchmany(ENTERED_AT_ONCE):
-                n += await ledger.call(_enter, some)
+            while part := rows.fetchmany(ENTERED_AT_ONCE):
+                n += await ledger.call(_enter, part)
     except sqlite3.Error as error:
         raise LedgerError(
             f"`ledger` must be able to take what {file} keeps. Got {error}. Move that file away to go on without it."
@@ -447,15 +447,15 @@ def _enter(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> in
     now, n = time.time(), 0
     for key, voter, text in rows:
         try:
-            asked, judgment = call_key(key, voter), from_text(text)
+            call, judgment = call_key(key, voter), from_text(text)
         except (AttributeError, TypeError, ValueError):  # no judgment: the function is called again
             continue
         n += 1
-        request: dict[str, object] = {"key": asked.key, "owner": llm.NOBODY, "attempts": 1, "state": "done"}
-        request |= {"queued": now, "finished": now, "requested_body": json_text(asked.body)}
-        request |= {"endpoint": CALLS, "model": voter, "sample": 0, "prompt": asked.prompt, "prompt_hash": CALLS}
+        request: dict[str, object] = {"key": call.key, "owner": llm.NOBODY, "attempts": 1, "state": "done"}
+        request |= {"queued": now, "finished": now, "requested_body": json_text(call.body)}
+        request |= {"endpoint": CALLS, "model": voter, "sample": 0, "prompt": call.prompt, "prompt_hash": CALLS}
         request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
-        attempt: dict[str, object] = {"key": asked.key, "number": 1, "run": llm.NOBODY, "started": now, "status": 200}
+        attempt: dict[str, object] = {"key": call.key, "number": 1, "run": llm.NOBODY, "started": now, "status": 200}
         attempt |= {"outcome": "answered", "reply": _reply_of(text), "finish_reason": "stop"}
         attempt |= {"cost": judgment.cost, "seconds": judgment.seconds}
         rows_of = (schema.requests, request), (schema.attempts, attempt)
@@ -463,7 +463,7 @@ def _enter(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> in
     return n
 
 
-def said_of(error: BaseException) -> str:
+def error_words(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # the words of an error are the function's own code too

@@ -25,11 +25,11 @@ NO_SOURCE = Judgment(-1, "no_source")
 NOT_ASKED = Judgment(-1, "not_asked")
 
 
-def base_url_from(given: str | None) -> str:
+def base_url_from(url: str | None) -> str:
     """Return the address to ask at: the one given, else that of the environment, else OpenAI's."""
-    if given is not None and not given.strip():  # as of a variable that is not set: it must not mean OpenAI
-        raise InputError(f"`base_url` must be an address. Got {given!r}. Leave it out for OPENAI_BASE_URL or OpenAI.")
-    return llm.check_base_url(given or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
+    if url is not None and not url.strip():  # as of a variable that is not set: it must not mean OpenAI
+        raise InputError(f"`base_url` must be an address. Got {url!r}. Leave it out for OPENAI_BASE_URL or OpenAI.")
+    return llm.check_base_url(url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
 
 
 def model_of(name: str) -> str:
@@ -263,9 +263,9 @@ class AskOptions:
         """Return a client of the endpoint, and of those of the providers; without `default`, of these alone."""
         # A few more than requests in flight: one that waits for a connection loses time of its own clock.
         room = self.limit.maximum + 8
-        named = {provider.endpoint: provider for provider in self.providers.values()}
+        by_endpoint = {provider.endpoint: provider for provider in self.providers.values()}
         others = {}
-        for endpoint, row in named.items():
+        for endpoint, row in by_endpoint.items():
             # A provider without a key of its own must not be sent OpenAI's.
             key = replace(self, base_url=row.address, api_key_env=row.key or "NO_KEY", providers={}).api_key()
             if row.key and key is None:
@@ -279,8 +279,8 @@ class AskOptions:
             # Nothing is asked at the endpoint of the options, whose key may be missing.
             client = next(iter(others.values()))
         client.others = others
-        asked = [*others, *([self.public_url] if default or not others else [])]
-        free = [url for url in asked if llm.is_loopback(url)]
+        addresses = [*others, *([self.public_url] if default or not others else [])]
+        free = [url for url in addresses if llm.is_loopback(url)]
         if free and self.budget is not None and self.prices is None:
             note(f"--budget does not hold back {free[0]}: a server on this machine costs nothing without --prices.")
         return client
@@ -362,12 +362,12 @@ def live_text(progress: AskProgress) -> str:
     ]
     if progress.n_examples:
         return "\n".join([*lines, f"judging {progress.judged}/{progress.n_examples}  {tally.seconds:.0f} s"])
-    settled = tally.found + tally.answered + tally.failed
-    left = tally.seconds_left
+    n_settled = tally.found + tally.answered + tally.failed
+    rest = tally.seconds_left
     total = "?" if tally.total is None else str(tally.total)
-    clock = "?" if left is None else f"{int(left) // 3600}:{int(left) // 60 % 60:02d}:{int(left) % 60:02d}"
+    clock = "?" if rest is None else f"{int(rest) // 3600}:{int(rest) // 60 % 60:02d}:{int(rest) % 60:02d}"
     lines.append(
-        f"{settled}/{total}  {tally.rate:.1f} requests/s  {money(tally.cost, tally.unpriced)} so far  {clock} left"
+        f"{n_settled}/{total}  {tally.rate:.1f} requests/s  {money(tally.cost, tally.unpriced)} so far  {clock} left"
     )
     return "\n".join(lines)
 
@@ -389,21 +389,21 @@ def pace_text(tally: "llm.Tally", items: int = 0) -> str:
     >>> pace_text(slow, 180)
     '0.2 replies/s: 175 more questions take about 15 minutes; `--sample 40` takes about 3 minutes.'
     """
-    left, total = tally.seconds_left or 0.0, tally.total or 0
+    seconds_left, total = tally.seconds_left or 0.0, tally.total or 0
     n = total - tally.found - tally.answered - tally.failed
-    said = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {llm.span(left)}"
+    pace = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {llm.span(seconds_left)}"
     seconds = total / tally.rate / items if items else math.inf
     # A round number: no pace is known to two digits after five answers.
     few = int(float(f"{SOON / seconds:.0e}"))
-    return f"{said}; `--sample {few}` takes about {llm.span(few * seconds)}." if 0 < few <= items / 2 else f"{said}."
+    return f"{pace}; `--sample {few}` takes about {llm.span(few * seconds)}." if 0 < few <= items / 2 else f"{pace}."
 
 
 def quirk_lines(quirks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a line for each LLM with the fields of a request that it refuses or ignores, and its own words."""
     lacks: dict[tuple[str, str], list[str]] = {}
     for quirk in quirks:
-        said = f"{quirk['parameter']} {quirk['action']} ({quirk['message']})"
-        lacks.setdefault((quirk["model"], quirk["endpoint"]), []).append(said)
+        words = f"{quirk['parameter']} {quirk['action']} ({quirk['message']})"
+        lacks.setdefault((quirk["model"], quirk["endpoint"]), []).append(words)
     for (model, endpoint), fields in lacks.items():
         yield f"{model} at {endpoint}: {', '.join(fields)}"
 

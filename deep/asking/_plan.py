@@ -71,9 +71,9 @@ def planned_voters(
 ) -> tuple[PlannedVoter, ...]:
     """Return a voter for each judge and LLM: prompts first, then staged judges, then judges that need no LLM."""
     # The sort is stable: within a kind the order is the user's.
-    ordered = sorted(judges, key=lambda judge: (not judge.needs_llm, not isinstance(judge, PromptJudge)))
-    each = ((judge, llm) for judge in ordered for llm in (llms if judge.needs_llm else ("",)))
-    return tuple(PlannedVoter(judge, llm, workers) for judge, llm in each)
+    sorted_judges = sorted(judges, key=lambda judge: (not judge.needs_llm, not isinstance(judge, PromptJudge)))
+    pairs = ((judge, llm) for judge in sorted_judges for llm in (llms if judge.needs_llm else ("",)))
+    return tuple(PlannedVoter(judge, llm, workers) for judge, llm in pairs)
 
 
 def _state_of(examples: Examples) -> tuple[int, int] | None:
@@ -111,18 +111,18 @@ class Plan:
         object.__setattr__(self, "file_state", _state_of(self.examples))
         if self.sample is not None and self.sample < 1:
             raise InputError(f"`sample` must be 1 or more examples. Got {self.sample}.")
-        repeated = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
-        if repeated is not None:
+        name = next((v for i, v in enumerate(self.voters) if v in self.voters[:i]), None)
+        if name is not None:
             raise InputError(
-                f"`judges` (prompts, LLMs, checks) must name each voter once. Got {repeated!r} twice. Leave one out: "
+                f"`judges` (prompts, LLMs, checks) must name each voter once. Got {name!r} twice. Leave one out: "
                 "a pool, or `all`, already includes its judges."
             )
         for voter in self.voters:
             check_name(voter, "llm")
         # Tried on every example now: a prompt that lacks labeled examples must not end a paid run.
-        shown = {few.version: few for judge, _ in self.prompts if (few := judge.few_shot) is not None}
-        for example in self.complete if shown else ():
-            for few in shown.values():
+        shot_sets = {few.version: few for judge, _ in self.prompts if (few := judge.few_shot) is not None}
+        for example in self.complete if shot_sets else ():
+            for few in shot_sets.values():
                 few.choose(example)
 
     def check_unchanged(self) -> None:
@@ -235,7 +235,7 @@ class Plan:
         return n if self.sample is None else min(n, self.sample)
 
     @cached_property
-    def _drawn(self) -> frozenset[tuple[str, str]]:
+    def _sample_items(self) -> frozenset[tuple[str, str]]:
         """The items of the sample: those whose names have the lowest hashes, so that a larger one holds a smaller."""
         # By hashes and not at random, so that the same sample comes again, also on another machine.
         items = ((str(example.dataset), example.example_id) for example in self.examples)
@@ -244,7 +244,7 @@ class Plan:
     @property
     def chosen(self) -> Iterable[Example]:
         """The examples that are judged: those of the sample, or all."""
-        return self.examples if self.sample is None else self.examples.of(self._drawn)
+        return self.examples if self.sample is None else self.examples.of(self._sample_items)
 
     @property
     def complete(self) -> Iterator[Example]:
@@ -282,10 +282,10 @@ class Plan:
         llms = dict.fromkeys(column.llm for _, column in self.prompts)
         for llm, first in product(llms, (True, False)):
             columns = [c for judge, c in self.prompts if c.llm == llm and judge.prompt.document_first is first]
-            asked = (q for e, column in product(examples, columns) for q in next(self.program(column, e), ()))
-            cut = first and any(judge.chunk is not None for judge, _ in self.prompts)
+            requests = (q for e, column in product(examples, columns) for q in next(self.program(column, e), ()))
+            has_chunks = first and any(judge.chunk is not None for judge, _ in self.prompts)
             # Windows come example by example; the server's cache serves them best window by window.
-            yield from _by_group(asked) if cut else asked
+            yield from _by_group(requests) if has_chunks else requests
 
     def program(self, column: PlannedVoter, example: Example, *, tell: bool = False) -> RequestProgram[Judgment]:
         """Return the requests of one voter about one example, as a program that ends with a judgment."""
@@ -409,11 +409,11 @@ def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | No
     ['Bob won.', 'It was wet.']
     """
     try:
-        known = tuple(_of_votes(path, examples) if _is_table(Path(path)) else read_examples(path))
-        known = tuple(example for example in known if example.has_texts)
+        labeled = tuple(_of_votes(path, examples) if _is_table(Path(path)) else read_examples(path))
+        labeled = tuple(example for example in labeled if example.has_texts)
     except InputError as error:
         raise InputError(_PARAM.sub("`few_shot`", str(error))) from None
-    return FewShot(known, shots, family_of)
+    return FewShot(labeled, shots, family_of)
 
 
 def _is_table(path: Path) -> bool:
@@ -425,12 +425,12 @@ def _is_table(path: Path) -> bool:
 
 def _of_votes(path: str | Path, examples: str | Path | None) -> Iterable[Example]:
     labels = read_labels(path)
-    known = dict(zip(zip(labels.datasets, labels.item_ids, strict=True), labels.labels.tolist(), strict=True))
-    remembered = read_texts(path, list(known)).examples
+    labels_by_item = dict(zip(zip(labels.datasets, labels.item_ids, strict=True), labels.labels.tolist(), strict=True))
+    remembered = read_texts(path, list(labels_by_item)).examples
     # What the table itself remembers counts before the file that is named.
-    result = {**(read_texts(path, list(known), examples=examples).examples if examples else {}), **remembered}
+    result = {**(read_texts(path, list(labels_by_item), examples=examples).examples if examples else {}), **remembered}
     for item, example in result.items():
-        yield replace(example, label=known[item])
+        yield replace(example, label=labels_by_item[item])
 
 
 def judgments_of_plan(
@@ -452,17 +452,17 @@ def judgments_of_plan(
     stopped : str, optional
         Why the run ended: where it was ``interrupted``, no judge judges that is not asked.
     """
-    asked = [column for column in plan.columns if column.judge.needs_llm or column.caller]
+    asking_columns = [column for column in plan.columns if column.judge.needs_llm or column.caller]
     rows: dict[tuple[str, str], dict[str, Judgment]] = {(str(e.dataset), e.example_id): {} for e in examples}
-    if asked:
-        replay = Replay(lambda: plan.programs(examples, asked, tell=tell), plan.endpoint, history)
+    if asking_columns:
+        replay = Replay(lambda: plan.programs(examples, asking_columns, tell=tell), plan.endpoint, history)
         for identity, judgment in replay.values():
-            known = identity not in replay.not_asked
-            rows[identity.dataset, identity.item][identity.voter] = judgment if known else NOT_ASKED
+            was_asked = identity not in replay.not_asked
+            rows[identity.dataset, identity.item][identity.voter] = judgment if was_asked else NOT_ASKED
     # Whoever presses Ctrl-C waits for no encoder.
     none = [dict.fromkeys((column.name for column in plan.offline), NOT_ASKED)] * len(examples)
     offline = none if stopped == "interrupted" else judge_offline(plan.offline, examples, tell=tell)
-    judgments = [asked | read for asked, read in zip(rows.values(), offline, strict=True)]
+    judgments = [answers | others for answers, others in zip(rows.values(), offline, strict=True)]
     # Rows without texts keep their place in the table, so that it has a row for every example.
     nothing = dict.fromkeys(plan.voters, NO_SOURCE)
     return [result if example.has_texts else nothing for example, result in zip(examples, judgments, strict=True)]

@@ -91,13 +91,13 @@ def find_judges(judges: Iterable[str | Judge | AnyFunction], sampling: Sampling 
             kind, name = _kind_of(judge)
             result += judges_of(kind, [name], sampling)
         else:
-            result.append(_given(judge))
+            result.append(_judge_of(judge))
     if not result:
         raise InputError("`judges` must hold at least one judge. Got none.")
     return result
 
 
-def _given(judge: object) -> Judge:
+def _judge_of(judge: object) -> Judge:
     """Return a judge that is given as it is, or as a function."""
     if isinstance(judge, type):
         raise InputError(f"`judges` must hold names, judges and functions. Got the class {judge.__name__}. Make one.")
@@ -108,30 +108,30 @@ def _given(judge: object) -> Judge:
     raise InputError(f"`judges` must hold names, judges and functions. Got {judge!r}.")
 
 
-def _kind_of(given: str) -> tuple[JudgeKind, str]:
+def _kind_of(word: str) -> tuple[JudgeKind, str]:
     """Return the kind of a judge and its name there."""
     from deep.features.lexical import LEXICAL
 
-    prefix, _, rest = given.partition(":")
-    name = given.removeprefix(LEXICAL_PREFIX)
+    prefix, _, rest = word.partition(":")
+    name = word.removeprefix(LEXICAL_PREFIX)
     if rest and prefix in _LOADERS:
         return cast("JudgeKind", prefix), rest
-    unversioned = given.partition("@")[0]
-    if unversioned in prompt_pool.POOLS or any(Path(given).glob("*.toml")):
-        return "pool", given
-    if given.endswith(".toml") or unversioned in prompt_pool.list_prompts():
-        return "prompt", given
-    if given == "lexical" or name in LEXICAL:
-        return "lexical", ALL if given == "lexical" else name
-    if "/" in given or (Path(given) / "config.json").is_file():
-        return "encoder", given
+    unversioned = word.partition("@")[0]
+    if unversioned in prompt_pool.POOLS or any(Path(word).glob("*.toml")):
+        return "pool", word
+    if word.endswith(".toml") or unversioned in prompt_pool.list_prompts():
+        return "prompt", word
+    if word == "lexical" or name in LEXICAL:
+        return "lexical", ALL if word == "lexical" else name
+    if "/" in word or (Path(word) / "config.json").is_file():
+        return "encoder", word
     # Last, for it reads the metadata of all packages that are installed.
     judges = judge_entries()
-    if given in judges.usable or given in judges.refused or _PLACE.fullmatch(given):
-        return "judge", given
-    known = ", ".join([*sorted(prompt_pool.POOLS), *sorted(judges.usable), "lexical", *sorted(LEXICAL)])
+    if word in judges.usable or word in judges.refused or _PLACE.fullmatch(word):
+        return "judge", word
+    names = ", ".join([*sorted(prompt_pool.POOLS), *sorted(judges.usable), "lexical", *sorted(LEXICAL)])
     raise InputError(
-        f"`judges` must be prompts, a network's id or folder, MODULE:FUNCTION, or of {known}. Got {given!r}. "
+        f"`judges` must be prompts, a network's id or folder, MODULE:FUNCTION, or of {names}. Got {word!r}. "
         "`deep prompts list` names the prompts."
     )
 
@@ -205,7 +205,7 @@ def _imported(place: str) -> Judge:
     if "" not in sys.path and (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        return _given(attrgetter(name)(import_module(module)))
+        return _judge_of(attrgetter(name)(import_module(module)))
     except InputError as error:
         raise InputError(f"{error} It is {place!r} of `judge`.") from None
     # A module may raise whatever it likes as it is imported, SystemExit too.
@@ -225,9 +225,9 @@ def _judges(names: Sequence[str], sampling: Sampling) -> list[Judge]:
 def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
     from deep.features.lexical import LEXICAL
 
-    chosen = [check_choice(name, [*LEXICAL, ALL], "lexical") for name in names]
+    checks = [check_choice(name, [*LEXICAL, ALL], "lexical") for name in names]
     # In the order of the table, whatever the order of the names.
-    return [check() for name, check in LEXICAL.items() if name in chosen or ALL in chosen]
+    return [check() for name, check in LEXICAL.items() if name in checks or ALL in checks]
 
 
 _LOADERS: Mapping[JudgeKind, Callable[[Sequence[str], Sampling], list[Judge]]] = {
@@ -293,11 +293,11 @@ class Finder:
         return Plan(examples=examples, columns=columns, endpoint=endpoint() if asks else "")
 
     @cached_property
-    def _own(self) -> Mapping[str, Judge]:
+    def _own_judges(self) -> Mapping[str, Judge]:
         return {judge.name: judge for judge in find_judges(self.judges)} if self.judges else {}
 
     def _find(self, voter: Voter) -> PlannedVoter:
-        judge = self._own.get(voter.id) or (None if voter.version is None else self._judge(voter))
+        judge = self._own_judges.get(voter.id) or (None if voter.version is None else self._judge(voter))
         if judge is None:
             raise InputError(
                 f"`model` must have judges that can be run here. Got the voter {voter.name!r}, an unknown prompt, "
@@ -323,43 +323,43 @@ class Finder:
         if voter.id in NETWORKS:
             return self._network(voter)
         if voter.id in self._pool:
-            said = voter.details.get("parameters") or {}
+            parameters = voter.details.get("parameters") or {}
             # As the votes were made that the model was fitted on: other settings would be another judge.
             samples = int(voter.details.get("samples") or 1)
-            asked = replace(
+            sampling = replace(
                 self.sampling,
                 samples=samples,
-                temperature=said.get("temperature"),
-                max_tokens=said.get("max_tokens"),
+                temperature=parameters.get("temperature"),
+                max_tokens=parameters.get("max_tokens"),
                 few_shot=self.sampling.few_shot if voter.details.get("few_shot") else None,
                 chunk=self._chunk(voter),
             )
             prompt = self._pool[voter.id]
             coded = prompt.coded or bool(voter.details.get("coded"))
-            return prompt_pool.PromptJudge(replace(prompt, coded=coded), **vars(asked))
+            return prompt_pool.PromptJudge(replace(prompt, coded=coded), **vars(sampling))
         return self._by_entry_point(voter)
 
     def _by_entry_point(self, voter: Voter) -> Judge | None:
         entries = judge_entries()
-        known = voter.id in entries.usable or voter.id in entries.refused
-        return _judges([voter.id], Sampling(chunk=self._chunk(voter)))[0] if known else None
+        is_known = voter.id in entries.usable or voter.id in entries.refused
+        return _judges([voter.id], Sampling(chunk=self._chunk(voter)))[0] if is_known else None
 
     def _chunk(self, voter: Voter) -> prompt_pool.Chunking | None:
         """Return the windows of long sources: as given, or as they were when the voter's votes were made."""
-        said = voter.details.get("chunk")
-        return self.sampling.chunk or (None if said is None else prompt_pool.Chunking.parse(str(said)))
+        chunk = voter.details.get("chunk")
+        return self.sampling.chunk or (None if chunk is None else prompt_pool.Chunking.parse(str(chunk)))
 
     @cached_property
     def _pool(self) -> dict[str, prompt_pool.Prompt]:
-        own = [prompt_pool.load_prompt(name) for name in prompt_pool.list_prompts()]
+        prompts = [prompt_pool.load_prompt(name) for name in prompt_pool.list_prompts()]
         for path in self.prompts:
-            own += prompt_pool.load_pool(path) if Path(path).is_dir() else [prompt_pool.load_prompt(path)]
+            prompts += prompt_pool.load_pool(path) if Path(path).is_dir() else [prompt_pool.load_prompt(path)]
         # The user's own prompts come last, so that they take the place of deep's of the same id.
-        return {prompt.id: prompt for prompt in own}
+        return {prompt.id: prompt for prompt in prompts}
 
     def _network(self, voter: Voter) -> Judge:
-        wanted = str(voter.model)
-        place = next((path for path in self.encoders if Path(path).name == Path(wanted).name), wanted)
-        options = {**(voter.details.get("settings") or {}), "model_id": wanted}
+        model_id = str(voter.model)
+        place = next((path for path in self.encoders if Path(path).name == Path(model_id).name), model_id)
+        options = {**(voter.details.get("settings") or {}), "model_id": model_id}
         judge: Judge = entry_points.load_part("encoder-of-model")(voter.id, place, options)
         return judge

@@ -22,8 +22,8 @@ ROWS_AT_ONCE = 1000
 
 def chunks(values: Iterable[T], size: int = ROWS_AT_ONCE) -> Iterator[list[T]]:
     """Yield lists of at most `size` values."""
-    left = iter(values)
-    while chunk := list(islice(left, size)):
+    rest = iter(values)
+    while chunk := list(islice(rest, size)):
         yield chunk
 
 
@@ -144,12 +144,12 @@ class _Running:
     def __init__(self, entry: Entry, endpoint: str) -> None:
         self.id, self._model, self._program = entry
         self._endpoint = endpoint
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
         self.pending: list[Request] = []
         self.open: set[int] = set()
         self.owners: set[int] = set()
         self.declined: set[int] = set()
-        self.ended = False
+        self.is_over = False
         self.value: Any = None
         self.error: Exception | None = None
         self.advance(None)
@@ -163,15 +163,15 @@ class _Running:
             self.pending = [
                 question
                 if isinstance(question, Request)
-                else _request(question, self.id, self._model, self._endpoint, len(self.asked) + i)
+                else _request(question, self.id, self._model, self._endpoint, len(self.requests) + i)
                 for i, question in enumerate(questions)
             ]
         except StopIteration as end:
-            self.pending, self.ended, self.value = [], True, end.value
+            self.pending, self.is_over, self.value = [], True, end.value
         # A judge that breaks must not end the others; whoever reads the values gets its error.
         except Exception as error:
-            self.pending, self.ended, self.error = [], True, error
-        self.asked += self.pending
+            self.pending, self.is_over, self.error = [], True, error
+        self.requests += self.pending
 
 
 @dataclass(eq=False)
@@ -213,21 +213,21 @@ class Replay:
     repairs: Callable[[int], bool] = lambda _: False
     n_open: int = field(default=0, init=False)
     not_asked: set[ProgramId] = field(default_factory=set, init=False)
-    _seen: dict[ProgramId, int] = field(default_factory=dict, init=False)
+    _n_seen: dict[ProgramId, int] = field(default_factory=dict, init=False)
 
     def requests(self) -> Iterator[Request]:
         """Yield every question that can be asked now, and once each that has its answer already."""
         for running in self._replayed():
-            seen = self._seen.get(running.id, 0)
-            self._seen[running.id] = max(seen, len(running.asked))
-            settled = len(running.asked) - len(running.pending)
-            for number, request in enumerate(running.asked):
+            n_seen = self._n_seen.get(running.id, 0)
+            self._n_seen[running.id] = max(n_seen, len(running.requests))
+            n_settled = len(running.requests) - len(running.pending)
+            for number, request in enumerate(running.requests):
                 if number in running.declined:
                     continue
-                is_open = number - settled in running.open
+                is_open = number - n_settled in running.open
                 self.n_open += is_open
                 # One that has its answer is yielded once, to be counted.
-                if is_open or number >= seen:
+                if is_open or number >= n_seen:
                     yield request
 
     def values(self) -> Iterator[tuple[ProgramId, Any]]:
@@ -241,7 +241,7 @@ class Replay:
     def _replayed(self, *, final: bool = False) -> Iterator[_Running]:
         for entries in chunks(self.programs(), AT_ONCE):
             batch = [_Running(entry, self.endpoint) for entry in entries]
-            waiting = [running for running in batch if not running.ended]
+            waiting = [running for running in batch if not running.is_over]
             while waiting:
                 waiting = self._advance(waiting, final=final)
             yield from batch
@@ -250,24 +250,24 @@ class Replay:
         """Give programs their replies, and return those that have more to ask."""
         keys = [[request.key for request in running.pending] for running in waiting]  # each is a hash of the texts
         # Programs that ask the same question share its answer.
-        wanted = list(dict.fromkeys(chain.from_iterable(keys)))
-        answers = {} if self.history is None else self.history.answers(wanted)
-        moved = []
-        for running, own in zip(waiting, keys, strict=True):
-            result = [answers.get(key) for key in own]
+        unique_keys = list(dict.fromkeys(chain.from_iterable(keys)))
+        answers = {} if self.history is None else self.history.answers(unique_keys)
+        advanced = []
+        for running, own_keys in zip(waiting, keys, strict=True):
+            result = [answers.get(key) for key in own_keys]
             unanswered = set() if final else {i for i, answer in enumerate(result) if self._is_open(answer)}
             if final and any(map(_is_not_asked, running.pending, result)):
                 self.not_asked.add(running.id)
             # A repair turn is asked about the replies of some runs only; the other ones count as declined.
             may_repair_all = all(map(self.repairs, running.owners))
             running.open = {i for i in unanswered if may_repair_all or not is_repair(running.pending[i].context)}
-            settled = len(running.asked) - len(running.pending)
-            running.declined |= {settled + i for i in unanswered - running.open}
+            n_settled = len(running.requests) - len(running.pending)
+            running.declined |= {n_settled + i for i in unanswered - running.open}
             if not running.open:
                 running.owners = {answer.owner for answer in result if answer is not None}
                 running.advance([None if answer is None else answer.reply for answer in result])
-                moved.append(running)
-        return [running for running in moved if not running.ended]
+                advanced.append(running)
+        return [running for running in advanced if not running.is_over]
 
     def _is_open(self, answer: "Answer | None") -> bool:
         if answer is None or answer.state in ("queued", "sent"):
@@ -309,15 +309,15 @@ def repair_requests(
     for chunk in chunks(requests):
         result = list(_offered(chunk, history))
         # One that was begun is yielded in any case, so that what it cost is counted.
-        begun = history.rows([request.key for _, request in result])
-        yield from (request for owner, request in result if may(owner) or request.key in begun)
+        known_rows = history.rows([request.key for _, request in result])
+        yield from (request for owner, request in result if may(owner) or request.key in known_rows)
 
 
 def _offered(requests: "Iterable[Request]", history: "History") -> "Iterator[tuple[int, Request]]":
     """Yield the repair turn of each unparsable reply with the run that bought the reply."""
-    asked = [(request.key, request) for request in requests if offers_repair(request)]
-    rows = history.rows([key for key, _ in asked])
-    unread = [(key, request) for key, request in asked if key in rows and rows[key]["reason"] == "unparsable"]
+    offering = [(request.key, request) for request in requests if offers_repair(request)]
+    rows = history.rows([key for key, _ in offering])
+    unread = [(key, request) for key, request in offering if key in rows and rows[key]["reason"] == "unparsable"]
     answers = history.answers([key for key, _ in unread])
     for key, request in unread:
         reply = answers[key].reply

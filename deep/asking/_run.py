@@ -71,10 +71,10 @@ class LossWatch:
 
     def __init__(self, tell: Callable[[str], object]) -> None:
         self._tell = tell
-        self._seen: Counter[str] = Counter()
-        self._lost: Counter[str] = Counter()
+        self._n_replies: Counter[str] = Counter()
+        self._n_lost: Counter[str] = Counter()
         self._endings: dict[str, list[str]] = defaultdict(list)
-        self._told: set[str] = set()
+        self._warned_voters: set[str] = set()
         self.first: str | None = None
 
     def read(self, request: "llm.Request", reply: "llm.Reply") -> Judgment | None:
@@ -89,18 +89,18 @@ class LossWatch:
 
     def count(self, voter: str, *, lost: bool, text: str) -> None:
         """Count a reply of a judge; tell of it once, when more than the tolerated share are lost."""
-        self._seen[voter] += 1
-        self._lost[voter] += lost
+        self._n_replies[voter] += 1
+        self._n_lost[voter] += lost
         if lost and len(self._endings[voter]) < ENDINGS:
             self._endings[voter].append(" ".join(text.split())[-LONGEST_ENDING:])
-        n, n_lost = self._seen[voter], self._lost[voter]
-        if voter not in self._told and any(n >= least and n_lost > share * n for least, share in TOLERATED):
-            self._told.add(voter)
+        n, n_lost = self._n_replies[voter], self._n_lost[voter]
+        if voter not in self._warned_voters and any(n >= least and n_lost > share * n for least, share in TOLERATED):
+            self._warned_voters.add(voter)
             self._tell(f"{voter}: {n_lost} of {n} replies cannot be read. They end so:")
             for ending in self._endings[voter]:
                 self._tell(f"  {ending}")
-            shown = f"`deep prompts show {voter.partition('@')[0]}`"
-            self._tell(f"  {shown} prints the answer that it asks for. Ctrl-C stops and keeps the answers so far.")
+            command = f"`deep prompts show {voter.partition('@')[0]}`"
+            self._tell(f"  {command} prints the answer that it asks for. Ctrl-C stops and keeps the answers so far.")
 
 
 QUICK_SECONDS = 1.5
@@ -165,10 +165,6 @@ def run_plan(
         alone=len(plan.functions) == len(plan.columns),
         items=0 if plan.staged else plan.n_complete,  # what it is said of is not known for staged judges
     ).to_end()
-
-
-_Lane = tuple[int, "Callable[[], Iterable[llm.Request]]"]
-"""How many calls of a function there may be side by side, and all of them, which wait for no other's."""
 
 
 def history_of(ledger: str, plan: Plan) -> "llm.History | None":
@@ -294,8 +290,8 @@ class _Run:
         Called with `state` as the run goes on.
     default : bool
         Whether the endpoint of `options` is asked, and not those of providers alone.
-    calls : sequence of _Lane
-        Of functions.
+    calls : sequence of (int, callable)
+        For each function how many calls there may be side by side, and all of them, which wait for no other's.
     asks : bool
         Whether an LLM is asked at all.
     alone : bool
@@ -311,7 +307,7 @@ class _Run:
     state: AskProgress
     progress: ProgressCallback | None
     default: bool = True
-    calls: Sequence[_Lane] = ()
+    calls: "Sequence[tuple[int, Callable[[], Iterable[llm.Request]]]]" = ()
     asks: bool = True
     alone: bool = False
     items: int = 0
@@ -410,13 +406,13 @@ class _Run:
         await runner.run(tuple, [partial(_between, requests, 0, 1) for _, requests in self.calls])
         first = [request for _, requests in self.calls for request in islice(requests(), 1)]
         rows = history.rows([request.key for request in first])
-        failed = [r for r in first if r.key in rows and rows[r.key]["failure"] == llm.RAISED]
+        failures = [r for r in first if r.key in rows and rows[r.key]["failure"] == llm.RAISED]
         # A function that fails at once is a mistake in its code: nothing is won by a thousand more calls.
-        if first and len(failed) == len(first):
-            told = "; ".join(f"{r.voter}: {rows[r.key]['message']}" for r in first)
+        if first and len(failures) == len(first):
+            messages = "; ".join(f"{r.voter}: {rows[r.key]['message']}" for r in first)
             raise InputError(
                 "`judges` must judge the first item, or nothing more is asked. "
-                f"Got failures on {first[0].item!r} of {first[0].dataset!r}: {printable(told)}. Mend them."
+                f"Got failures on {first[0].item!r} of {first[0].dataset!r}: {printable(messages)}. Mend them."
             )
 
     @property
@@ -458,19 +454,19 @@ class _Run:
 
     def _notes(self, gate: "llm.ModelGate") -> Iterator[str | None]:
         """Yield at each look what is new of note: first vote, pace, what the server lacks, a silence; else None."""
-        tally, answered, heard, quiet = self.state.tally, 0, self.state.tally.seconds, FIRST_SILENCE
+        tally, n_answered, heard, quiet = self.state.tally, 0, self.state.tally.seconds, FIRST_SILENCE
         told_first = told_pace = told_lacks = False
         while True:
-            if tally.answered > answered:
-                answered, heard, quiet = tally.answered, tally.seconds, FIRST_SILENCE
-            left, line = tally.seconds_left, None
+            if tally.answered > n_answered:
+                n_answered, heard, quiet = tally.answered, tally.seconds, FIRST_SILENCE
+            seconds_left, line = tally.seconds_left, None
             if not told_first and self._watch.first is not None:
                 told_first, line = True, self._watch.first
-            elif not told_pace and answered >= PACE_FROM and left is not None and tally.total is not None:
+            elif not told_pace and n_answered >= PACE_FROM and seconds_left is not None and tally.total is not None:
                 told_pace = True
-                if left > WORTH_SAYING:
+                if seconds_left > WORTH_SAYING:
                     line = pace_text(tally, self.items if self.options.record.get("sample", 0) is None else 0)
-            elif not told_lacks and answered >= PACE_FROM and (quirks := gate.quirks(self.endpoint)):
+            elif not told_lacks and n_answered >= PACE_FROM and (quirks := gate.quirks(self.endpoint)):
                 told_lacks, line = True, "; ".join(quirk_lines(map(asdict, quirks)))
             elif tally.seconds - heard >= quiet:
                 line = f"No answer for {llm.span(tally.seconds - heard)}; {tally.attempts:,} attempts so far."
@@ -550,17 +546,17 @@ def _stop_on_signal(run: _Run) -> Iterator[None]:
             raise KeyboardInterrupt
         run.stop()
 
-    handled = []
+    handlers = []
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is None or (name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN):
             continue  # a system without it; nohup
         try:
-            handled.append((number, signal.signal(number, stop)))
+            handlers.append((number, signal.signal(number, stop)))
         except ValueError:
             continue  # not the main thread
     try:
         yield
     finally:
-        for number, before in handled:
+        for number, before in handlers:
             signal.signal(number, before)

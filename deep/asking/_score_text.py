@@ -69,8 +69,8 @@ class Scored:
             }
             for name, judgment in self.judgments.items()
         ]
-        spared = {} if self.not_asked is None else {"not_asked": list(self.not_asked)}
-        return {**self.columns, "judges": judges, **spared}
+        extra = {} if self.not_asked is None else {"not_asked": list(self.not_asked)}
+        return {**self.columns, "judges": judges, **extra}
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,13 @@ class PlanScorer:
             Name each program that breaks on standard error.
         """
         voters = self.plan.voters
-        scored = []
+        result = []
         for example, row in zip(examples, judgments_of_plan(self.plan, examples, history, tell=tell), strict=True):
             judgments = {name: row[name] for name in voters}
             item = {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label}
             scores = self._of_votes(tuple(row[name].vote for name in voters))
-            scored.append(Scored(example, judgments, item | scores))
-        return scored
+            result.append(Scored(example, judgments, item | scores))
+        return result
 
     @cached_property
     def _of_votes(self) -> Callable[[tuple[int, ...]], dict[str, Any]]:
@@ -236,6 +236,8 @@ class TextScorer:
         name = endpoint or ("" if ask is None else ask.public_url)
         self.plan = finder.plan(self.model, GivenExamples(()), lambda: name, None if ask is None else ask.workers)
         self.asks = self.plan.asks
+        # Asked once, not for each text.
+        self._keeps_answers = self.plan.keeps_answers
         if self.asks and ask is None:
             raise InputError(
                 "`ask` must be given with a model whose judges ask an LLM: the ledger and its limits. Got none."
@@ -244,8 +246,8 @@ class TextScorer:
             stack = ExitStack()
             self.ask = AskOptions(ledger=ledger_for_once(stack))
             finalize(self, stack.close)
-        self._scored = PlanScorer(self.model, self.plan, options)
-        self._waiting: dict[str, tuple[Example, Future[Scored]]] = {}
+        self._scorer = PlanScorer(self.model, self.plan, options)
+        self._futures: dict[str, tuple[Example, Future[Scored]]] = {}
         self._queue, self._turn = Lock(), Lock()
 
     @cached_property
@@ -276,7 +278,7 @@ class TextScorer:
         distinct = {example.example_id: example for example in examples}
         if not distinct:
             return []
-        result = self._in_turn(distinct) if self.plan.keeps_answers else self._score(list(distinct.values()))
+        result = self._in_turn(distinct) if self._keeps_answers else self._score(list(distinct.values()))
         by_id = {scored.example.example_id: scored for scored in result}
         return [by_id[example.example_id] for example in examples]
 
@@ -292,31 +294,31 @@ class TextScorer:
         tell : bool, default=True
             Name each program that breaks on standard error.
         """
-        return self._scored(examples, history, tell=tell)
+        return self._scorer(examples, history, tell=tell)
 
     def _in_turn(self, examples: dict[str, Example]) -> list[Scored]:
         """Ask about all that wait, or let the caller whose turn it is do so."""
         with self._queue:
             for name, example in examples.items():
-                self._waiting.setdefault(name, (example, Future()))
-            mine = [self._waiting[name][1] for name in examples]
+                self._futures.setdefault(name, (example, Future()))
+            futures = [self._futures[name][1] for name in examples]
         with self._turn:
             # Whoever has the turn asks about all pairs that have come meanwhile, in one run.
             with self._queue:
-                taken, self._waiting = list(self._waiting.values()), {}
+                pairs, self._futures = list(self._futures.values()), {}
             try:
                 # There may be none: another caller has asked about these pairs with its own.
-                result = self._score([example for example, _ in taken]) if taken else []
+                result = self._score([example for example, _ in pairs]) if pairs else []
             except BaseException as error:
-                for _, future in taken:
+                for _, future in pairs:
                     future.set_exception(error)
             else:
-                for (_, future), scored in zip(taken, result, strict=True):
+                for (_, future), scored in zip(pairs, result, strict=True):
                     future.set_result(scored)
-        return [future.result() for future in mine]
+        return [future.result() for future in futures]
 
     def _score(self, examples: Sequence[Example]) -> list[Scored]:
-        if not self.plan.keeps_answers:
+        if not self._keeps_answers:
             with self._turn:  # lexical checks share what they keep of a text
                 return self.read(examples)
         assert self.ask is not None  # or `__init__` has raised
@@ -329,13 +331,13 @@ class TextScorer:
 
 def _example(source: str, claim: str, question: str | None = None, *, dataset: str) -> Example:
     """Return a pair under a name that its texts give it; a blank question is none."""
-    asked = None if question is None or (isinstance(question, str) and not question.strip()) else question
-    for name, text in (("source", source), ("claim", claim), *([] if asked is None else [("question", asked)])):
+    query = None if question is None or (isinstance(question, str) and not question.strip()) else question
+    for name, text in (("source", source), ("claim", claim), *([] if query is None else [("question", query)])):
         if not isinstance(text, str):
             raise InputError(f"`{name}` must be text. Got a {type(text).__name__}.")
         if not text.strip() or "\0" in text:
             raise InputError(f"`{name}` must be text. Got {'a NUL byte' if text.strip() else 'nothing'}.")
     texts = f"{len(source)}:{source}{claim}"
-    texts = texts if asked is None else f"?{len(asked)}:{asked}{texts}"  # which no pair without a question begins with
+    texts = texts if query is None else f"?{len(query)}:{query}{texts}"  # which no pair without a question begins with
     digest = hashlib.sha256(texts.encode(errors="surrogatepass"))
-    return Example(source, claim, digest.hexdigest()[:32], dataset=dataset, question=asked)
+    return Example(source, claim, digest.hexdigest()[:32], dataset=dataset, question=query)

@@ -92,15 +92,15 @@ class Estimate:
 
     def add_calls(self, cost: float | None, requests: Iterable[llm.Request], history: llm.History | None) -> None:
         """Count the calls of a function, of which each costs so much; of the same texts it is called once."""
-        seen = set[str]()
+        seen_keys = set[str]()
         for chunk in chunks(requests):
             keys = [request.key for request in chunk]
             rows = {} if history is None else history.rows(keys)
             for key in keys:
-                if key in seen or (key in rows and rows[key]["state"] == "done"):
+                if key in seen_keys or (key in rows and rows[key]["state"] == "done"):
                     self.settled += 1
                     continue
-                seen.add(key)
+                seen_keys.add(key)
                 self.calls += 1
                 self.unpriced_calls += cost is None
                 self.dollars = _plus(self.dollars, cost or 0.0)
@@ -153,9 +153,9 @@ def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
                     if key in shared:
                         continue
                     shared.add(key)
-                settled = key in rows and rows[key]["state"] in ("done", "failed")
-                estimate.add(request, prices, settled=settled, batch=options.batch)
-                if options.repairs and not settled and offers_repair(request):
+                is_settled = key in rows and rows[key]["state"] in ("done", "failed")
+                estimate.add(request, prices, settled=is_settled, batch=options.batch)
+                if options.repairs and not is_settled and offers_repair(request):
                     estimate.add_repair(repair_request(request, LONGEST_REPLY), prices)
         for request in () if history is None else _missing_repairs(plan, options, history):
             estimate.add_repair(request, prices)
@@ -238,18 +238,18 @@ def ledger_report(ledger: str, *, max_failure_rate: float = 0.05) -> dict[str, A
     if not 0 <= max_failure_rate <= 1:
         raise InputError(f"`max_failure_rate` must lie in [0, 1]. Got {max_failure_rate!r}.")
     with llm.History(ledger) as history:
-        rows, quirks, lost, (dollars, unpriced) = history.report(), history.quirks(), history.lost(), history.cost()
+        rows, quirks, n_lost, (dollars, unpriced) = history.report(), history.quirks(), history.lost(), history.cost()
         others = history.other_models()
-    failing = {voter: rate for voter, rate in _failure_rates(rows).items() if rate > max_failure_rate}
+    high_rates = {voter: rate for voter, rate in _failure_rates(rows).items() if rate > max_failure_rate}
     return {
         "schema_version": 1,
         "rows": [row.as_dict() for row in rows],
         "quirks": [asdict(quirk) for quirk in quirks],
         "cost": dollars,
         "unpriced": unpriced,
-        "lost_attempts": lost,
+        "lost_attempts": n_lost,
         "answered_by_another": other_models(others),
-        "failing": failing,
+        "failing": high_rates,
     }
 
 
@@ -258,34 +258,34 @@ def _failure_rates(rows: Sequence[llm.ReportRow]) -> dict[str, float]:
 
     A repair turn with an answer makes up for the reply before it.
     """
-    settled: Counter[str] = Counter()
-    lost: Counter[str] = Counter()
+    n_settled: Counter[str] = Counter()
+    n_lost: Counter[str] = Counter()
     for row in rows:
         if row.voter.endswith(f"#{REPAIR}"):
             # Its first reply is among those without an answer.
-            lost[row.voter.removesuffix(f"#{REPAIR}")] -= row.votes + row.reasons.get("abstained", 0)
+            n_lost[row.voter.removesuffix(f"#{REPAIR}")] -= row.votes + row.reasons.get("abstained", 0)
             continue
-        settled[row.voter] += row.settled
-        lost[row.voter] += row.without_answer
-    return {voter: lost[voter] / n for voter, n in sorted(settled.items()) if n}
+        n_settled[row.voter] += row.settled
+        n_lost[row.voter] += row.without_answer
+    return {voter: n_lost[voter] / n for voter, n in sorted(n_settled.items()) if n}
 
 
 def failing_voters(tally: llm.Tally, limit: float) -> dict[str, float]:
     """Return the voters that fail on a larger share of a dataset than `limit`, as ``deep fit`` counts it."""
     # A judge that fails on one dataset only is left out by `deep fit` as well, so rates are by dataset.
-    judged = [Failures(voter, name, counts.total(), counts) for (voter, name), counts in tally.by_dataset.items()]
-    return {one.voter: one.rate for one in sorted(judged, key=lambda one: one.rate) if one.rate > limit}
+    failures = [Failures(voter, name, counts.total(), counts) for (voter, name), counts in tally.by_dataset.items()]
+    return {one.voter: one.rate for one in sorted(failures, key=lambda one: one.rate) if one.rate > limit}
 
 
-def called_out(failing: Mapping[str, float], classes: Iterable[str | None]) -> Iterator[str]:
+def called_out(rates: Mapping[str, float], classes: Iterable[str | None]) -> Iterator[str]:
     """Yield a sentence about each voter that fails too often, by its rate, and one that says what to do.
 
     The `classes` of failure are those that occurred.
     """
-    for voter, rate in failing.items():
+    for voter, rate in rates.items():
         share = f"{100 * rate:.1f} % of its requests"
         yield f"{voter} has no usable answer to {share}, above the limit of `deep fit`."
-    if failing:
+    if rates:
         yield (
             f"`deep ask --retry-failed {' '.join(sorted(set(filter(None, classes))))}` asks again. `deep fit` "
             "leaves such a voter out unless you raise --max-failure-rate."
@@ -294,7 +294,7 @@ def called_out(failing: Mapping[str, float], classes: Iterable[str | None]) -> I
 
 def other_models(counts: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
     """Return JSON values: answers by a model of another name than the one asked."""
-    return [{"asked": asked, "answered": name, "answers": n} for (asked, name), n in sorted(counts.items())]
+    return [{"asked": model, "answered": name, "answers": n} for (model, name), n in sorted(counts.items())]
 
 
 def other_model_lines(counts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -455,9 +455,9 @@ def summary_text(values: dict[str, Any]) -> str:
     lines += [*other_model_lines(values["answered_by_another"]), *quirk_lines(values["quirks"])]
     lines += [words.format(**values) for count, words in TROUBLES.items() if values[count]]
     lines += doubt_lines(values["unknown"], values["in_doubt_twice"], asked_again=bool(values["asked_again"]))
-    failing = [voter for voter in values["voters"] if voter["failing"]]
-    classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing)
-    lines += called_out({voter["voter"]: voter["failure_rate"] for voter in failing}, classes)
+    failing_rows = [voter for voter in values["voters"] if voter["failing"]]
+    classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing_rows)
+    lines += called_out({voter["voter"]: voter["failure_rate"] for voter in failing_rows}, classes)
     lines += [*values["constant_judges"], *_unasked_lines(values)]
     lines += [f"replies {form}: {', '.join(voters)}" for form, voters in values["forms"].items()]
     lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
@@ -467,20 +467,20 @@ def summary_text(values: dict[str, Any]) -> str:
 
 def _unasked_lines(values: dict[str, Any]) -> Iterator[str]:
     """Yield a sentence about what was not asked, and how to get it."""
-    total, left = values["judgments"], sum(voter["not_asked"] for voter in values["voters"])
+    total, n_left = values["judgments"], sum(voter["not_asked"] for voter in values["voters"])
     # The summary names where they are, since a stopped run writes beside votes that are whole.
-    made, where = f"{total - left:,} of {total:,} judgments are made", values["outputs"]["votes"]
+    progress, where = f"{total - n_left:,} of {total:,} judgments are made", values["outputs"]["votes"]
     if values["stopped"] == "budget":
         cause = f"Stopped by its budget of {money(values['budget'])}"
-        yield f"{cause}: {made}. They are in {where}. Run the same command with a larger --budget to continue."
+        yield f"{cause}: {progress}. They are in {where}. Run the same command with a larger --budget to continue."
     elif values["stopped"]:
-        yield f"Stopped by Ctrl-C or a signal: {made}. They are in {where}. Run the same command again to continue."
-    elif left:
-        yield f"{made}; the others were never asked. Use --ledger instead of --from-ledger to ask them."
+        yield f"Stopped by Ctrl-C or a signal: {progress}. They are in {where}. Run the same command again to continue."
+    elif n_left:
+        yield f"{progress}; the others were never asked. Use --ledger instead of --from-ledger to ask them."
 
 
 def _voter_line(voter: dict[str, Any]) -> str:
     reasons = ", ".join(f"{voter[reason]} {reason}" for reason in (*REASONS, *UNASKED_REASONS) if voter[reason])
-    said = f"{voter['answers']} answers" if voter["answers"] else f"{voter['votes']} votes"
+    votes = f"{voter['answers']} answers" if voter["answers"] else f"{voter['votes']} votes"
     repaired = f"{voter['repaired']} of {voter['repairs']} repair turns gave an answer" if voter["repairs"] else ""
-    return f"{voter['voter']}: " + ", ".join(part for part in (said, reasons, repaired) if part)
+    return f"{voter['voter']}: " + ", ".join(part for part in (votes, reasons, repaired) if part)

@@ -44,7 +44,7 @@ class Places:
 
     def __init__(self, example: Example) -> None:
         self._texts: dict[TextPart, str] = {"claim": example.claim, "source": example.source}
-        self._known: dict[tuple[str, TextPart], datasets.TextPlace | None] = {}
+        self._places: dict[tuple[str, TextPart], datasets.TextPlace | None] = {}
 
     def in_source(self, text: str) -> datasets.TextPlace | None:
         """Return the place of a passage, first of all in the source."""
@@ -56,9 +56,9 @@ class Places:
 
     def _first(self, text: str, parts: tuple[TextPart, TextPart]) -> datasets.TextPlace | None:
         key = text, parts[0]
-        if key not in self._known and len(self._known) < MOST_SOUGHT:
-            self._known[key] = next(filter(None, (self._find(text, part) for part in parts)), None)
-        return self._known.get(key)
+        if key not in self._places and len(self._places) < MOST_SOUGHT:
+            self._places[key] = next(filter(None, (self._find(text, part) for part in parts)), None)
+        return self._places.get(key)
 
     def _find(self, text: str, part: TextPart) -> datasets.TextPlace | None:
         start = self._texts[part].find(text)
@@ -321,15 +321,15 @@ def write_votes(
     # First of all: votes on other texts than those that were judged would be wrong in silence.
     plan.check_unchanged()
     out = out if stopped == FROM_LEDGER else place_of_votes(out, stopped)
-    asked: dict[str, object] = {} if options is None else {"max_failure_rate": options.max_failure_rate}
-    asked |= {} if stopped is None else {"stopped": stopped}
+    run_values: dict[str, object] = {} if options is None else {"max_failure_rate": options.max_failure_rate}
+    run_values |= {} if stopped is None else {"stopped": stopped}
     outputs = Outputs(
         out=out,
         voters=plan.voters,
         soft=plan.soft_voters,
         metadata={
             **plan.metadata(options.public_url if options is not None and plan.asks else None),
-            **asked,
+            **run_values,
             "examples": datasets.origin_record(plan.examples, out),
         },
         # A column of nothing but missing ids would only take room.
@@ -374,7 +374,7 @@ def judged_rows(
     on_judged: OnJudged | None = None,
 ) -> Iterator[Row]:
     """Yield every example of a plan with its judgments; counts those that no answer in the ledger is alone."""
-    counted = {column.name for column in (plan.columns if stopped == FROM_LEDGER else (*plan.staged, *plan.offline))}
+    new_voters = {column.name for column in (plan.columns if stopped == FROM_LEDGER else (*plan.staged, *plan.offline))}
     state = AskProgress(tally, 0, plan.n_examples)
     with ExitStack() as stack:
         history = None
@@ -391,7 +391,7 @@ def judged_rows(
                     tally.ones[voter] += judgment.vote == 1
                     if judgment.reason in UNASKED_REASONS:
                         tally.by_voter.setdefault(voter, Counter())[judgment.reason] += 1
-                    elif voter in counted:
+                    elif voter in new_voters:
                         tally.judge(voter, judgment)
                 state.judged += 1
                 if progress is not None and plan.offline:
@@ -399,9 +399,9 @@ def judged_rows(
                 if on_judged is not None:
                     on_judged(example, judgments)
                 yield Row(example, judgments)
-    asked = {column.name for column in plan.columns} - {column.name for column in plan.offline}
+    asking_voters = {column.name for column in plan.columns} - {column.name for column in plan.offline}
     # To find nothing is a mistake in the command; the votes would all be missing.
-    if stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asked):
+    if stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asking_voters):
         raise InputError(
             "`from_ledger` must hold answers to these questions. Got none. Give the examples, judges, --llm and "
             "--base-url of the run that asked them."
@@ -429,15 +429,15 @@ class Reread:
 
     def results(self) -> dict[str, object]:
         """Return the changes as values of JSON."""
-        listed = [{"voter": voter, "change": change, "items": items} for (voter, change), items in self.changes.items()]
-        return {"items": self.n_items, "changed": sum(map(len, self.changes.values())), "changes": listed}
+        rows = [{"voter": voter, "change": change, "items": items} for (voter, change), items in self.changes.items()]
+        return {"items": self.n_items, "changed": sum(map(len, self.changes.values())), "changes": rows}
 
     def lines(self) -> Iterator[str]:
         """Yield a line of how many votes changed, and one a voter and change."""
-        changed = Counter({voter: 0 for voter, _ in self.changes})
+        n_changed = Counter({voter: 0 for voter, _ in self.changes})
         for (voter, _), items in self.changes.items():
-            changed[voter] += len(items)
-        yield f"{changed.total():,} votes of {self.n_items:,} items changed; nothing was asked"
+            n_changed[voter] += len(items)
+        yield f"{n_changed.total():,} votes of {self.n_items:,} items changed; nothing was asked"
         for (voter, change), items in sorted(self.changes.items()):
             more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
             yield f"  {voter}: {len(items):,} {change} ({', '.join(items[:SHOWN])}{more})"
@@ -466,11 +466,11 @@ def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
         # A voter that is new in this run had no votes.
         was = before[voter].reindex(after.index) if voter in before else pd.Series(index=after.index, dtype="float64")
         for item, old, new in zip(after.index, was, after[voter], strict=True):
-            said = f"{_shown(old)} -> {_shown(new)}"
-            if _shown(old) != _shown(new):
-                changes.setdefault((voter, said), []).append("/".join(map(str, item)))
+            change = f"{_vote_word(old)} -> {_vote_word(new)}"
+            if _vote_word(old) != _vote_word(new):
+                changes.setdefault((voter, change), []).append("/".join(map(str, item)))
     return Reread(changes, len(after))
 
 
-def _shown(value: float) -> str:
+def _vote_word(value: float) -> str:
     return "none" if value != value else str(int(value))  # no vote is NaN in a column of floats

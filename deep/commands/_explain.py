@@ -59,14 +59,14 @@ def run(args: argparse.Namespace) -> None:
         row = evaluate.item_row(table, args.item, dataset=args.dataset)
         fitted, votes = evaluate.model_at(fitted, table, row, **matching)
     else:
-        votes = _given_votes(fitted, args.vote)
+        votes = _votes_by_hand(fitted, args.vote)
     results = SCHEMA | evaluate.explanation(fitted, votes)
     print_result(results, _lines(results), as_json=args.json)
 
 
-def _given_votes(fitted: "model.Model", words: Sequence[str]) -> dict[str, int]:
+def _votes_by_hand(fitted: "model.Model", words: Sequence[str]) -> dict[str, int]:
     """Return the votes that were given by hand, by voter."""
-    given: dict[str, int] = {}
+    votes: dict[str, int] = {}
     for word in words:
         name, _, value = word.rpartition("=")
         # The short name will do, but a whole name wins: it may be another judge's short one.
@@ -76,19 +76,19 @@ def _given_votes(fitted: "model.Model", words: Sequence[str]) -> dict[str, int]:
                 f"`vote` must be a voter of the model, {', '.join(sorted(fitted.voter_names))}, followed by =0, =1 "
                 f"or =none. Got {word!r}."
             )
-        if voters[0] in given:
+        if voters[0] in votes:
             raise InputError(f"`vote` must name each voter once. Got {voters[0]!r} twice.")
-        given[voters[0]] = VOTES[value]
-    return given
+        votes[voters[0]] = VOTES[value]
+    return votes
 
 
-def _lines(found: Results) -> Iterator[str]:
-    bounds = f"90 % interval {found['p_low']:.3f} to {found['p_high']:.3f}"
-    width = max(len(row["voter"]) for row in found["contributions"])
-    yield f"P(consistent) = {found['p_consistent']:.4f} ({bounds}); {found['p_without_votes']:.4f} without any vote"
+def _lines(results: Results) -> Iterator[str]:
+    bounds = f"90 % interval {results['p_low']:.3f} to {results['p_high']:.3f}"
+    width = max(len(row["voter"]) for row in results["contributions"])
+    yield f"P(consistent) = {results['p_consistent']:.4f} ({bounds}); {results['p_without_votes']:.4f} without any vote"
     yield f"  {'voter':<{width}}  vote   shapley  removed"
     words = {vote: word for word, vote in VOTES.items()}
-    for row in found["contributions"]:
+    for row in results["contributions"]:
         parts = ["" if value is None else f"{value:+.3f}" for value in (row["shapley"], row["without"])]
         yield f"  {row['voter']:<{width}}  {words[row['vote']]:>4}  {parts[0]:>8}  {parts[1]:>8}"
     yield "in log-odds; shapley: averaged over all orders of the votes, summing to the difference from no votes;"

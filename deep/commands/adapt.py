@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> None:
     # Before anything is read: what is found must not be lost to a folder that cannot be written to.
     out = check_out(args.out, [".json"])
     if bool(args.votes) == (args.moments is not None):
-        given = "both" if args.votes else "none"
-        raise InputError(f"`votes` or `moments` must be given. Got {given}.")
+        number = "both" if args.votes else "none"
+        raise InputError(f"`votes` or `moments` must be given. Got {number}.")
     other = next((name for name in ("labels", "scores") if getattr(args, name)), None)
     # Moments are counts: no label or score can be matched to an item.
     if args.moments is not None and other is not None:
@@ -68,26 +68,26 @@ def _by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> N
     console.print_result(console.SCHEMA | result | {"out": str(out)}, lines, as_json=args.json)
 
 
-def _lines(found: console.Results) -> Iterator[str]:
-    mean, width, prior = found["p_mean"], found["interval_width"], found["prior"]
+def _lines(results: console.Results) -> Iterator[str]:
+    mean, width, prior = results["p_mean"], results["interval_width"], results["prior"]
     share, low, high = (console.percent(prior[name]) for name in ("estimate", "low", "high"))
     warning = f" ({prior['warning']})" if prior["warning"] else ""
-    yield f"{found['dataset']}: {found['n']} items, {share} consistent ({low} to {high}){warning}"
+    yield f"{results['dataset']}: {results['n']} items, {share} consistent ({low} to {high}){warning}"
     yield (
         f"mean P: {console.percent(mean['streamed'])} before, {console.percent(mean['adapted'])} adapted; P changes "
-        f"by {evaluate.in_percent(found['p_change'])} points on average"
+        f"by {evaluate.in_percent(results['p_change'])} points on average"
     )
-    correction = found["correction"]
+    correction = results["correction"]
     if correction is None:
         yield "no labels: only the context and the prior of this dataset correct P"
     else:
-        yield from _corrected(correction, found["labels"])
+        yield from _corrected(correction, results["labels"])
         before, after = evaluate.in_percent(width["before"]), evaluate.in_percent(width["after"])
         yield f"mean width of the 90 % interval: {before} points, {after} with labels"
-    if found["table"]:
-        yield f"`deep export {found['out']}` writes P of every vote pattern as a table"
-    yield found["rule"]
-    yield f"model: {found['out']}"
+    if results["table"]:
+        yield f"`deep export {results['out']}` writes P of every vote pattern as a table"
+    yield results["rule"]
+    yield f"model: {results['out']}"
 
 
 def _corrected(correction: console.Results, labels: console.Results) -> Iterator[str]:

@@ -82,11 +82,11 @@ def _ask(args: argparse.Namespace) -> int:
         outcome = asking.run_plan(plan, options, progress, ask=not args.from_ledger)
         on_judged = events.judged if events and outcome.stopped is None else None  # told once, when they are whole
         out = asking.write_votes(plan, options, out, outcome.tally, progress, on_judged, outcome.stopped)
-    failing = asking.failing_voters(outcome.tally, args.max_failure_rate)
-    results = asking.summary(outcome, options, out, failing, plan)
+    high_rates = asking.failing_voters(outcome.tally, args.max_failure_rate)
+    results = asking.summary(outcome, options, out, high_rates, plan)
     console.print_result(results, [asking.summary_text(results)], as_json=args.json)
     # A stopped run has a status of its own: what failed in it may still be asked again.
-    return ExitStatus.FOUND if failing and not results["stopped"] else ExitStatus.of_stop(results["stopped"])
+    return ExitStatus.FOUND if high_rates and not results["stopped"] else ExitStatus.of_stop(results["stopped"])
 
 
 def _plan(args: argparse.Namespace) -> "asking.Plan":
@@ -96,13 +96,13 @@ def _plan(args: argparse.Namespace) -> "asking.Plan":
     judges = [judge for kind, names in kinds.items() for judge in asking.judges_of(kind, names, sampling)]
     if not (judges or args.lexical or args.encoder or args.embedding):
         raise InputError("`embedding`, `encoder`, `judge`, `lexical`, `pool` or `prompt` must be given. Got none.")
-    asked, called = any(one.needs_llm for one in judges), any(isinstance(one, asking.FunctionJudge) for one in judges)
-    if not (asked or called):
+    asks, calls = any(one.needs_llm for one in judges), any(isinstance(one, asking.FunctionJudge) for one in judges)
+    if not (asks or calls):
         console.check_nothing_asked(args, "with judges that need no LLM", asking.Sampling)
-    models = console.check_models(args) if asked else ()
+    models = console.check_models(args) if asks else ()
     return asking.Plan(
         examples=console.examples_from(args, args.examples),
         columns=asking.planned_voters([*judges, *console.offline_judges(args)], models, console.workers_of(args)),
-        endpoint=console.endpoint_of(args) if asked else "",
+        endpoint=console.endpoint_of(args) if asks else "",
         sample=args.sample,
     )

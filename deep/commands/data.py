@@ -74,8 +74,8 @@ def _info(args: argparse.Namespace) -> None:
 def _fetch(args: argparse.Namespace) -> None:
     options = {"allow_unverified": args.allow_unverified, "progress": sys.stderr.isatty()}
     # All names are looked up before the first download.
-    chosen = [benchmarks.find_benchmark(name)[0] for name in args.names]
-    paths = [path for benchmark in chosen for path in benchmarks.fetch_benchmark(benchmark, **options)]
+    selection = [benchmarks.find_benchmark(name)[0] for name in args.names]
+    paths = [path for benchmark in selection for path in benchmarks.fetch_benchmark(benchmark, **options)]
     files = [{"path": str(path), "sha256": benchmarks.sha256_of(path)} for path in paths]
     lines = (f"{file['sha256']}  {file['path']}" for file in files)
     console.print_result(console.SCHEMA | {"files": files}, lines, as_json=args.json)

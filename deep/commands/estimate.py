@@ -73,13 +73,13 @@ def _compare(fitted: "model.Model", args: argparse.Namespace) -> None:
     console.print_result(console.SCHEMA | result.as_dict(), result.sentences(), as_json=args.json)
 
 
-def _lines(found: console.Results) -> Iterator[str]:
-    labels = f", {found['labels']} of them labeled" if found["labels"] else ""
-    whose = "of these items" if found["of"] == "items" else "of the system that wrote them"
-    interval = f"{console.level(found['level'])} interval"
-    yield f"{found['dataset']}: {found['n']} items{labels}; share of consistent ones {whose}, {interval}:"
-    for share in found["shares"]:
+def _lines(results: console.Results) -> Iterator[str]:
+    labels = f", {results['labels']} of them labeled" if results["labels"] else ""
+    whose = "of these items" if results["of"] == "items" else "of the system that wrote them"
+    interval = f"{console.level(results['level'])} interval"
+    yield f"{results['dataset']}: {results['n']} items{labels}; share of consistent ones {whose}, {interval}:"
+    for share in results["shares"]:
         bounds = f"({console.percent(share['low'])} to {console.percent(share['high'])})"
-        shown = bounds if found["measured"] else "(no interval)"
-        yield f"  {share['method']:<18}  {console.percent(share['estimate']):>7}  {shown}  {share['how']}"
-    yield from (f"  {note}" for note in (found["note"], found["prior"]["warning"]) if note)
+        interval_words = bounds if results["measured"] else "(no interval)"
+        yield f"  {share['method']:<18}  {console.percent(share['estimate']):>7}  {interval_words}  {share['how']}"
+    yield from (f"  {note}" for note in (results["note"], results["prior"]["warning"]) if note)

@@ -78,27 +78,27 @@ def run(args: argparse.Namespace) -> None:
     console.print_result(results, [*_lines(results), *notice], as_json=args.json)
 
 
-def _lines(found: console.Results) -> Iterator[str]:
-    yield f"{found['what']}: {found['why']}"
-    yield from (f"  {line}" for line in found["members"])
-    voters = [*short_names(found["voters"]).values()]
+def _lines(results: console.Results) -> Iterator[str]:
+    yield f"{results['what']}: {results['why']}"
+    yield from (f"  {line}" for line in results["members"])
+    voters = [*short_names(results["voters"]).values()]
     yield f"{len(voters)} voter{'' if len(voters) == 1 else 's'}: {listed(voters, MAX_VOTERS)}"
-    scores, training = found["left_out_scores"], found["training_datasets"]
+    scores, training = results["left_out_scores"], results["training_datasets"]
     yield f"trained on {len(training)} dataset{'' if len(training) == 1 else 's'}:"
     width = max(map(len, training))
     for name, row in list(training.items())[:MAX_LISTED]:
         share = "no labels" if row["prior"] is None else f"{console.percent(row['prior'])} consistent"
-        shown = f"   left out: {_scores(scores['datasets'][name])}" if name in scores["datasets"] else ""
-        yield f"  {name:<{width}}  {row['n']:>6} rows, {share}{shown}"
+        left_out = f"   left out: {_scores(scores['datasets'][name])}" if name in scores["datasets"] else ""
+        yield f"  {name:<{width}}  {row['n']:>6} rows, {share}{left_out}"
     if rest := list(training)[MAX_LISTED:]:
         yield f"  and {len(rest):,} others, all in the model file"
     if scores["mean"]:
         yield f"mean over held-out data: {_scores(scores['mean'])}"
-    yield from found["said"]
+    yield from results["said"]
     yield from sorted({f"licence: {row['licence']}" for row in training.values() if row["licence"]})
-    yield from found["notes"]
-    yield from found["constant_judges"]
-    yield f"model: {found['model']}"
+    yield from results["notes"]
+    yield from results["constant_judges"]
+    yield f"model: {results['model']}"
 
 
 def _scores(row: console.Results) -> str:

@@ -44,9 +44,9 @@ def _print_card(args: argparse.Namespace) -> None:
         raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
     card = _card(args)
     # Texts are looked up of the few items that are shown, not of all.
-    shown = console.shown_items(card)
-    given = {"examples": args.examples, "columns": console.column_map(args)}
-    texts = datasets.read_texts(args.votes, shown, **given) if args.votes else datasets.FoundTexts()
+    items = console.shown_items(card)
+    options = {"examples": args.examples, "columns": console.column_map(args)}
+    texts = datasets.read_texts(args.votes, items, **options) if args.votes else datasets.FoundTexts()
     results = console.SCHEMA | {"votes": console.origin_of(args)} | card.as_dict() | {"texts": list(texts.notes)}
     if out is not None:
         with whole_file(out) as partial:
@@ -88,5 +88,5 @@ def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
             )
         # Simulated votes have no file, and so no texts and no judgments beside them.
         votes, _ = console.read_votes_and_scores(args)
-        given = datasets.read_people(args.labels, votes, **people) if args.labels else None
-        return evaluate.panel_card(votes, given, **settings, progress=progress)
+        people_labels = datasets.read_people(args.labels, votes, **people) if args.labels else None
+        return evaluate.panel_card(votes, people_labels, **settings, progress=progress)

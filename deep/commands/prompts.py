@@ -93,10 +93,10 @@ def _render(args: argparse.Namespace) -> None:
     prompt = prompt_pool.load_prompt(args.prompt)
     texts = {name: console.read_text(getattr(args, name), name) for name in names}
     # An editor ends a file with a line end, which is no part of the text.
-    given = {name: text.replace("\r\n", "\n").removesuffix("\n") for name, text in texts.items()}
-    messages = prompt.render(**given, shots=console.shots_for(args, given["source"], given["claim"]))
+    plain_texts = {name: text.replace("\r\n", "\n").removesuffix("\n") for name, text in texts.items()}
+    messages = prompt.render(**plain_texts, shots=console.shots_for(args, plain_texts["source"], plain_texts["claim"]))
     lines = ["\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)]
-    results = {"messages": messages, "schema": prompt.schema(**given), "parameters": prompt.parameters}
+    results = {"messages": messages, "schema": prompt.schema(**plain_texts), "parameters": prompt.parameters}
     console.print_result(results, lines, as_json=args.json)
 
 

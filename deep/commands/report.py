@@ -64,6 +64,6 @@ def run(args: argparse.Namespace) -> None:
     labels = report.LabelFiles(args.labels, args.people, args.consistent_from)
     texts = {"examples": args.examples, "columns": column_map(args), "texts": not args.no_text, "compare": args.compare}
     texts |= {"ledger": args.ledger}
-    known = report.Known(args.prior, args.scores)
-    written = report.write_report(args.sources, out, labels=labels, known=known, **texts)
-    print_result(SCHEMA | {"report": str(written)}, [f"report: open {written}"], as_json=args.json)
+    knowledge = report.Known(args.prior, args.scores)
+    path = report.write_report(args.sources, out, labels=labels, known=knowledge, **texts)
+    print_result(SCHEMA | {"report": str(path)}, [f"report: open {path}"], as_json=args.json)

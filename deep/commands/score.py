@@ -100,7 +100,7 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
                 outcome = asking.run_plan(plan, ask, progress)
             if outcome.stopped is not None:
                 raise StoppedError(outcome.stopped)
-        scored = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
+        batches = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
         more = console.told_of_texts(fitted, options)
-        console.print_scored(args, scored, model.ITEM_COLUMNS | model.SCORE_COLUMNS, more)
+        console.print_scored(args, batches, model.ITEM_COLUMNS | model.SCORE_COLUMNS, more)
     return None

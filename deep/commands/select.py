@@ -49,29 +49,29 @@ def run(args: argparse.Namespace) -> None:
     fitted = console.load_model(args.model, args.decide)
     console.note_run(args, [voter.name for voter in fitted.voters])
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
-    chosen = evaluate.select_decisions(fitted, target, accuracy=args.accuracy, delta=args.delta)
+    selection = evaluate.select_decisions(fitted, target, accuracy=args.accuracy, delta=args.delta)
     if out is not None:
         with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
-            write_rows(file, ["dataset", "item_id", "decision", "p_consistent"], chosen.rows())
-    results = console.SCHEMA | chosen.report
+            write_rows(file, ["dataset", "item_id", "decision", "p_consistent"], selection.rows())
+    results = console.SCHEMA | selection.report
     console.print_result(results, _lines(results, args), as_json=args.json)
 
 
-def _lines(found: console.Results, args: argparse.Namespace) -> Iterator[str]:
-    if found["confidence"] is None:
+def _lines(result: console.Results, args: argparse.Namespace) -> Iterator[str]:
+    if result["confidence"] is None:
         evidence = "labels" if args.labels else "training datasets"
         yield f"nothing is decided: no confidence reaches {level(args.accuracy)} right decisions on the {evidence}"
         return
-    yield found["rule"]
-    share = percent(found["decided"], found["n"])
-    yield f"{found['decided']} of {found['n']} items decided ({share}), at a confidence of {found['confidence']:.3f}"
-    if found["guaranteed"]:
+    yield result["rule"]
+    share = percent(result["decided"], result["n"])
+    yield f"{result['decided']} of {result['n']} items decided ({share}), at a confidence of {result['confidence']:.3f}"
+    if result["guaranteed"]:
         yield (
-            f"guaranteed: at least {level(args.accuracy)} of decisions are right on items like the {found['labels']} "
+            f"guaranteed: at least {level(args.accuracy)} of decisions are right on items like the {result['labels']} "
             f"labeled ones (with probability 1 - {level(args.delta)})"
         )
     else:
         yield (
-            f"NOT guaranteed under shift: on {found['datasets_held']} of {found['datasets']} training datasets, "
-            f"each left out, {level(args.accuracy)} was reached; the lowest was {percent(found['lowest_accuracy'])}"
+            f"NOT guaranteed under shift: on {result['datasets_held']} of {result['datasets']} training datasets, "
+            f"each left out, {level(args.accuracy)} was reached; the lowest was {percent(result['lowest_accuracy'])}"
         )

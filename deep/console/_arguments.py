@@ -36,9 +36,9 @@ def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
     of_text = options_given(args, _options.OwnJudges, _options.Turns, *_options.PROMPT_TOPICS, _options.ExampleColumns)
     if of_text and args.votes:
         raise InputError(f"`{of_text[0]}` must be given with text. Got it with votes, which need no judge to be asked.")
-    given = [name for name in ("error_cost", "dry_run") if getattr(args, name) not in (None, False)]
-    if given and not args.sequential:
-        raise InputError(f"`{given[0]}` must be given with `sequential`. Got it without.")
+    names = [name for name in ("error_cost", "dry_run") if getattr(args, name) not in (None, False)]
+    if names and not args.sequential:
+        raise InputError(f"`{names[0]}` must be given with `sequential`. Got it without.")
     if args.error_cost is not None and not 0 < args.error_cost < math.inf:
         raise InputError(f"`error_cost` must be above 0. Got {args.error_cost!r}.")
     if args.out is None and (args.votes or args.input is not None):
@@ -75,8 +75,8 @@ def texts_to_score(args: argparse.Namespace) -> "datasets.Examples":
     """Return the examples of ``--input``, or the one pair of texts."""
     if args.input is not None:
         return examples_from(args, args.input)
-    asked = args.question is not None or args.question_text is not None
-    names = ("source", "claim", "question") if asked else ("source", "claim")
+    has_question = args.question is not None or args.question_text is not None
+    names = ("source", "claim", "question") if has_question else ("source", "claim")
     return datasets.examples_from_dataset([{name: _part(args, name) for name in names}], name="text")
 
 
@@ -128,24 +128,24 @@ def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model
     """Score tables of votes, and print how many items are suspect, each share, the rule, and the lowest P."""
     out = cast("Path", scores_out(args, [".csv", ".parquet"]))  # which --votes demands
     counts = evaluate.DecisionCounts(most=N_LOWEST)
-    given = {"with_texts": args.with_texts, "seen": counts.add_table}
-    result = model.score_file(fitted, args.votes, out, options, args.scores, args.to, **given)
+    extras = {"with_texts": args.with_texts, "seen": counts.add_table}
+    result = model.score_file(fitted, args.votes, out, options, args.scores, args.to, **extras)
     results = {**result.results(), "counts": counts.as_dict(), "out": str(out)}
     asks = evaluate.label_words(fitted, result.priors.values())
     command = f"  deep label {shlex.join([*args.votes, '--model', str(args.model_file), '--n', '10'])}"
-    known = [evaluate.sure_words(fitted)]
+    hints = [evaluate.sure_words(fitted)]
     decided = counts.consistent + counts.inconsistent
     if not counts.alike:
-        known += [] if decided else [evaluate.order_words(fitted)]
-        known += [asks, command] if asks else []
+        hints += [] if decided else [evaluate.order_words(fitted)]
+        hints += [asks, command] if asks else []
     shares = model.prior_lines(result.priors)
     # Where something is decided, the sentence of the rule says which items are.
     certainty = [] if decided else [evaluate.certainty_words(counts)]
     # The examples are read whole for a few of them: of a million that takes longer than scoring.
-    named = [(item.dataset, item.item_id) for item in [*counts.lowest, *counts.highest]] if result.n <= MAX_READ else []
-    texts = datasets.read_texts(args.votes, named).examples if named else {}
+    names = [(item.dataset, item.item_id) for item in [*counts.lowest, *counts.highest]] if result.n <= MAX_READ else []
+    texts = datasets.read_texts(args.votes, names).examples if names else {}
     ranked = counts.lines({item: example.claim for item, example in texts.items()})
-    lines = [f"{counts.n:,} claims", *counts.count_lines(), *shares, result.sentence, *certainty, *known, *ranked]
+    lines = [f"{counts.n:,} claims", *counts.count_lines(), *shares, result.sentence, *certainty, *hints, *ranked]
     print_result(SCHEMA | results, [*filter(None, lines), f"{result.n} rows scored: {out}"], as_json=args.json)
 
 
@@ -220,28 +220,28 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
             raise InputError("`range` must be given with --scores. Got it alone.")
         return votes, None
     scores = datasets.read_scores(score_tables, ignore=[name for name in args.ignore if name in in_scores])
-    given = datasets.parse_ranges(vars(args).get("range", []))
-    ranges = datasets.score_ranges(scores.score_names, scores.scores, given)
+    known_ranges = datasets.parse_ranges(vars(args).get("range", []))
+    ranges = datasets.score_ranges(scores.score_names, scores.scores, known_ranges)
     return votes, replace(datasets.join_scores(votes, scores), ranges=ranges)
 
 
 def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
     """Return the votes of voters that fail on at most `--max-failure-rate` of each dataset; warn of the others."""
     worst = datasets.worst_failures(datasets.read_reasons(args.votes, votes))
-    failing = {name: each for name, each in worst.items() if each.rate > args.max_failure_rate}
-    kept = [name for name in votes.voter_names if name not in failing]
-    for each in failing.values():
+    failing_voters = {name: each for name, each in worst.items() if each.rate > args.max_failure_rate}
+    other_voters = [name for name in votes.voter_names if name not in failing_voters]
+    for each in failing_voters.values():
         # Rounded up, so that the rate that is named lets the judge pass.
         says, enough = datasets.failing_words(each, args.max_failure_rate), math.ceil(100 * each.rate) / 100
         remedy = f"`deep ask --retry-failed` asks again; --max-failure-rate {enough:g} accepts it"
-        if args.strict or not kept:
+        if args.strict or not other_voters:
             raise InputError(
                 f"`votes` must come from voters that seldom fail. Got one that fails more often: {says}. {remedy}."
             )
         note(f"warning: left out: {says}. {remedy}; --strict ends here.")
-    if not failing:
+    if not failing_voters:
         return votes
-    return votes.judges([votes.voter_names.index(name) for name in kept])
+    return votes.judges([votes.voter_names.index(name) for name in other_voters])
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,10 +275,10 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
     if bool(args.votes) == args.simulated:
         what = "both" if args.votes else "neither"
         raise InputError(f"`VOTES` or `simulated` must be given. Got {what}. Give tables of votes, grades or scores.")
-    every, soft = read_votes_and_scores(args)
+    all_votes, soft = read_votes_and_scores(args)
     if soft is not None:  # a label known beside the scores is known
-        every = every.with_columns(labels=soft.labels)
-    votes = datasets.choose_datasets(every, only=args.only, exclude=args.exclude)
+        all_votes = all_votes.with_columns(labels=soft.labels)
+    votes = datasets.choose_datasets(all_votes, only=args.only, exclude=args.exclude)
     target = None
     if args.labels:
         table = datasets.read_labels(args.labels, votes)
@@ -291,9 +291,9 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
     provenance = _provenance(args, votes)
     if soft is not None:
         # Labels of the target are those of its own file and no others.
-        joined = datasets.join_scores(votes, replace(soft, labels=np.full_like(soft.labels, -1)))
+        joined_scores = datasets.join_scores(votes, replace(soft, labels=np.full_like(soft.labels, -1)))
         scales = datasets.declared_scales(soft.score_names, votes.voter_names)
-        votes = votes.with_answers(joined.scores, soft.score_names, scales)
+        votes = votes.with_answers(joined_scores.scores, soft.score_names, scales)
     return FitData(votes, target, provenance)
 
 
@@ -314,8 +314,8 @@ def _failures(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, list[flo
     result = datasets.read_reasons(args.votes, votes)
     worst, n = datasets.worst_failures(result), len(votes.votes)
     # A rate of failures is known only where every missing vote has its reason.
-    known = [name for name, count in datasets.missing_without_reason(votes, result).items() if not count]
-    return {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in known}
+    voters = [name for name, count in datasets.missing_without_reason(votes, result).items() if not count]
+    return {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in voters}
 
 
 def load_model(path: str | Path, decide: str | None, share: str | None = None) -> "model.Model":
@@ -438,19 +438,19 @@ def workers_of(args: argparse.Namespace) -> int | None:
     return int(args.concurrency) if args.concurrency.isdigit() else None
 
 
-def check_nothing_asked(args: argparse.Namespace, given: str, *topics: type) -> None:
+def check_nothing_asked(args: argparse.Namespace, reason: str, *topics: type) -> None:
     """Raise where an option of asking LLMs is given to a run that asks none.
 
     Parameters
     ----------
     args : Namespace
-    given : str
+    reason : str
         Why nothing is asked, for the error: with what, or without.
     *topics : type
         Further options of the command that matter to LLMs alone.
     """
     for name in options_given(args, *_options.PROMPT_TOPICS, *topics):
-        raise InputError(f"`{name}` must be given where LLMs are asked. Got it {given}.")
+        raise InputError(f"`{name}` must be given where LLMs are asked. Got it {reason}.")
 
 
 def sampling_of(args: argparse.Namespace, examples: str | None = None) -> "asking.Sampling":
@@ -532,5 +532,5 @@ def options_given(args: argparse.Namespace, *topics: type) -> list[str]:
 
     Values are not returned: an address or a ledger may hold a secret, which no error repeats.
     """
-    each = (one for topic in topics for one in options_of(topic))
-    return [one.name for one in each if getattr(args, one.name, one.default) != one.default]
+    options = (one for topic in topics for one in options_of(topic))
+    return [one.name for one in options if getattr(args, one.name, one.default) != one.default]

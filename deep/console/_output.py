@@ -99,10 +99,10 @@ SCHEMA = {"schema_version": 1}
 def print_result(results: Results, lines: Iterable[str], *, as_json: bool) -> None:
     """Print results as JSON, or else the lines that say the same to a person."""
     if as_json:
-        shown = to_json(dict(results), sys.stdout.encoding or "utf-8")
+        text = to_json(dict(results), sys.stdout.encoding or "utf-8")
     else:
-        shown = fitted("\n".join(map(printable, "\n".join(lines).rstrip("\n").split("\n"))) + "\n")
-    sys.stdout.write(shown)
+        text = fitted("\n".join(map(printable, "\n".join(lines).rstrip("\n").split("\n"))) + "\n")
+    sys.stdout.write(text)
 
 
 BOUND = "\N{NO-BREAK SPACE}%"
@@ -194,8 +194,8 @@ def check_apart(args: argparse.Namespace, out: Path | None = None) -> None:
 
 def check_not_in(out: Path, path: Path, option: str) -> None:
     """Raise where writing `out` would take the place of `path`, which was given as `option`."""
-    place, kept = (Path(os.path.realpath(one)) for one in (out, path))  # takes links that go round, as resolve does not
-    if place == kept or ((out / MARKER).exists() and place in kept.parents):
+    place, file = (Path(os.path.realpath(one)) for one in (out, path))  # takes links that go round, as resolve does not
+    if place == file or ((out / MARKER).exists() and place in file.parents):
         raise InputError(f"`out` must differ from `{option}`. Got {str(out)!r} for {str(path)!r}. Name another.")
 
 
@@ -203,8 +203,8 @@ def _files(args: argparse.Namespace) -> Iterator[tuple[str, Path]]:
     """Yield the files that a command is given; a ledger is one before it is there."""
     for option, value in vars(args).items():
         for one in value if isinstance(value, list) else [value]:
-            named = option != "out" and isinstance(one, str | Path) and "\0" not in str(one)
-            if named and (option == "ledger" or _is_file(Path(one))):
+            is_name = option != "out" and isinstance(one, str | Path) and "\0" not in str(one)
+            if is_name and (option == "ledger" or _is_file(Path(one))):
                 yield option, Path(one)
 
 
@@ -253,14 +253,14 @@ def _plain(text: str) -> str:
 def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Yield rows as columns, the names to the left, in as many parts as the width takes."""
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    named = 1 + (len(sizes) > 2 and all(row[1][:1].isalpha() for row in rows))
-    start, first = named, sum(sizes[:named]) + 2 * named - 2
+    n_names = 1 + (len(sizes) > 2 and all(row[1][:1].isalpha() for row in rows))
+    start, first = n_names, sum(sizes[:n_names]) + 2 * n_names - 2
     # At least one column a part, however narrow the terminal is.
     while start < len(sizes):
         end = start + 1
         while end < len(sizes) and first + sum(size + 2 for size in sizes[start : end + 1]) <= width:
             end += 1
-        yield from table([[*row[:named], *row[start:end]] for row in rows], right=end - start).split("\n")
+        yield from table([[*row[:n_names], *row[start:end]] for row in rows], right=end - start).split("\n")
         yield from [""] if end < len(sizes) else []
         start = end
 
@@ -387,11 +387,11 @@ def _alike(card: "evaluate.PanelCard") -> str:
     )
 
 
-def _steps(found: "evaluate.PanelReport") -> Iterator[str]:
+def _steps(report: "evaluate.PanelReport") -> Iterator[str]:
     yield ""
     yield "Judges dropped one by one, the least useful first; log loss and balanced accuracy on held-out datasets:"
     yield f"  {'judges':>6}  log loss  increase (90 % interval)     accuracy  dropped"
-    for step in found.steps:
+    for step in report.steps:
         increase = f"{step.loss_increase:+.4f} ({evaluate.shown(step.increase_ci, '+.4f')})"
         accuracy, dropped = evaluate.in_percent(step.balanced_accuracy), printable(step.dropped or "")
         yield f"  {len(step.judges):>6}  {step.log_loss:>8.4f}  {increase}  {accuracy:>8}  {dropped}"
@@ -399,35 +399,35 @@ def _steps(found: "evaluate.PanelReport") -> Iterator[str]:
 
 def _verdict(card: "evaluate.PanelCard") -> Iterator[str]:
     """Yield which judges to keep, and what they are worth beside all and beside the best one."""
-    found = card.worth
-    if found is None or evaluate.NO_JUDGE_DISTINGUISHES in evaluate.constant_judges(card):
+    report = card.worth
+    if report is None or evaluate.NO_JUDGE_DISTINGUISHES in evaluate.constant_judges(card):
         return  # which to keep would be said of nothing
     short = short_names(each.judge for each in card.judges)
-    yield f"Keep {printable(', '.join(short[name] for name in found.keep))}."
-    yield from _outer(card, found, found.outer)
-    best = printable(short[found.best_judge])
-    coverage = next(each.itself.coverage for each in card.judges if each.judge == found.best_judge)
-    taken = f"; on the {percent(coverage)} of items that it votes on" if coverage < 1 else ""
+    yield f"Keep {printable(', '.join(short[name] for name in report.keep))}."
+    yield from _outer(card, report, report.outer)
+    best = printable(short[report.best_judge])
+    coverage = next(each.itself.coverage for each in card.judges if each.judge == report.best_judge)
+    coverage_words = f"; on the {percent(coverage)} of items that it votes on" if coverage < 1 else ""
     yield (
-        f"Panel minus best judge ({best}{taken}): {evaluate.in_percent(found.gain, '+')} points of balanced "
-        f"accuracy (90 % interval {evaluate.in_percent(found.gain_ci, '+')}){_for_dollars(card, found)}."
+        f"Panel minus best judge ({best}{coverage_words}): {evaluate.in_percent(report.gain, '+')} points of balanced "
+        f"accuracy (90 % interval {evaluate.in_percent(report.gain_ci, '+')}){_for_dollars(card, report)}."
     )
-    if found.one_judge:
+    if report.one_judge:
         yield (
             f"For decisions alone, one judge ({best}) is enough. The best single judge's log loss differs from the "
-            f"panel's by {found.steps[-1].loss_increase:+.4f}."
+            f"panel's by {report.steps[-1].loss_increase:+.4f}."
         )
     yield ""
 
 
-def _outer(card: "evaluate.PanelCard", found: "evaluate.PanelReport", outer: "evaluate.OuterWorth") -> Iterator[str]:
+def _outer(card: "evaluate.PanelCard", report: "evaluate.PanelReport", outer: "evaluate.OuterWorth") -> Iterator[str]:
     """Yield lines on the whole panel and on the judges kept, on data that had no part in the choice."""
-    prices = [each.others.cost_per_1000 for each in card.judges if each.judge in found.drop]
-    known = [price for price in prices if price is not None]
-    saved = f"${sum(known):.2f} less per 1,000 items, " if found.drop and len(known) == len(prices) else ""
+    prices = [each.others.cost_per_1000 for each in card.judges if each.judge in report.drop]
+    costs = [price for price in prices if price is not None]
+    saved = f"${sum(costs):.2f} less per 1,000 items, " if report.drop and len(costs) == len(prices) else ""
     change, interval = (evaluate.in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
     yield (
-        f"With these {len(found.keep)} of {len(card.judges)}: {saved}log loss {outer.loss_increase:+.3f} (90 % "
+        f"With these {len(report.keep)} of {len(card.judges)}: {saved}log loss {outer.loss_increase:+.3f} (90 % "
         f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}). "
         "Judges were chosen without the part they are measured on."
     )
@@ -437,9 +437,9 @@ def _outer(card: "evaluate.PanelCard", found: "evaluate.PanelReport", outer: "ev
     )
 
 
-def _for_dollars(card: "evaluate.PanelCard", found: "evaluate.PanelReport") -> str:
+def _for_dollars(card: "evaluate.PanelCard", report: "evaluate.PanelReport") -> str:
     """Return the price of the panel beyond that of its best judge, as words."""
-    best = next(each.others.cost_per_1000 for each in card.judges if each.judge == found.best_judge)
+    best = next(each.others.cost_per_1000 for each in card.judges if each.judge == report.best_judge)
     if card.cost_per_1000 is None or best is None:
         return ""
     return f" for {dollars(card.cost_per_1000 - best)} more per 1,000 items" if card.cost_per_1000 else ""
@@ -465,5 +465,5 @@ def _disagreements(card: "evaluate.PanelCard", claims: Claims, notes: Sequence[s
 
 def _item(row: Mapping[str, object], claims: Claims) -> str:
     claim = " ".join(claims.get((str(row["dataset"]), str(row["item_id"])), "").split())
-    named = printable(f"{row['item_id']} of {row['dataset']}")
-    return f"{named}. {printable(claim[:100])}" if claim else named
+    item_words = printable(f"{row['item_id']} of {row['dataset']}")
+    return f"{item_words}. {printable(claim[:100])}" if claim else item_words

@@ -40,11 +40,11 @@ class Values(argparse.Action):
         # A word with a comma may be the name of a file.
         files = {word for word in words if os.path.exists(word)}  # noqa: PTH110
         parts = [part for word in words for part in ([word] if word in files else word.split(","))]
-        if not (named := [part.strip() for part in parts if part.strip()]):
+        if not (names := [part.strip() for part in parts if part.strip()]):
             raise argparse.ArgumentError(self, f"must name at least one. Got {' '.join(words)!r}")
-        seen = getattr(namespace, self.dest)
-        before = [] if seen is self.default else seen
-        setattr(namespace, self.dest, [*before, *named])
+        current = getattr(namespace, self.dest)
+        before = [] if current is self.default else current
+        setattr(namespace, self.dest, [*before, *names])
 
 
 OPTIONS_IN_USAGE = 4
@@ -218,8 +218,8 @@ class CommandParser(argparse.ArgumentParser):
         InputError
             The output would take the place of a file that is read, or the file of ``--config`` cannot be used.
         """
-        named = self._standard is None or (words and words[0] in self._rooms)
-        words = list(words) if named else [str(self._standard), *words]
+        has_name = self._standard is None or (words and words[0] in self._rooms)
+        words = list(words) if has_name else [str(self._standard), *words]
         head, rest = (words[:1], words[1:]) if words and words[0] in self._rooms else ([], words)
         room = self._rooms[head[0]] if head else self
         room.everything = "--help-all" in rest
@@ -242,12 +242,12 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with status 2 and one line, whatever the words that it repeats; propose an option like a wrong one."""
         wrong = message.removeprefix("unrecognized arguments: ").partition(" ")[0]
-        known = [flag for each in (self, *self._rooms.values()) for flag in each._option_string_actions]
-        similar = did_you_mean(wrong, known) if wrong.startswith("--") else ""
+        flags = [flag for each in (self, *self._rooms.values()) for flag in each._option_string_actions]
+        similar = did_you_mean(wrong, flags) if wrong.startswith("--") else ""
         super().error(printable(f"{message}.{similar}" if similar else message))
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return a sentence that proposes the known word most like another; empty where none is.
 
     Examples
@@ -258,7 +258,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches  # an error alone needs it
 
-    result = get_close_matches(word, list(known), 1)
+    result = get_close_matches(word, list(choices), 1)
     return f" Did you mean `{result[0]}`?" if result else ""
 
 
@@ -294,11 +294,11 @@ def with_config(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[s
     path = next((word.partition("=")[2] for word in words if word.startswith("--config=")), path)
     if not path:
         return list(words)
-    given = {word.partition("=")[0] for word in words if word.startswith("-")}
+    skip = {word.partition("=")[0] for word in words if word.startswith("-")}
     # What is given by place takes the place of all that was given so.
     if not words[0].startswith("-"):
-        given.add("")
-    return [*_words(parser, read_run(path, parser.prog)["options"], Path(path).parent, given), *words]
+        skip.add("")
+    return [*_words(parser, read_run(path, parser.prog)["options"], Path(path).parent, skip), *words]
 
 
 def read_run(path: str, prog: str | None = None) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def read_run(path: str, prog: str | None = None) -> dict[str, Any]:
     return result
 
 
-def _words(parser: argparse.ArgumentParser, options: Mapping[str, Any], folder: Path, given: set[str]) -> Iterator[str]:
+def _words(parser: argparse.ArgumentParser, options: Mapping[str, Any], folder: Path, skip: set[str]) -> Iterator[str]:
     """Yield the words that give options again, but for those that are given otherwise."""
     actions = {action.dest: action for action in parser._actions}
     if unknown := [name for name in options if name not in actions]:
@@ -332,7 +332,7 @@ def _words(parser: argparse.ArgumentParser, options: Mapping[str, Any], folder: 
     # What is given by place first: behind an option that takes several words it would be one of them.
     for name, value in sorted(options.items(), key=lambda pair: bool(actions[pair[0]].option_strings)):
         flags = actions[name].option_strings or [""]
-        if given & {*flags}:
+        if skip & {*flags}:
             continue
         if isinstance(value, bool) is not (actions[name].nargs == 0):
             takes = "true or false" if actions[name].nargs == 0 else "a value"
@@ -368,13 +368,13 @@ def _from_there(value: str | Path, folder: Path) -> str:
 
 
 @contextmanager
-def spoken(asked: Asked) -> Iterator[None]:
+def spoken(command: Asked) -> Iterator[None]:
     """Write the library's notes to standard error: none, the usual ones, or all with the time that the command took."""
     before, start = LOG.level, time.monotonic()
-    LOG.setLevel(asked.level)
-    LOG.debug("%s, Python %s, %s", asked.parser.prog, sys.version.split()[0], sys.platform)
+    LOG.setLevel(command.level)
+    LOG.debug("%s, Python %s, %s", command.parser.prog, sys.version.split()[0], sys.platform)
     try:
-        with redirect_stderr(StringIO()) if asked.level == "ERROR" else nullcontext():
+        with redirect_stderr(StringIO()) if command.level == "ERROR" else nullcontext():
             yield
     except DeepError:
         LOG.debug("", exc_info=True)
@@ -385,9 +385,9 @@ def spoken(asked: Asked) -> Iterator[None]:
 
 
 @contextmanager
-def recorded(asked: Asked) -> Iterator[None]:
+def recorded(command: Asked) -> Iterator[None]:
     """Write a command's options once it has written its output: ``NAME.run.toml`` beside it, or in its folder."""
-    out = asked.options.get("out")
+    out = command.options.get("out")
     if not isinstance(out, Path) or not out.name:
         yield
         return
@@ -401,7 +401,7 @@ def recorded(asked: Asked) -> Iterator[None]:
     if (out / MARKER).exists():  # another folder, of prompts or a model, may be read as a whole
         place = out / "run.toml"
     with whole_file(place) as partial:
-        partial.write_text("\n".join(_lines(asked, place)) + "\n", encoding="utf-8", errors="backslashreplace")
+        partial.write_text("\n".join(_lines(command, place)) + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def _mark(out: Path) -> object:
@@ -413,25 +413,25 @@ def _mark(out: Path) -> object:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _lines(asked: Asked, place: Path) -> Iterator[str]:
+def _lines(command: Asked, place: Path) -> Iterator[str]:
     from deep import __version__
 
-    yield f"# Written by deep {__version__}. Again: {asked.parser.prog} --config {place.name}"
+    yield f"# Written by deep {__version__}. Again: {command.parser.prog} --config {place.name}"
     yield "schema_version = 1"
     yield f"deep = {_toml(__version__)}"
-    yield f"command = {_toml(asked.parser.prog)}"
-    noted = getattr(asked.args, "noted", {})
-    yield from (f"{name} = {_toml(value)}" for name, value in noted.items() if not isinstance(value, dict))
+    yield f"command = {_toml(command.parser.prog)}"
+    notes = getattr(command.args, "noted", {})
+    yield from (f"{name} = {_toml(value)}" for name, value in notes.items() if not isinstance(value, dict))
     yield "\n[options]"
     # Of what is given by place or by name, the name.
-    for action in {action.dest: action for action in asked.parser._actions}.values():
-        value = asked.options.get(action.dest)
+    for action in {action.dest: action for action in command.parser._actions}.values():
+        value = command.options.get(action.dest)
         if action.dest in NOT_ASKED or value is None or (value == action.default and action.dest != "out"):
             continue
         values = value if isinstance(value, list) else [value]
-        kept = [_from_there(one, place.parent) if isinstance(one, str | Path) else one for one in values]
-        yield f"{action.dest} = {_toml(kept if isinstance(value, list) else kept[0])}"
-    for name, table in noted.items():
+        portable = [_from_there(one, place.parent) if isinstance(one, str | Path) else one for one in values]
+        yield f"{action.dest} = {_toml(portable if isinstance(value, list) else portable[0])}"
+    for name, table in notes.items():
         if isinstance(table, dict):
             yield f"\n[{name}]"
             yield from (f"{_toml(key)} = {_toml(value)}" for key, value in table.items())
@@ -461,14 +461,14 @@ def note_run(
     args.noted = {"judges": list(voters)} | ({"prices": dict(prices)} if prices else {})
     if getattr(args, "config", None):
         earlier = read_run(args.config)
-        for line in _moved(earlier["judges"], voters):
+        for line in _judge_changes(earlier["judges"], voters):
             note(line)
         for name, now in (prices or {}).items():
             if (before := earlier["prices"].get(name, now)) != now:
                 note(f"Changed since the run of `config`: a million tokens of {name} cost {now} now, then {before}.")
 
 
-def _moved(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
+def _judge_changes(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
     """Yield a line for each judge that is not as it was in the run of ``--config``."""
     from deep.judges import parse_voter
 

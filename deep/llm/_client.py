@@ -310,7 +310,7 @@ def _detail(body: str, levels: int = 3) -> dict[str, object]:
     return {**result, "message": raw} if isinstance(raw, str) and raw.strip() else result
 
 
-def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -> ErrorKind:
+def _kind(status: int, detail: Mapping[str, object], message: str, request: str) -> ErrorKind:
     code = str(detail.get("code") or detail.get("type") or "")
     words = f"{code} {detail.get('type')} {message}"
     if not status:
@@ -331,7 +331,7 @@ def _kind(status: int, detail: Mapping[str, object], message: str, asked: str) -
     if code == "content_filter":
         return "refused"
     # Texts may speak of other models: the message must name the one that was asked.
-    model = own_words(str(json.loads(asked)["model"]).rpartition("/")[2], "") if asked else ""
+    model = own_words(str(json.loads(request)["model"]).rpartition("/")[2], "") if request else ""
     lacks_model = _NO_MODEL.search(message) and model in message
     if status == 404 or code == "model_not_found" or lacks_model:
         return "no_model"
@@ -433,8 +433,8 @@ class BoundedClient(httpx2.AsyncClient):
             else:
                 await _end(response, keep=is_spent and self._link.keeps)
         kind = response.headers.get("content-type", "").partition(";")[0]
-        kept = [(name, value) for name, value in response.headers.multi_items() if not name.startswith("content-")]
-        headers = [*kept, ("content-type", kind)]  # without a character set: that of JSON is known
+        others = [(name, value) for name, value in response.headers.multi_items() if not name.startswith("content-")]
+        headers = [*others, ("content-type", kind)]  # without a character set: that of JSON is known
         read = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
         read.encoding = "utf-8"
         return read
@@ -451,10 +451,10 @@ class BoundedClient(httpx2.AsyncClient):
         """Return the body as UTF-8; that of an error may be cut."""
         parts, size = list[bytes](), 0
         most = LARGEST_REPLY if response.is_success else LARGEST_ERROR
-        async with AsyncExitStack() as waiting:
+        async with AsyncExitStack() as turn:
             async for part in _inflated(response):
                 if size <= SMALL < size + len(part):
-                    await waiting.enter_async_context(self._link.large)
+                    await turn.enter_async_context(self._link.large)
                 parts.append(part)
                 size += len(part)
                 if size > most:

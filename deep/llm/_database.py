@@ -203,11 +203,11 @@ def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool
     if result != schema.VERSION:
         raise InputError(f"`ledger` must have schema version {schema.VERSION}. Got {result} in {name!r}.")
     for table in schema.metadata.sorted_tables:
-        lacking = {column.name for column in table.columns} - tables.get(table.name, set())
-        if lacking:
+        missing_columns = {column.name for column in table.columns} - tables.get(table.name, set())
+        if missing_columns:
             raise InputError(
                 f"`ledger` must have the tables of schema version {schema.VERSION}. "
-                f"Got {name!r}, whose table {table.name} lacks {', '.join(sorted(lacking))}."
+                f"Got {name!r}, whose table {table.name} lacks {', '.join(sorted(missing_columns))}."
             )
     return True
 
@@ -345,14 +345,14 @@ class LedgerFiles:
         self.path = path
         self._lock_path = _lock_of(path)
         self._lock = _identity(self._lock_path)
-        self.left()
+        self.remember()
 
     def flush(self) -> None:
         """Bring to disk what is in the log; where that was removed, the next transaction tells."""
         with suppress(FileNotFoundError), log_of(self.path).open("rb+", buffering=0) as log:
             getattr(os, "fdatasync", os.fsync)(log.fileno())  # macOS and Windows have the other one alone
 
-    def left(self) -> None:
+    def remember(self) -> None:
         """Remember the files as they are now, just written by this process."""
         self._file = _identity(self.path, content=True)
         self._log = _identity(f"{self.path}-wal")
@@ -376,7 +376,7 @@ class LedgerFiles:
             return True
         whole = sqlite_log.move_log_into_file(driver_of(connection))
         if self.moved() is None:
-            self.left()
+            self.remember()
         return whole
 
     @property
@@ -388,14 +388,14 @@ class LedgerFiles:
     def closing(self, *, overwritten: bool) -> Iterator[None]:
         """Keep SQLite, as it closes the file that was opened, from writing to the other and removing its log."""
         log, aside = Path(f"{self.path}-wal"), Path(f"{self.path}-wal.aside")
-        mine = _identity(str(log)) == self._log
-        if overwritten and mine:
+        has_own_log = _identity(str(log)) == self._log
+        if overwritten and has_own_log:
             with suppress(OSError):
                 os.truncate(log, 0)  # its pages are of the content that was overwritten
-        if not mine and log.exists():
+        if not has_own_log and log.exists():
             log.rename(aside)
         yield
-        if not mine and aside.exists():
+        if not has_own_log and aside.exists():
             aside.rename(log)
 
 
@@ -407,21 +407,21 @@ def keep(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
     DeepError, OSError
         No file can be made there.
     """
-    kept = _free_name(path)
+    copy_path = _free_name(path)
     source = driver_of(connection)
-    damaged = Path(f"{kept}.damaged")
+    damaged = Path(f"{copy_path}.damaged")
     try:
-        with closing(sqlite3.connect(kept)) as copy:
+        with closing(sqlite3.connect(copy_path)) as copy:
             source.backup(copy)
             sound = copy.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     except sqlite3.Error:
         sound = False
     if not sound:
-        Path(kept).replace(damaged)
-    opened = connect(engine_for(kept, create=True), kept)
+        Path(copy_path).replace(damaged)
+    opened = connect(engine_for(copy_path, create=True), copy_path)
     if not sound:
         _salvage(damaged, opened)
-    return kept, opened
+    return copy_path, opened
 
 
 def _salvage(damaged: Path, connection: sa.Connection) -> None:
@@ -448,8 +448,8 @@ def enter_kept(connection: sa.Connection, path: str) -> list[str]:
     """
     name = re.compile(re.escape(Path(path).name + KEPT) + r"([0-9]{1,6})")
     folder = Path(path).absolute().parent
-    numbered = [(int(match[1]), file) for file in folder.iterdir() if (match := name.fullmatch(file.name))]
-    return [_enter(connection, file) for _, file in sorted(numbered)]
+    files_by_number = [(int(match[1]), file) for file in folder.iterdir() if (match := name.fullmatch(file.name))]
+    return [_enter(connection, file) for _, file in sorted(files_by_number)]
 
 
 def _enter(connection: sa.Connection, file: Path) -> str:
@@ -468,14 +468,14 @@ def _enter(connection: sa.Connection, file: Path) -> str:
 def _merge(connection: sa.Connection, file: Path) -> int:
     """Enter all rows of a kept file in one transaction, and return how many answers are new."""
     driver = driver_of(connection)
-    answered = "SELECT count(*) FROM main.attempts WHERE outcome = 'answered'"
+    count_answers = "SELECT count(*) FROM main.attempts WHERE outcome = 'answered'"
     driver.execute("ATTACH DATABASE ? AS kept", (str(file),))
     try:
         with sqlite_log.transaction(driver):
-            (before,) = driver.execute(answered).fetchone()
+            (before,) = driver.execute(count_answers).fetchone()
             for statement in _statements(driver):
                 driver.execute(statement)
-            (after,) = driver.execute(answered).fetchone()
+            (after,) = driver.execute(count_answers).fetchone()
     finally:
         driver.execute("DETACH DATABASE kept")
     return int(after) - int(before)

@@ -128,10 +128,10 @@ def own_words(message: str, asked: str) -> str:
     >>> own_words("Blocked by policy: its seed is unknown", "The gauge and its seed is unknown.")
     'blocked by policy'
     """
-    said, known = _words(message), _words(asked)
-    runs = {tuple(known[i : i + _QUOTED]) for i in range(len(known) - _QUOTED + 1)}
-    quoted = {i + j for i in range(len(said)) if tuple(said[i : i + _QUOTED]) in runs for j in range(_QUOTED)}
-    return " ".join(word for i, word in enumerate(said) if i not in quoted)
+    words, request_words = _words(message), _words(asked)
+    runs = {tuple(request_words[i : i + _QUOTED]) for i in range(len(request_words) - _QUOTED + 1)}
+    quoted = {i + j for i in range(len(words)) if tuple(words[i : i + _QUOTED]) in runs for j in range(_QUOTED)}
+    return " ".join(word for i, word in enumerate(words) if i not in quoted)
 
 
 def _words(text: str) -> list[str]:

@@ -98,10 +98,10 @@ class ConcurrencyLimit:
         self._minimum = minimum
         self._orders = itertools.count(1)
         self._flights: dict[int, Flight] = {}
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiters: deque[asyncio.Future[None]] = deque()
         self._pauses: defaultdict[str, _Pause] = defaultdict(_Pause)
         self._patience = 1.0
-        self._cut = 0
+        self._order_of_cut = 0
         # Below 0: answers to requests that went out before a level was set are not counted for it.
         self._replies, self._began = -start, 0.0
         self._rate: float | None = None
@@ -123,8 +123,8 @@ class ConcurrencyLimit:
         pause = self._pauses[model]
         while True:
             # In short sleeps: an answer may end the pause before its time.
-            while (left := pause.until - time.monotonic()) > 0:
-                await asyncio.sleep(min(left, LOOK_SECONDS))
+            while (seconds := pause.until - time.monotonic()) > 0:
+                await asyncio.sleep(min(seconds, LOOK_SECONDS))
             await self._turn()
             if pause.until <= time.monotonic():
                 break
@@ -140,14 +140,14 @@ class ConcurrencyLimit:
     async def _turn(self) -> None:
         while len(self._flights) >= self.current:
             waiter = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
+            self._waiters.append(waiter)
             try:
                 await waiter
             except asyncio.CancelledError:
                 if waiter.done() and not waiter.cancelled():
                     self._wake(1)  # its turn had come, and is the next one's now
-                elif waiter in self._waiting:
-                    self._waiting.remove(waiter)
+                elif waiter in self._waiters:
+                    self._waiters.remove(waiter)
                 raise
 
     def _leave(self, flight: Flight) -> None:
@@ -155,8 +155,8 @@ class ConcurrencyLimit:
             self._wake(self.current - len(self._flights))
 
     def _wake(self, n: int) -> None:
-        while n > 0 and self._waiting:
-            waiter = self._waiting.popleft()
+        while n > 0 and self._waiters:
+            waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
                 n -= 1
@@ -176,9 +176,9 @@ class ConcurrencyLimit:
     def _watch(self, flight: Flight) -> None:
         """End a request whose time is over; look again later where its clock has begun anew meanwhile."""
         loop, now = asyncio.get_running_loop(), time.monotonic()
-        left = flight.since + flight.allowed * self._patience - now
-        if left > 0:
-            flight.timer = loop.call_later(left, self._watch, flight)
+        seconds = flight.since + flight.allowed * self._patience - now
+        if seconds > 0:
+            flight.timer = loop.call_later(seconds, self._watch, flight)
         else:
             flight.limit.reschedule(loop.time())
 
@@ -210,11 +210,11 @@ class ConcurrencyLimit:
 
     def _judge(self, rate: float) -> None:
         """Choose the level after a round of replies; a round for which there were too few requests says nothing."""
-        if not self._waiting or self._minimum == self.maximum:
+        if not self._waiters or self._minimum == self.maximum:
             self._level(self.current)
         elif self._before is None:
-            changed = self._rate is not None and not 1 / STEADY < rate / self._rate < STEADY
-            self._rest, self._next_rest = (0, FIRST_TRIAL) if changed else (self._rest - 1, self._next_rest)
+            has_changed = self._rate is not None and not 1 / STEADY < rate / self._rate < STEADY
+            self._rest, self._next_rest = (0, FIRST_TRIAL) if has_changed else (self._rest - 1, self._next_rest)
             self._rate = rate
             self._before = self.current if self._rest <= 0 and self.current < self.maximum else None
             self._level(self.current if self._before is None else min(2 * self.current, self.maximum))
@@ -253,7 +253,7 @@ class ConcurrencyLimit:
         else:
             self._move_on(flight, now)
             if error.kind == "rate_limited":
-                self._pause(flight, now, wait, asked=error.retry_after is not None)
+                self._pause(flight, now, wait, by_endpoint=error.retry_after is not None)
                 self._halve(flight)
 
     def _wait_for(self, flight: Flight, now: float) -> None:
@@ -265,14 +265,14 @@ class ConcurrencyLimit:
                 other.since = max(other.since, now + seconds)
         flight.timer = asyncio.get_running_loop().call_later(seconds, self._leave, flight)
 
-    def _pause(self, flight: Flight, now: float, wait: float, *, asked: bool) -> None:
+    def _pause(self, flight: Flight, now: float, wait: float, *, by_endpoint: bool) -> None:
         """Ask the model nothing for as long as it asks, or as its limit has lasted before, then a little longer."""
         pause = self._pauses[flight.model]
         if flight.order <= pause.last:
             return  # it went out before the pause that holds already
         if not pause.refusals:
             pause.began = now
-        if not asked:
+        if not by_endpoint:
             wait = min(wait, LONGEST_GUESS)
             if pause.usual is not None:
                 # First just before the usual end of a limit, then in steps that double: it may end a little later.
@@ -283,8 +283,8 @@ class ConcurrencyLimit:
 
     def _halve(self, flight: Flight) -> None:
         """Halve the number, unless this request went out before the last cut."""
-        if flight.order > self._cut:
-            self._cut = max(self._flights)
+        if flight.order > self._order_of_cut:
+            self._order_of_cut = max(self._flights)
             self._rate = self._before = None
             self._rest = self._next_rest = FIRST_TRIAL
             self._level(max(self.current // 2, self._minimum))
@@ -371,7 +371,7 @@ class CircuitBreaker:
     """
 
     def __init__(self) -> None:
-        self._answered: set[str] = set()
+        self._live_models: set[str] = set()
         self._refusals: Counter[str] = Counter()
         self._server_errors: Counter[str] = Counter()
         self._with_json: set[str] = set()
@@ -383,14 +383,14 @@ class CircuitBreaker:
     def answered(self, model: str) -> None:
         """Count an answer, which closes the circuit: what was given up before it counts no more."""
         self._given_up = 0
-        self._answered.add(model)
+        self._live_models.add(model)
 
     def is_hopeless(self, model: str, error: CallError) -> bool:
         """Count a failure; return whether it is not about the request, but about the key, the account or the model."""
         # A model that has answered once is there: its later refusals are about single requests.
-        if error.kind == "fatal" or model in self._answered:
+        if error.kind == "fatal" or model in self._live_models:
             return error.kind == "fatal"
-        if error.kind == "unreachable" and not self._answered:
+        if error.kind == "unreachable" and not self._live_models:
             self._unreached += 1
             return is_dead(self._unreached, time.monotonic() - self._began)
         self._refusals[model] += error.kind == "rejected"
@@ -402,7 +402,7 @@ class CircuitBreaker:
     def may_be_schema(self, model: str, error: CallError, body: Body) -> bool:
         """Return whether a server error may come from a schema or a choice that the model's server cannot digest."""
         constrained = any(name in body for name in CONSTRAINTS)
-        return error.kind == "server_error" and model not in self._answered and constrained
+        return error.kind == "server_error" and model not in self._live_models and constrained
 
     def blames_schema(self, model: str) -> bool:
         """Count a server error that may come from a JSON schema; return whether it is the one that proves it."""
@@ -556,7 +556,7 @@ class Attempt:
         while True:
             # Money before a place: it may come free only by the answers of others, which need their places.
             await budget.admit(worst, self.model)
-            spent: float | None = 0.0
+            dollars: float | None = 0.0
             beyond = 0.0
             try:
                 async with terms.concurrency.place(self.model) as flight:
@@ -565,23 +565,23 @@ class Attempt:
                     await terms.tokens_per_minute.wait(len(self.text) / 4 + (output_limit(self.body) or 0))
                     if budget.left < -NOTHING:
                         continue  # an answer has cost more than was thought since this request was let in
-                    bound = spent = None if worst is None else budget.estimate(worst, self.model)
+                    bound = dollars = None if worst is None else budget.estimate(worst, self.model)
                     await announce(bound)  # whoever is cancelled from here on may be sent a bill
-                    ended = await self._exchange(terms, client, flight)
-                    spent, beyond = self._bill(ended, bound, terms.prices)
-                    return ended
+                    outcome = await self._exchange(terms, client, flight)
+                    dollars, beyond = self._bill(outcome, bound, terms.prices)
+                    return outcome
             finally:
                 # Of a cancelled attempt too: what is reserved and not given back could never be spent.
-                budget.settle(worst, spent, self.model, beyond)
+                budget.settle(worst, dollars, self.model, beyond)
 
-    def _bill(self, ended: Reply | Failed, worst: float | None, prices: PriceBook) -> tuple[float | None, float]:
+    def _bill(self, outcome: Reply | Failed, worst: float | None, prices: PriceBook) -> tuple[float | None, float]:
         """Return the dollars of an attempt, and those for tokens beyond the limits that its worst case was made of."""
-        if isinstance(ended, Failed):
-            return (worst if ended.error.kind in AMBIGUOUS else 0.0), 0.0
+        if isinstance(outcome, Failed):
+            return (worst if outcome.error.kind in AMBIGUOUS else 0.0), 0.0
         limits = {"input": len(self.text.encode()), "output": output_limit(self.body) or 0}
-        over = {kind: max(ended.tokens.get(kind, 0) - limit, 0) for kind, limit in limits.items()}
-        beyond = prices.cost([ended.model, self.model], over) or 0.0
-        return (worst if ended.cost is None else ended.cost), beyond
+        over = {kind: max(outcome.tokens.get(kind, 0) - limit, 0) for kind, limit in limits.items()}
+        beyond = prices.cost([outcome.model, self.model], over) or 0.0
+        return (worst if outcome.cost is None else outcome.cost), beyond
 
     async def _exchange(self, terms: Terms, client: Sender, flight: Flight) -> Reply | Failed:
         started, concurrency = time.monotonic(), terms.concurrency

@@ -175,29 +175,29 @@ class History:
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
         """Return states and replies, as they are now, by key; without those of `keys` that are not in the ledger."""
         request, attempt = schema.requests.c, schema.attempts.c
-        asked = (request.key, request.state, request.owner, request.failure, request.reason, request.attempts)
+        request_columns = (request.key, request.state, request.owner, request.failure, request.reason, request.attempts)
         answer = (attempt.reply, attempt.outcome, attempt.message, attempt.cost, attempt.seconds)
         last = (attempt.key == request.key) & (attempt.number == request.attempts)
-        chosen = select(*asked, *answer).join(schema.attempts, last, isouter=True)
+        query = select(*request_columns, *answer).join(schema.attempts, last, isouter=True)
         answers: dict[str, Answer] = {}
         for part in in_parts(keys):
-            rows = self._connection.execute(chosen.where(request.key.in_(part))).mappings().all()
-            bought = self._bought([row["key"] for row in rows if row["attempts"] > 1 or row["reason"] == "truncated"])
+            rows = self._connection.execute(query.where(request.key.in_(part))).mappings().all()
+            series = self._series([row["key"] for row in rows if row["attempts"] > 1 or row["reason"] == "truncated"])
             for row in rows:
-                reply = _standing_reply(row, bought.get(row["key"], []))
+                reply = _standing_reply(row, series.get(row["key"], []))
                 answers[row["key"]] = Answer(row["state"], row["owner"], row["failure"] or row["reason"], reply)
         self._connection.rollback()  # a transaction left open would show later calls the ledger of today
         return answers
 
-    def _bought(self, keys: Sequence[str]) -> dict[str, list[RowMapping]]:
+    def _series(self, keys: Sequence[str]) -> dict[str, list[RowMapping]]:
         """Return the answers to requests that were asked more than once, in order."""
         attempt = schema.attempts.c
         columns = (attempt.key, attempt.outcome, attempt.reply, attempt.cost, attempt.seconds)
-        chosen = select(*columns).where(attempt.key.in_(keys), attempt.outcome == "answered", attempt.number > 0)
-        bought: dict[str, list[RowMapping]] = {}
-        for row in self._connection.execute(chosen.order_by(attempt.number)).mappings() if keys else ():
-            bought.setdefault(row["key"], []).append(row)
-        return bought
+        query = select(*columns).where(attempt.key.in_(keys), attempt.outcome == "answered", attempt.number > 0)
+        result: dict[str, list[RowMapping]] = {}
+        for row in self._connection.execute(query.order_by(attempt.number)).mappings() if keys else ():
+            result.setdefault(row["key"], []).append(row)
+        return result
 
     @_reading
     def transcripts(
@@ -211,37 +211,37 @@ class History:
             Windows of a long source are of their item.
         """
         item, request, attempt = schema.items.c, schema.requests.c, schema.attempts.c
-        wanted, about = {*items}, dict[str, list[tuple[ItemName, str]]]()
+        item_set, items_by_key = {*items}, dict[str, list[tuple[ItemName, str]]]()
         for row in self._connection.execute(select(item.dataset, item.item, item.voter, item.key)).mappings():
             names = [(row["dataset"], name) for name in (row["item"], row["item"].rpartition("#")[0])]
             # One request serves all items of the same texts.
-            own = [(name, row["voter"].partition("#")[0]) for name in names if name in wanted]
-            about.setdefault(row["key"], []).extend(own)
+            pairs = [(name, row["voter"].partition("#")[0]) for name in names if name in item_set]
+            items_by_key.setdefault(row["key"], []).extend(pairs)
         body = func.coalesce(request.changed_body, request.requested_body).label("body")
-        chosen = select(request.key, request.queued, body, attempt.reply).where(attempt.outcome == "answered")
-        chosen = chosen.join(schema.attempts, attempt.key == request.key).order_by(attempt.number)
-        parts = in_parts([key for key, own in about.items() if own])
+        query = select(request.key, request.queued, body, attempt.reply).where(attempt.outcome == "answered")
+        query = query.join(schema.attempts, attempt.key == request.key).order_by(attempt.number)
+        parts = in_parts([key for key, pairs in items_by_key.items() if pairs])
         rows = [
-            row for part in parts for row in self._connection.execute(chosen.where(request.key.in_(part))).mappings()
+            row for part in parts for row in self._connection.execute(query.where(request.key.in_(part))).mappings()
         ]
-        said = dict[ItemName, dict[str, list[TranscriptMessage]]]()
+        conversations = dict[ItemName, dict[str, list[TranscriptMessage]]]()
         # A repair turn is asked last of all, and its messages begin with the turns before it.
         for row in sorted(rows, key=lambda row: float(row["queued"])):
             messages = json.loads(row["body"]).get("messages", ())
             turns = [TranscriptMessage(str(one["role"]), str(one["content"])) for one in messages]
             turns.append(TranscriptMessage("assistant", read_reply(row["reply"]).text))
-            for name, voter in about[row["key"]]:
-                before = said.setdefault(name, {}).setdefault(voter, [])
+            for name, voter in items_by_key[row["key"]]:
+                before = conversations.setdefault(name, {}).setdefault(voter, [])
                 before[:] = turns if turns[: len(before)] == before else [*before, *turns]
-        return said
+        return conversations
 
     @_reading
     def cost(self) -> tuple[float, int]:
         """Return the dollars of all priced answers, and the number of answers without a price."""
         table = schema.attempts
         unpriced = func.sum(case((table.c.cost.is_(None), 1), else_=0))
-        chosen = select(func.sum(table.c.cost), unpriced).where(table.c.outcome == "answered")
-        dollars, without = self._connection.execute(chosen).one()
+        query = select(func.sum(table.c.cost), unpriced).where(table.c.outcome == "answered")
+        dollars, without = self._connection.execute(query).one()
         return float(dollars or 0.0), int(without or 0)
 
     @_reading
@@ -250,8 +250,8 @@ class History:
 
         They were in flight when their run died, took too long, were cut off, or brought what was no answer.
         """
-        lost = schema.attempts.c.outcome.in_(AMBIGUOUS)
-        return self._connection.execute(select(func.count()).where(lost)).scalar_one()
+        is_lost = schema.attempts.c.outcome.in_(AMBIGUOUS)
+        return self._connection.execute(select(func.count()).where(is_lost)).scalar_one()
 
     @_reading
     def runs_with(self, option: str) -> set[int]:
@@ -279,10 +279,10 @@ class History:
     def report(self) -> list[ReportRow]:
         """Return one row per endpoint, voter and dataset, sorted."""
         rows: dict[tuple[str, str, str], ReportRow] = {}
-        for counted in self._counts():
-            named = {name: counted[name] for name in ("endpoint", "voter", "prompt", "dataset", "model")}
-            key = named["endpoint"], named["voter"], named["dataset"]
-            _add(rows.setdefault(key, ReportRow(**named)), counted)
+        for counts in self._counts():
+            names = {name: counts[name] for name in ("endpoint", "voter", "prompt", "dataset", "model")}
+            key = names["endpoint"], names["voter"], names["dataset"]
+            _add(rows.setdefault(key, ReportRow(**names)), counts)
         for key, seconds in self._seconds().items():
             rows[key].seconds_median = statistics.median(seconds)
             rows[key].seconds_p95 = sorted(seconds)[min(int(0.95 * len(seconds)), len(seconds) - 1)]
@@ -292,7 +292,7 @@ class History:
         item, request, attempt = schema.items.c, schema.requests.c, schema.attempts.c
         # An attempt in flight has no outcome, and NULL is neither equal nor unequal to anything.
         unpriced = case((attempt.outcome.is_distinct_from("answered"), 0), (attempt.cost.is_(None), 1), else_=0)
-        spent = (
+        costs = (
             select(attempt.key, func.sum(attempt.cost).label("cost"), func.sum(unpriced).label("unpriced"))
             .group_by(attempt.key)
             .subquery()
@@ -301,25 +301,25 @@ class History:
             *(item.endpoint, item.voter, item.dataset, request.prompt, request.model),
             *(request.state, request.vote, request.reason, request.failure),
         )
-        summed = (request.attempts, spent.c.cost, spent.c.unpriced)
-        chosen = (
-            select(*groups, func.count().label("n"), *(func.sum(values).label(values.name) for values in summed))
+        sums = (request.attempts, costs.c.cost, costs.c.unpriced)
+        query = (
+            select(*groups, func.count().label("n"), *(func.sum(values).label(values.name) for values in sums))
             .join(schema.requests, request.key == item.key)
-            .join(spent, spent.c.key == item.key, isouter=True)
+            .join(costs, costs.c.key == item.key, isouter=True)
             .group_by(*groups)
         )
-        return self.select(chosen)
+        return self.select(query)
 
     def _seconds(self) -> dict[tuple[str, str, str], "array[float]"]:
         item, attempt = schema.items.c, schema.attempts.c
-        chosen = (
+        query = (
             select(item.endpoint, item.voter, item.dataset, attempt.seconds)
             .join(schema.attempts, attempt.key == item.key)
             .where(attempt.outcome == "answered", attempt.seconds.is_not(None))
         )
         # Four bytes a time, and rows in parts: a ledger may hold millions of attempts.
         times: dict[tuple[str, str, str], array[float]] = {}
-        with closing(self._connection.execution_options(yield_per=10_000).execute(chosen)) as rows:
+        with closing(self._connection.execution_options(yield_per=10_000).execute(query)) as rows:
             for endpoint, voter, dataset, seconds in rows:
                 times.setdefault((endpoint, voter, dataset), array("f")).append(seconds)
         return times
@@ -333,17 +333,17 @@ def read_quirks(connection: Connection) -> list[Quirk]:
     return [Quirk(*row) for row in rows]
 
 
-def _standing_reply(row: RowMapping, bought: Sequence[RowMapping]) -> Reply | None:
+def _standing_reply(row: RowMapping, answers: Sequence[RowMapping]) -> Reply | None:
     """Return the reply of a request at the cost of all answers to it.
 
     One that was cut off stands until a longer one has come, whatever became of that.
     """
     # The longer request may have failed: the answer that was cut off is paid for, and is all there is.
-    cut = row["reason"] == "truncated" and bool(bought)
-    if row["state"] != "done" and not cut:
+    is_cut = row["reason"] == "truncated" and bool(answers)
+    if row["state"] != "done" and not is_cut:
         return None
-    reply = _reply(bought[-1] if cut else row)
-    costs = [answer["cost"] for answer in bought]
+    reply = _reply(answers[-1] if is_cut else row)
+    costs = [answer["cost"] for answer in answers]
     # All answers to it were paid for, whichever of them counts.
     if len(costs) < 2:
         return reply
@@ -357,13 +357,13 @@ def _reply(row: RowMapping) -> Reply:
     return replace(read_reply(row["reply"]), cost=row["cost"], seconds=row["seconds"])
 
 
-def _add(row: ReportRow, counted: RowMapping) -> None:
+def _add(row: ReportRow, counts: RowMapping) -> None:
     """Add the requests of one state, vote, reason and failure to a row."""
-    n, state, vote, reason = (counted[name] for name in ("n", "state", "vote", "reason"))
+    n, state, vote, reason = (counts[name] for name in ("n", "state", "vote", "reason"))
     row.asked += n
-    row.attempts += counted["attempts"] or 0
-    row.cost += counted["cost"] or 0.0
-    row.unpriced += counted["unpriced"] or 0
+    row.attempts += counts["attempts"] or 0
+    row.cost += counts["cost"] or 0.0
+    row.unpriced += counts["unpriced"] or 0
     if state in ("queued", "sent"):
         row.waiting += n
     elif state == "done" and vote is None:
@@ -376,4 +376,4 @@ def _add(row: ReportRow, counted: RowMapping) -> None:
         row.reasons[reason] = row.reasons.get(reason, 0) + n
         row.unknown += n * (state == "unknown")
         if state != "done":
-            row.failures[counted["failure"]] = row.failures.get(counted["failure"], 0) + n
+            row.failures[counts["failure"]] = row.failures.get(counts["failure"], 0) + n

@@ -126,27 +126,27 @@ class Leases:
         """
         items = [(request.key, request) for request in requests]
         before = known_requests(connection, dict(items))
-        free = {key for key, _ in items if key not in before} | self._to_take(connection, before, again=again)
-        chosen = free if most is None else set(self._choose(items, free, most))
-        asked = {key: request for key, request in items if key in chosen or key not in free}
-        mine = {key for key, row in before.items() if row["owner"] == self.run} - chosen
-        mine_before = {key for key in mine if before[key]["state"] != "queued" or not again}
+        free_keys = {key for key, _ in items if key not in before} | self._to_take(connection, before, again=again)
+        chosen_keys = free_keys if most is None else set(self._choose(items, free_keys, most))
+        requests_by_key = {key: request for key, request in items if key in chosen_keys or key not in free_keys}
+        own_keys = {key for key, row in before.items() if row["owner"] == self.run} - chosen_keys
+        own_before = {key for key in own_keys if before[key]["state"] != "queued" or not again}
         # Sorted, here and below: machines that insert the same keys in one order never wait for each other in a circle.
-        texts = {key: json_text(asked[key].body) for key in sorted(chosen - before.keys())}
-        new = (self.new_row(key, asked[key], text) for key, text in texts.items())
+        texts = {key: json_text(requests_by_key[key].body) for key in sorted(chosen_keys - before.keys())}
+        new = (self.new_row(key, requests_by_key[key], text) for key, text in texts.items())
         # Another machine may enter the same request at this moment: whoever is first keeps it.
         write_all(connection, (Write(schema.requests, "insert_or_keep", row) for row in new))
-        self._take(connection, [before[key] for key in sorted(chosen & before.keys())])
-        rows = [(key, request) for key, request in items if key in asked]
+        self._take(connection, [before[key] for key in sorted(chosen_keys & before.keys())])
+        rows = [(key, request) for key, request in items if key in requests_by_key]
         self._name_items(connection, rows)
-        lease = self._sort(rows, self._after(connection, before, chosen), mine_before, texts)
-        lease.left.extend(request for key, request in items if key not in asked)
+        lease = self._sort(rows, self._after(connection, before, chosen_keys), own_before, texts)
+        lease.left.extend(request for key, request in items if key not in requests_by_key)
         return lease
 
-    def _choose(self, items: Sequence[tuple[str, Request]], free: Collection[str], most: int) -> Iterator[str]:
+    def _choose(self, items: Sequence[tuple[str, Request]], free_keys: Collection[str], most: int) -> Iterator[str]:
         """Yield free keys by whole groups; each run begins at another place, so that few want the same ones."""
         groups = itertools.groupby(items, key=lambda item: item[1].group or id(item))
-        parts = [part for part in ([key for key, _ in group if key in free] for _, group in groups) if part]
+        parts = [part for part in ([key for key, _ in group if key in free_keys] for _, group in groups) if part]
         start, n = int(len(parts) * (self.run * GOLDEN % 1.0)), 0
         for part in parts[start:] + parts[:start]:
             if n >= most:
@@ -164,13 +164,13 @@ class Leases:
         if self.database.shared and rows:
             table = schema.items
             names = [column.name for column in table.primary_key]
-            wanted = (
+            conditions = (
                 among(connection, table.c[name], {row[name] for row in rows})  # type: ignore[literal-required]
                 for name in names
             )
-            result = connection.execute(select(*(table.c[name] for name in (*names, "key"))).where(*wanted))
-            held = {tuple(row) for row in result}
-            rows = [row for row in rows if (*_item_order(row), row["key"]) not in held]
+            result = connection.execute(select(*(table.c[name] for name in (*names, "key"))).where(*conditions))
+            known_rows = {tuple(row) for row in result}
+            rows = [row for row in rows if (*_item_order(row), row["key"]) not in known_rows]
         write_all(connection, (Write(schema.items, "insert_or_replace", row) for row in rows))
 
     def new_row(self, key: str, request: Request, text: str) -> RequestRow:
@@ -179,12 +179,12 @@ class Leases:
         row |= {"endpoint": request.endpoint, "model": request.model, "sample": request.sample}
         return row | {"prompt": request.prompt, "prompt_hash": request.prompt_hash}
 
-    def _after(self, connection: Connection, before: _Known, chosen: Collection[str]) -> _Known:
+    def _after(self, connection: Connection, before: _Known, chosen_keys: Collection[str]) -> _Known:
         """Return the rows as they are now; where nobody else can have changed them, without looking."""
         if self.database.shared:
-            return {**before, **known_requests(connection, chosen)} if chosen else before
+            return {**before, **known_requests(connection, chosen_keys)} if chosen_keys else before
         ours = RequestRow(state="queued", owner=self.run)
-        return {**before, **{key: before.get(key, RequestRow(attempts=0)) | ours for key in chosen}}
+        return {**before, **{key: before.get(key, RequestRow(attempts=0)) | ours for key in chosen_keys}}
 
     def _to_take(self, connection: Connection, before: _Known, *, again: bool) -> set[str]:
         """Return the keys that dead runs left open, and those of failures that are to be asked again.
@@ -204,10 +204,10 @@ class Leases:
             return
         table = schema.requests
         unchanged = (table.c[name] == bindparam(f"old_{name}") for name in ("key", "owner", "state"))
-        taken = update(table).where(*unchanged).values(owner=self.run, state="queued")
+        statement = update(table).where(*unchanged).values(owner=self.run, state="queued")
         old = [{"old_key": row["key"], "old_owner": row["owner"], "old_state": row["state"]} for row in rows]
         # Where another machine was quicker no row is as it was, and the request stays with that one.
-        connection.execute(taken, old)
+        connection.execute(statement, old)
 
     def _is_open(self, row: RequestRow) -> bool:
         if row["state"] == "unknown":
@@ -217,9 +217,9 @@ class Leases:
         return row["batch"] is None or row["state"] == "queued"  # back from a batch, to be asked again
 
     def _sort(
-        self, items: Sequence[tuple[str, Request]], rows: _Known, mine_before: Collection[str], texts: Mapping[str, str]
+        self, items: Sequence[tuple[str, Request]], rows: _Known, own_before: Collection[str], texts: Mapping[str, str]
     ) -> Lease:
-        lease, asked = Lease(), dict(items)
+        lease, request_of = Lease(), dict(items)
         for key, request in items:
             row = rows[key]
             if row["state"] in ("done", "failed", "unknown"):
@@ -227,13 +227,13 @@ class Leases:
             elif row["owner"] != self.run:
                 lease.elsewhere.append(request)
             # One answer serves all items with the same question; to ask it twice would be to pay twice.
-            elif key in mine_before or asked[key] is not request:
+            elif key in own_before or request_of[key] is not request:
                 lease.repeated.append(request)
             else:
                 text = texts[key] if key in texts else json_text(request.body)
                 job = Job(request, key, text, row["attempts"] + 1, row.get("failure") == "unknown")
-                cut = row.get("reason") == "truncated" and job.can_be_longer
-                lease.jobs.append(job.with_longer_limit() if cut else job)
+                is_cut = row.get("reason") == "truncated" and job.can_be_longer
+                lease.jobs.append(job.with_longer_limit() if is_cut else job)
         return lease
 
 
@@ -262,10 +262,10 @@ NOBODY = 0
 def waiting_in(connection: Connection, endpoint: str, states: Collection[str]) -> int:
     """Return how many requests are in batches of some states, exported files among them, and have not come back."""
     requests, batches = schema.requests, schema.batches
-    chosen = select(func.count()).select_from(requests.join(batches, batches.c.id == requests.c.batch))
-    mine = (batches.c.endpoint == endpoint) & batches.c.state.in_(states)
-    waiting = (schema.OPEN, requests.c.state == "sent", mine)
-    return int(connection.execute(chosen.where(*waiting)).scalar_one())
+    query = select(func.count()).select_from(requests.join(batches, batches.c.id == requests.c.batch))
+    of_endpoint = (batches.c.endpoint == endpoint) & batches.c.state.in_(states)
+    conditions = (schema.OPEN, requests.c.state == "sent", of_endpoint)
+    return int(connection.execute(query.where(*conditions)).scalar_one())
 
 
 def release_exports(connection: Connection, endpoint: str) -> int:
@@ -290,10 +290,10 @@ def _release(connection: Connection, condition: ColumnElement[bool]) -> None:
 def release_batch(connection: Connection, batch_id: str, run: int) -> None:
     """Put the requests of a batch that was never carried out back into the queue."""
     requests, attempts = schema.requests, schema.attempts
-    waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
-    keys = select(requests.c.key).where(waiting)
+    is_waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
+    keys = select(requests.c.key).where(is_waiting)
     # They never went out: nothing of them can be on the bill.
-    unsent = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
-    connection.execute(update(attempts).where(unsent).values(outcome="unsent", reached=False))
-    connection.execute(update(requests).where(waiting).values(state="queued", batch=None, owner=run))
+    open_attempts = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
+    connection.execute(update(attempts).where(open_attempts).values(outcome="unsent", reached=False))
+    connection.execute(update(requests).where(is_waiting).values(state="queued", batch=None, owner=run))
     connection.execute(update(schema.batches).where(schema.batches.c.id == batch_id).values(state="released"))

@@ -133,8 +133,8 @@ class Ledger:
         _mark_unknown(connection, table.c.owner.not_in(self._leases.live))
         _lease.release_unmade(connection, self._leases.live)
         _give_up_doubts(connection)
-        lost = (schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
-        result = connection.execute(select(table.c.state, func.count()).where(*lost).group_by(table.c.state))
+        is_lost = (schema.OPEN, (table.c.state == "unknown") | (table.c.failure == "unknown"))
+        result = connection.execute(select(table.c.state, func.count()).where(*is_lost).group_by(table.c.state))
         n = {state: int(count) for state, count in result}
         unknown, twice = n.get("unknown", 0), n.get("failed", 0)
         return (unknown + twice, 0) if self.at_most_once or "unknown" in self.retry else (unknown, twice)
@@ -225,8 +225,8 @@ class Ledger:
             return AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time())
 
         def whole_request() -> RequestRow:
-            asked = job.cut or job.request
-            row = self._leases.new_row(job.key, asked, json_text(asked.body))
+            original = job.cut or job.request
+            row = self._leases.new_row(job.key, original, json_text(original.body))
             return row | {"attempts": job.number, "changed_body": job.text if job.longer else None}
 
         writes = [
@@ -247,22 +247,22 @@ class Ledger:
         answer may have been lost.
         """
         table = schema.attempts
-        billed = table.c.outcome.is_(None) | table.c.outcome.in_(["answered", *AMBIGUOUS])
+        is_billed = table.c.outcome.is_(None) | table.c.outcome.in_(["answered", *AMBIGUOUS])
         dollars = func.sum(func.coalesce(table.c.cost, table.c.worst_case))
         # This run's own spending is the budget's own count, which also knows what is in flight.
-        total = select(dollars).where(billed & (table.c.run != self.run))
+        total = select(dollars).where(is_billed & (table.c.run != self.run))
         return await self.call(lambda connection: float(connection.execute(total).scalar() or 0.0))
 
 
-def _mark_unknown(connection: Connection, owned: ColumnElement[bool]) -> None:
+def _mark_unknown(connection: Connection, owner: ColumnElement[bool]) -> None:
     """Turn the requests in flight of some runs into unknown ones, and their open attempts too.
 
     What was unknown, and was not sent by the run that was to ask it again, is as unknown as it was.
     """
     requests, attempts = schema.requests, schema.attempts
-    unsent = and_(schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
-    connection.execute(update(requests).where(owned & unsent).values(state="unknown"))
-    in_flight = select(requests.c.key).where(owned, schema.OPEN, requests.c.state == "sent", requests.c.batch.is_(None))
+    is_unsent = and_(schema.OPEN, requests.c.state == "queued", requests.c.failure == "unknown")
+    connection.execute(update(requests).where(owner & is_unsent).values(state="unknown"))
+    in_flight = select(requests.c.key).where(owner, schema.OPEN, requests.c.state == "sent", requests.c.batch.is_(None))
     for keys in _database.in_parts(connection.execute(in_flight).scalars().all()):
         open_attempts = attempts.c.key.in_(keys) & attempts.c.outcome.is_(None)
         connection.execute(update(attempts).where(open_attempts).values(outcome="unknown"))
@@ -275,8 +275,8 @@ def _give_up_doubts(connection: Connection) -> None:
     Where an earlier reply was cut off, that one stands.
     """
     requests, attempts = schema.requests, schema.attempts
-    lost = (attempts.c.key == requests.c.key) & (attempts.c.outcome == "unknown")
-    doubts = select(func.count()).select_from(attempts).where(lost).scalar_subquery()
+    is_lost = (attempts.c.key == requests.c.key) & (attempts.c.outcome == "unknown")
+    doubts = select(func.count()).select_from(attempts).where(is_lost).scalar_subquery()
     given_up = update(requests).where(schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
     connection.execute(given_up.where(requests.c.reason == "truncated").values(state="done", failure=None))
     connection.execute(given_up.values(state="failed", failure="unknown"))

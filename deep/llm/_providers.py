@@ -62,9 +62,9 @@ class Provider:
     @cached_property
     def address(self) -> str:
         """Its base URL, with the values of the environment in place of their names."""
-        missing = [name for name in _NAME.findall(self.base_url) if not os.environ.get(name)]
-        if missing:
-            raise InputError(f"`{missing[0]}` must be set for {self.name}/..., whose address it is in. Got nothing.")
+        unset = [name for name in _NAME.findall(self.base_url) if not os.environ.get(name)]
+        if unset:
+            raise InputError(f"`{unset[0]}` must be set for {self.name}/..., whose address it is in. Got nothing.")
         return check_base_url(_NAME.sub(lambda name: os.environ[name[1]], self.base_url))
 
     @property
@@ -85,8 +85,8 @@ def _rows() -> Mapping[str, dict[str, Any]]:
     path = os.environ.get(OWN)
     own_rows = read_toml(path, OWN) if path else {}
     for name, row in own_rows.items():
-        known = isinstance(row, dict) and row.keys() <= {"base_url", "key", "lacks", "tried", "source"}
-        if not known or not isinstance(row.get("base_url"), str) or not {*row.get("lacks", ())} <= _DROPPED.keys():
+        is_known = isinstance(row, dict) and row.keys() <= {"base_url", "key", "lacks", "tried", "source"}
+        if not is_known or not isinstance(row.get("base_url"), str) or not {*row.get("lacks", ())} <= _DROPPED.keys():
             raise InputError(
                 f"`{OWN}` must hold tables with base_url, key, lacks (of {', '.join(sorted(_DROPPED))}), tried and "
                 f"source. Got {name!r} in {path!r}."
@@ -122,8 +122,8 @@ class Redactor:
     """
 
     def __init__(self, *secrets: str | None) -> None:
-        known = [secret for secret in secrets if secret and len(secret) >= MIN_SECRET]
-        self._secrets = [re.compile("".join(map(_spellings, secret))) for secret in known]
+        long_secrets = [secret for secret in secrets if secret and len(secret) >= MIN_SECRET]
+        self._secrets = [re.compile("".join(map(_spellings, secret))) for secret in long_secrets]
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets."""
@@ -295,10 +295,10 @@ class ModelGate:
     """
 
     def __init__(self, known: Iterable[Quirk] = ()) -> None:
-        self._known = {quirk.field: quirk for quirk in known}
-        self._taken: set[_Field] = set()
-        self._named: set[_Field] = set()
-        self._helped: Counter[_Field] = Counter()
+        self._quirks = {quirk.field: quirk for quirk in known}
+        self._accepted: set[_Field] = set()
+        self._causes: set[_Field] = set()
+        self._helps: Counter[_Field] = Counter()
         self._canaries: dict[str, asyncio.Event] = {}
         self._open: set[str] = set()
         self.closed = False
@@ -312,12 +312,12 @@ class ModelGate:
         if not self._is_shut(model):
             yield
             return
-        self._canaries[model] = ended = asyncio.Event()
+        self._canaries[model] = end = asyncio.Event()
         try:
             yield
         finally:
             del self._canaries[model]
-            ended.set()
+            end.set()
 
     def _is_shut(self, model: str) -> bool:
         return model not in self._open and not self.closed
@@ -333,14 +333,14 @@ class ModelGate:
         optional = () if choice is None else choice.fields
         actions = {
             parameter: "dropped" if quirk.action == "ignored" else quirk.action
-            for (where, model, parameter), quirk in (self._known | {quirk.field: quirk for quirk in tried}).items()
+            for (where, model, parameter), quirk in (self._quirks | {quirk.field: quirk for quirk in tried}).items()
             if where == endpoint and model == body["model"] and parameter in body
             if quirk.action != "ignored" or parameter in optional
         }
         if not actions:
             return body
-        kept = {name: value for name, value in body.items() if actions.get(name) != "dropped"}
-        return {(_RENAMED[name] if name in actions else name): value for name, value in kept.items()}
+        fields = {name: value for name, value in body.items() if actions.get(name) != "dropped"}
+        return {(_RENAMED[name] if name in actions else name): value for name, value in fields.items()}
 
     def explain(self, endpoint: str, body: Body, error: CallError, parameter: str | None = None) -> list[Quirk]:
         """Return the quirks that may explain why `body` was refused; none where it was for another reason.
@@ -349,14 +349,14 @@ class ModelGate:
         """
         candidates = _candidates(body, error)
         from_endpoint = (error.parameter or "").split(".")[0]
-        named = parameter or (from_endpoint if from_endpoint in candidates else None)
-        blamed = named or _named_in_words(body, error, candidates) or ""
+        named_field = parameter or (from_endpoint if from_endpoint in candidates else None)
+        blamed_field = named_field or _named_in_words(body, error, candidates) or ""
         result = [
             Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
-            for name in _ASKED_OF.get(blamed, (blamed,))
+            for name in _ASKED_OF.get(blamed_field, (blamed_field,))
             if name in body
         ]
-        self._named.update(quirk.field for quirk in result if named)
+        self._causes.update(quirk.field for quirk in result if named_field)
         return result
 
     def learn(self, endpoint: str, body: Body, error: CallError) -> list[Quirk]:
@@ -365,7 +365,7 @@ class ModelGate:
         A field that `param` names is believed; one in the words only where no request with it was answered.
         """
         result = self.explain(endpoint, body, error)
-        return self._add(quirk for quirk in result if quirk.field in self._named or quirk.field not in self._taken)
+        return self._add(quirk for quirk in result if quirk.field in self._causes or quirk.field not in self._accepted)
 
     def take(self, endpoint: str, body: Body, tried: Sequence[Quirk] = ()) -> list[Quirk]:
         """Note the fields of a request that was answered; return new quirks out of those that were `tried` for it.
@@ -375,25 +375,25 @@ class ModelGate:
         """
         model = str(body["model"])
         # A field that came with an answer was not refused, whatever a later message names.
-        self._taken.update((endpoint, model, name) for name in body)
-        self._helped.update(quirk.field for quirk in tried)
+        self._accepted.update((endpoint, model, name) for name in body)
+        self._helps.update(quirk.field for quirk in tried)
         return self._add(
             quirk
             for quirk in tried
-            if quirk.field not in self._taken and (quirk.field in self._named or self._helped[quirk.field] > 1)
+            if quirk.field not in self._accepted and (quirk.field in self._causes or self._helps[quirk.field] > 1)
         )
 
     def quirks(self, endpoint: str) -> list[Quirk]:
         """Return the quirks of the models of an endpoint, in the order in which they were learned."""
-        return [quirk for quirk in self._known.values() if quirk.endpoint == endpoint]
+        return [quirk for quirk in self._quirks.values() if quirk.endpoint == endpoint]
 
     def ignored(self, endpoint: str, model: str, parameter: str) -> list[Quirk]:
         """Write down that the model took `parameter` and did nothing about it; none where that is known."""
         return self._add([Quirk(endpoint, model, parameter, "ignored", "accepted, but the reply shows no effect")])
 
     def _add(self, quirks: Iterable[Quirk]) -> list[Quirk]:
-        new = [quirk for quirk in quirks if quirk.field not in self._known]
-        self._known.update({quirk.field: quirk for quirk in new})
+        new = [quirk for quirk in quirks if quirk.field not in self._quirks]
+        self._quirks.update({quirk.field: quirk for quirk in new})
         return new
 
 

@@ -95,8 +95,8 @@ class Session:
         fields += [] if reply.tokens else ["usage"]  # which every reply should have
         choice = request.choice
         if choice is not None:
-            sent = [name for name in choice.fields if name in body]
-            fields += sent if sent and self._breaker.ignores_choice(request.model, choice, reply) else []
+            sent_fields = [name for name in choice.fields if name in body]
+            fields += sent_fields if sent_fields and self._breaker.ignores_choice(request.model, choice, reply) else []
         elif "response_format" in body and self._breaker.ignores_schema(request.model, reply):
             fields.append("response_format")
         return [quirk for name in fields for quirk in self.gate.ignored(request.endpoint, request.model, name)]
@@ -159,28 +159,28 @@ class Caller(Session):
         """
         async with self.gate.turn(job.request.model):
             if not self.gate.closed:
-                settled = await self._ask(job)
-                if settled.error is not None and settled.state not in ("done", "queued"):
-                    may_pass = self.terms.retry.retries(settled.error)
-                    self._breaker.give_up(settled.error, may_pass=may_pass, at_once=self.terms.concurrency.current)
+                result = await self._ask(job)
+                if result.error is not None and result.state not in ("done", "queued"):
+                    may_pass = self.terms.retry.retries(result.error)
+                    self._breaker.give_up(result.error, may_pass=may_pass, at_once=self.terms.concurrency.current)
 
     async def _ask(self, job: Job) -> Settled:
         attempt = 1
-        tried: Sequence[Quirk] = ()
+        trial_quirks: Sequence[Quirk] = ()
         while True:
-            settled = await self._attempt(job, attempt, tried)
-            if settled.error is not None:
-                self.count_end(job, settled.state, settled.error)
-            if settled.state != "queued" or self.gate.closed:
-                return settled
-            if settled.cut:
+            result = await self._attempt(job, attempt, trial_quirks)
+            if result.error is not None:
+                self.count_end(job, result.state, result.error)
+            if result.state != "queued" or self.gate.closed:
+                return result
+            if result.cut:
                 job, attempt = job.with_longer_limit(), 1
-            elif settled.tried is not None:
-                tried = settled.tried
-            elif settled.error is not None:
-                await asyncio.sleep(self.terms.retry.wait(attempt, settled.error.retry_after))
+            elif result.tried is not None:
+                trial_quirks = result.tried
+            elif result.error is not None:
+                await asyncio.sleep(self.terms.retry.wait(attempt, result.error.retry_after))
                 # What never left this machine has not failed at the endpoint.
-                attempt += settled.error.kind != "unsent"
+                attempt += result.error.kind != "unsent"
             job = job.again()
 
     def stop(self) -> None:
@@ -195,33 +195,33 @@ class Caller(Session):
             self._refreshed = now
             self.terms.budget.spent_before = await self.ledger.spent_by_others()
 
-    async def _attempt(self, job: Job, number: int, tried: Sequence[Quirk]) -> Settled:
+    async def _attempt(self, job: Job, number: int, trial_quirks: Sequence[Quirk]) -> Settled:
         """Write down, send and write down once; `number` counts the attempts of this run that were not for learning."""
         request, task = job.request, asyncio.current_task()
-        body = self.gate.apply(request.endpoint, request.body, request.choice, tried)
+        body = self.gate.apply(request.endpoint, request.body, request.choice, trial_quirks)
         text = job.text if body is request.body else json_text(body)
         as_kept = body is request.body and (request.choice is None or job.number == 1)
 
         async def announce(worst: float | None) -> None:
             # Before it is written down: a run that stops waits for it, so that none is in doubt but was never sent.
             self.in_flight.add(task)
-            changed = None if as_kept else text
-            await self.ledger.start(job, changed_body=changed, worst_case=worst)
+            changed_body = None if as_kept else text
+            await self.ledger.start(job, changed_body=changed_body, worst_case=worst)
             self.tally.attempts += 1
 
         try:
             if request.call is None:
                 attempt = Attempt(request.model, body, text, number)
-                ended = await attempt.make(self.terms, announce, self.client.to(request.endpoint))
+                outcome = await attempt.make(self.terms, announce, self.client.to(request.endpoint))
             else:
-                ended = await request.call(self.terms, announce)
-            if isinstance(ended, Reply):
-                return await self._answer(job, body, ended, tried)
-            return await self._learn(job, body, ended, tried) or await self._fail(job, ended, number)
+                outcome = await request.call(self.terms, announce)
+            if isinstance(outcome, Reply):
+                return await self._answer(job, body, outcome, trial_quirks)
+            return await self._learn(job, body, outcome, trial_quirks) or await self._fail(job, outcome, number)
         finally:
             self.in_flight.discard(task)
 
-    async def _answer(self, job: Job, body: Body, reply: Reply, tried: Sequence[Quirk]) -> Settled:
+    async def _answer(self, job: Job, body: Body, reply: Reply, trial_quirks: Sequence[Quirk]) -> Settled:
         """Hand an answer to the ledger.
 
         The worker does not wait until it is on disk: it goes on to the next request, whose own entry, which it does
@@ -229,11 +229,11 @@ class Caller(Session):
         """
         request = job.request
         judgment, message = self.read(request, reply)
-        learned, quirks, cut = list[Quirk](), list[Quirk](), False
+        new_quirks, quirks, is_cut = list[Quirk](), list[Quirk](), False
         if request.call is None:  # a function has no limit of length, and no field that it could lack
-            learned, cut = self.gate.take(request.endpoint, body, tried), self.is_cut(job, judgment, reply)
-            quirks = [*learned, *self.ignored(request, body, reply)]
-        written = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=cut)
+            new_quirks, is_cut = self.gate.take(request.endpoint, body, trial_quirks), self.is_cut(job, judgment, reply)
+            quirks = [*new_quirks, *self.ignored(request, body, reply)]
+        future = self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=is_cut)
         is_truncated = judgment is not None and judgment.reason == "truncated"
         self.tally.full += is_truncated and ends_early(job.request.body, reply)
         self.tally.name(request.model, reply.model)
@@ -241,20 +241,20 @@ class Caller(Session):
         self._silent = 0
         # It stays above 0, so that the lack of connections is told once a run.
         self._lacks = min(self._lacks, 1)
-        if learned or not tried:  # else the next request shows, alone, whether it is about the model
+        if new_quirks or not trial_quirks:  # else the next request shows, alone, whether it is about the model
             self.gate.open(request.model)
-        if cut:  # the next attempt concerns the same row
-            await written
+        if is_cut:  # the next attempt concerns the same row
+            await future
             self.count_answer(job, judgment, reply.cost, again=True)
             return Settled("queued", cut=True)
-        self._unwritten.add(written)
-        written.add_done_callback(partial(self._acknowledge, job, judgment, reply.cost))
+        self._unwritten.add(future)
+        future.add_done_callback(partial(self._acknowledge, job, judgment, reply.cost))
         return Settled("done")
 
-    def _acknowledge(self, job: Job, judgment: Judgment | None, cost: float | None, written: Written) -> None:
+    def _acknowledge(self, job: Job, judgment: Judgment | None, cost: float | None, future: Written) -> None:
         """Count an answer once it is on disk."""
-        self._unwritten.discard(written)
-        if written.exception() is None:
+        self._unwritten.discard(future)
+        if future.exception() is None:
             self.count_answer(job, judgment, cost)
 
     async def flush(self) -> None:
@@ -266,17 +266,17 @@ class Caller(Session):
             One could not be written.
         """
         if self._unwritten:
-            written, _ = await asyncio.wait(set(self._unwritten))
-            for future in written:
+            futures, _ = await asyncio.wait(set(self._unwritten))
+            for future in futures:
                 future.result()
 
-    async def _learn(self, job: Job, body: Body, ended: Failed, tried: Sequence[Quirk]) -> Settled | None:
+    async def _learn(self, job: Job, body: Body, failure: Failed, trial_quirks: Sequence[Quirk]) -> Settled | None:
         """Return the quirks to try after a refusal of `body`; None where it says nothing that helps.
 
         What it says of the model is believed once the request is answered as tried. A longer limit may be refused;
         all else in `body` was answered before.
         """
-        request, error = job.request, ended.error
+        request, error = job.request, failure.error
         if job.longer:
             return None
         is_schema = self._may_be_schema(request, error) and self._breaker.blames_schema(request.model)
@@ -288,12 +288,12 @@ class Caller(Session):
         helps = (quirks or error.kind == "rejected") and accepted is not body
         if self.gate.closed or not helps:
             return None
-        await self.ledger.fail(job, error, state="queued", seconds=ended.seconds)
-        return Settled("queued", error, tried=[*tried, *quirks])
+        await self.ledger.fail(job, error, state="queued", seconds=failure.seconds)
+        return Settled("queued", error, tried=[*trial_quirks, *quirks])
 
-    async def _fail(self, job: Job, ended: Failed, number: int) -> Settled:
+    async def _fail(self, job: Job, failure: Failed, number: int) -> Settled:
         """Record a failed attempt, and the state of the request after it."""
-        request, error = job.request, ended.error
+        request, error = job.request, failure.error
         if error.kind == "unsent":
             return await self._give_back(job, error)
         # The endpoint may have answered these and bill them; the summary says how many.
@@ -302,7 +302,7 @@ class Caller(Session):
         hopeless = self._breaker.is_hopeless(request.model, error) or too_long
         state = "queued" if hopeless else self.terms.retry.state_after(error, number)
         # Written down first, whatever ends the run below: the attempt may be on the bill.
-        await self.ledger.fail(job, error, state=state, seconds=ended.seconds)
+        await self.ledger.fail(job, error, state=state, seconds=failure.seconds)
         if hopeless:
             self.stop()
             if too_long:
@@ -458,8 +458,8 @@ class Runner:
         if why == "interrupted" and self._caller.in_flight:
             n = len(self._caller.in_flight)
             client: Client | None = self._caller.client  # none where functions alone are called
-            each = "" if client is None else f", up to {client.timeout:g} s each"
-            self._caller.terms.tell(f"Waiting for {n} answer{'s' * (n > 1)}{each}. Press Ctrl-C again to stop at once.")
+            wait = "" if client is None else f", up to {client.timeout:g} s each"
+            self._caller.terms.tell(f"Waiting for {n} answer{'s' * (n > 1)}{wait}. Press Ctrl-C again to stop at once.")
         self._caller.stop()
         self._halt.set()
 
@@ -493,13 +493,13 @@ class Runner:
         """Yield leases of all requests; on a shared ledger of no more at once than can be asked within a second."""
         most = self._most
         for chunk in _chunks(requests):
-            left = chunk
-            while left:
-                lease, taken = await self._ledger.lease(left, most=most), time.monotonic()
+            rest = chunk
+            while rest:
+                lease, start = await self._ledger.lease(rest, most=most), time.monotonic()
                 yield lease
-                left = lease.left
+                rest = lease.left
                 if self._most is not None and lease.jobs:
-                    pace = len(lease.jobs) / max(time.monotonic() - taken, 1e-3)
+                    pace = len(lease.jobs) / max(time.monotonic() - start, 1e-3)
                     most = min(max(int(pace), 1), self._most)
 
     async def _hand_out(self, jobs: Iterable[Job]) -> None:

@@ -138,9 +138,9 @@ class PriceBook:
 
 
 def _by_rate(rate: Mapping[str, float], tokens: Mapping[str, int]) -> float:
-    cached = min(tokens.get("cached", 0), tokens["input"])
-    fresh = tokens["input"] - cached
-    dollars = fresh * rate["input"] + cached * rate.get("cached", rate["input"]) + tokens["output"] * rate["output"]
+    n_cached = min(tokens.get("cached", 0), tokens["input"])
+    n_fresh = tokens["input"] - n_cached
+    dollars = n_fresh * rate["input"] + n_cached * rate.get("cached", rate["input"]) + tokens["output"] * rate["output"]
     return dollars / _MILLION
 
 
@@ -216,7 +216,7 @@ class Budget:
     limit: float | None = None
     spent_before: float = 0.0
     surprised: Callable[[str, float, float], object] | None = None
-    _spent: float = field(default=0.0, init=False)
+    _dollars: float = field(default=0.0, init=False)
     _accounts: dict[str, _Account] = field(default_factory=dict, init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -229,7 +229,7 @@ class Budget:
         """Dollars that new work may still reserve; below 0 where answers cost more than their worst case."""
         limit = float("inf") if self.limit is None else self.limit
         reserved = sum(account.bound(account.n, account.worst) for account in self._accounts.values())
-        return limit - self.spent_before - self._spent - reserved
+        return limit - self.spent_before - self._dollars - reserved
 
     async def admit(self, worst: float | None, model: str = "") -> None:
         """Reserve `worst` dollars for a request to `model`, once enough requests in flight have turned out cheaper.
@@ -274,9 +274,9 @@ class Budget:
             account.n -= 1
             # Exactly 0 once nothing is in flight, so that rounding does not add up over a run.
             account.worst = account.worst - (worst or 0.0) if account.n else 0.0
-            self._spent += cost or 0.0
+            self._dollars += cost or 0.0
         else:  # an earlier run's, in a batch: `spent_before` has its worst case
-            self._spent += (cost or 0.0) - (worst or 0.0)
+            self._dollars += (cost or 0.0) - (worst or 0.0)
         self.learn(worst, cost, model, beyond)
         self._changed.set()
 
@@ -441,10 +441,10 @@ class Tally:
     @property
     def seconds_left(self) -> float | None:
         """Seconds to go at this rate; None where that cannot be said."""
-        settled = self.answered + self.failed
-        if self.total is None or not settled:
+        n_settled = self.answered + self.failed
+        if self.total is None or not n_settled:
             return None
-        return max(self.total - self.found - settled, 0) / self.rate
+        return max(self.total - self.found - n_settled, 0) / self.rate
 
     def find(self, voter: str, row: "RequestRow") -> None:
         """Count a request that the ledger has settled already."""

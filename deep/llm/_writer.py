@@ -232,7 +232,7 @@ class Writer:
                 f"`ledger` {self._name} must keep its lock. Another program removed {files.path}.lock, so other "
                 "processes may write too. The run stops; answers in flight are saved. Run it again."
             )
-        files.left()
+        files.remember()
         return result
 
     def _move(self, path: str, change: str) -> bool:
@@ -241,7 +241,7 @@ class Writer:
         if change.startswith("lost"):
             why = why.replace(" by another program", "")
         try:
-            kept, self._connection = _database.keep(self._connection, path)
+            copy, self._connection = _database.keep(self._connection, path)
         except (DeepError, OSError) as error:
             self.full = LedgerMovedError(
                 f"{why} The run stops. Answers in flight are in the file that was opened; a copy failed: "
@@ -249,7 +249,7 @@ class Writer:
             )
             return False
         self._overwritten = change == "was written to"
-        self.full = LedgerMovedError(f"{why} The run stops; all answers are in {kept}, and the next run enters them.")
+        self.full = LedgerMovedError(f"{why} The run stops; all answers are in {copy}, and the next run enters them.")
         return True
 
     def _transact(self, works: list[Work]) -> object:
