@@ -228,23 +228,23 @@ SHORT = {
 CEILINGS = {
     "(root)": 923,
     "_util": 2_131,
-    "asking": 2_516,
+    "asking": 2_487,
     "calibration": 807,
-    "commands": 731,
-    "console": 1_260,
+    "commands": 727,
+    "console": 1_243,
     "datasets": 2_501,
     "ensembles": 817,
     "evaluate": 2_677,
     "experiments/loo": 1_751,
     "features": 1_080,
-    "llm": 3_124,
+    "llm": 3_061,
     "model": 5_398,
     "prompt_pool": 2_137,
     "report": 1_565,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_418, 14_779, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_305, 14_779, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -21,8 +21,8 @@ from deep.judges import Judge
 from deep.prompt_pool import Chunking, FewShot
 from deep.records import Example, VoteMatrix
 
+# The dataset of examples that name none.
 UNNAMED = "examples"
-"""The dataset of examples that name none."""
 
 
 class GivenExamples(Examples):

@@ -42,21 +42,21 @@ AnyFunction = Callable[..., object]
 SOURCE = "source"
 WORKERS = 16
 
+# The name of the thread in which all is asked.
 LOOP = "deep-functions"
-"""The name of the thread in which all is asked."""
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
+# Answers kept at hand for whoever reads the votes after a run: to read them from the ledger takes longer. The rest of a
+# longer run is read from the ledger, so that memory does not grow with the rows.
 MOST_ANSWERS = 1 << 16
-"""Answers kept at hand for whoever reads the votes after a run: to read them from the ledger takes longer. The
-rest of a longer run is read from the ledger, so that memory does not grow with the rows."""
 
+# Answers of an earlier file that are entered in one transaction.
 ENTERED_AT_ONCE = 1000
-"""Answers of an earlier file that are entered in one transaction."""
 
 _NAME = re.compile(r"\w[\w.-]*")
+# The values that parameters of names of their own stand for, by their number.
 _ORDER = {1: ("example",), 2: ("source", "claim"), 3: ("question", "source", "claim")}
-"""The values that parameters of names of their own stand for, by their number."""
 
 _TEXTS = _ORDER[3]
 _FIELDS = tuple(field.name for field in fields(Judgment))
@@ -315,8 +315,8 @@ def judge(function: Any = None, /, **options: Any) -> Any:
 
 
 FAILED = Judgment(-1, "failed")
+# The name of the endpoint under which the ledger keeps what functions answer.
 CALLS = "functions"
-"""The name of the endpoint under which the ledger keeps what functions answer."""
 
 
 def call_key(key: str, voter: str, dataset: str = "", item: str = "", **asked: Any) -> Request:

@@ -372,8 +372,8 @@ def live_text(progress: AskProgress) -> str:
     return "\n".join(lines)
 
 
+# A sample is proposed that takes about these seconds.
 SOON = 180.0
-"""A sample is proposed that takes about these seconds."""
 
 
 def pace_text(tally: "llm.Tally", items: int = 0) -> str:

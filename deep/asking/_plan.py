@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 Asked = TypeVar("Asked")
 Replies = TypeVar("Replies")
 
+# At most this many claims about one document are asked about together, so that no document fills the memory.
 CLAIMS_AT_ONCE = 50
-"""At most this many claims about one document are asked about together, so that no document fills the memory."""
 
+# The kinds of judges whose evidence is words or sentences of the claim; others quote the source.
 ABOUT_CLAIM = ("lexical", "staged")
-"""The kinds of judges whose evidence is words or sentences of the claim; others quote the source."""
 
 
 @dataclass(frozen=True)
@@ -374,8 +374,8 @@ def broken(identity: ProgramId, reason: Reason, error: Exception, *, tell: bool)
     return Judgment(vote=-1, reason=reason)
 
 
+# The parameter that an error of the readers names; a user of this one knows only `few_shot`.
 _PARAM = re.compile(r"^`\w+`")
-"""The parameter that an error of the readers names; a user of this one knows only `few_shot`."""
 
 
 def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | None = None) -> FewShot:

@@ -27,8 +27,8 @@ JudgeKind = Literal["pool", "prompt", "judge", "lexical", "encoder", "embedding"
 LEXICAL_PREFIX = "lexical-"
 ALL = "all"
 
+# The names of judges made of a network.
 NETWORKS = ("nli-max", "nli-mean", "embedding", "hhem", "lettucedetect", "minicheck", "summac-zs")
-"""The names of judges made of a network."""
 
 
 ONCE = Sampling()
@@ -194,8 +194,8 @@ def load_judge(name: str) -> Judge:
     return judge
 
 
+# A module and the name of a function in it.
 _PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
-"""A module and the name of a function in it."""
 
 
 def _imported(place: str) -> Judge:

@@ -27,11 +27,11 @@ def chunks(values: Iterable[T], size: int = ROWS_AT_ONCE) -> Iterator[list[T]]:
         yield chunk
 
 
+# So many programs are replayed side by side: their questions are looked up by one query.
 AT_ONCE = 256
-"""So many programs are replayed side by side: their questions are looked up by one query."""
 
+# In place of a prompt's hash in the key of a request, so that whoever asks the same question shares its answer.
 SHARED = "program"
-"""In place of a prompt's hash in the key of a request, so that whoever asks the same question shares its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class ProgramId:
 RequestProgram = Generator[Sequence[Request], Sequence[LLMReply | None], T]
 """A program whose questions are requests already."""
 
+# A program that may also yield requests, which are asked as they are.
 Asking = Generator[Sequence[Question | Request], Sequence[LLMReply | None], T]
-"""A program that may also yield requests, which are asked as they are."""
 
 Entry = tuple[ProgramId, str, Asking[Any]]
 """A program's identity, the LLM that it asks, and the program."""

@@ -40,8 +40,8 @@ class StoppableRunner(RequestRunner, Protocol):
         """End the run cleanly."""
 
 
+# From how many replies of a judge on how many of them may be lost: a model that cannot do it is told of early.
 TOLERATED = ((10, 0.5), (50, 0.05))
-"""From how many replies of a judge on how many of them may be lost: a model that cannot do it is told of early."""
 
 # Three endings show what a model does wrong, each on one line of a terminal.
 ENDINGS = 3
@@ -103,14 +103,14 @@ class LossWatch:
             self._tell(f"  {command} prints the answer that it asks for. Ctrl-C stops and keeps the answers so far.")
 
 
+# A run of fewer seconds says nothing of itself.
 QUICK_SECONDS = 1.5
-"""A run of fewer seconds says nothing of itself."""
 
+# A silence of these seconds is told, and again each time it has doubled.
 FIRST_SILENCE = 20.0
-"""A silence of these seconds is told, and again each time it has doubled."""
 
+# The answers after which the pace is told, where the seconds to go are more than a few.
 PACE_FROM, WORTH_SAYING = 5, 120.0
-"""The answers after which the pace is told, where the seconds to go are more than a few."""
 
 
 @dataclass(slots=True)
@@ -137,8 +137,8 @@ class RunOutcome:
     quirks: "tuple[llm.Quirk, ...]" = ()
 
 
+# Why a run that only reads its ledger has not asked what is missing there.
 FROM_LEDGER = "ledger"
-"""Why a run that only reads its ledger has not asked what is missing there."""
 
 
 def run_plan(

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from deep.llm import History
 
 
+# Patterns of votes whose scores are kept: some 10 MB.
 MOST_PATTERNS = 20_000
-"""Patterns of votes whose scores are kept: some 10 MB."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
     return n
 
 
+# The dataset of pairs of texts that come one by one.
 TEXTS = "texts"
-"""The dataset of pairs of texts that come one by one."""
 
 ANYWHERE, PLAIN = Finder(), ScoreOptions()
 

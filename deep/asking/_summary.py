@@ -26,8 +26,8 @@ from deep.records import UNASKED_REASONS
 # About four characters of English are a token of most LLMs; an estimate needs no more.
 CHARACTERS_A_TOKEN = 4
 
+# The quotation that takes most: characters of four bytes, more of them than are quoted.
 LONGEST_REPLY = "\U0001f600" * 10_000
-"""The quotation that takes most: characters of four bytes, more of them than are quoted."""
 
 
 class Estimate:
@@ -423,6 +423,7 @@ def _constant_judges(tally: llm.Tally) -> list[str]:
     return constant_words({name: (tally.ones[v], votes[v], items[v]) for v, name in short_names(items).items()})
 
 
+# The sentences of a summary that stand there where their count is not 0, by the name of that.
 TROUBLES = {
     "in_doubt": "{in_doubt} attempts timed out or lost their connection. They may still cost money.",
     "asked_longer": "{asked_longer} replies were cut off at their length limit. A limit four times as long saved "
@@ -435,7 +436,6 @@ TROUBLES = {
     "contradictions": "{contradictions} requests have two contradictory results in a batch, so they have no vote. "
     "--retry-failed broken asks them again.",
 }
-"""The sentences of a summary that stand there where their count is not 0, by the name of that."""
 
 
 def summary_text(values: dict[str, Any]) -> str:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 TextPart = Literal["claim", "source"]
 
+# Different passages of an example whose places are looked for, each in time by the length of its texts.
 MOST_SOUGHT = 1000
-"""Different passages of an example whose places are looked for, each in time by the length of its texts."""
 
 
 class Places:
@@ -68,8 +68,8 @@ class Places:
         return None if span is None else (part, *span)
 
 
+# Returns a text as it is searched. Claims on one source follow each other, so that a few texts are enough.
 _searchable = lru_cache(maxsize=16)(SearchableText)
-"""Returns a text as it is searched. Claims on one source follow each other, so that a few texts are enough."""
 
 
 def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[datasets.Passage, ...]:
@@ -299,8 +299,8 @@ def run_programs(
     return outcome, values
 
 
+# What is called with each example and its judgments by voter.
 OnJudged = Callable[[Example, Mapping[str, Judgment]], object]
-"""What is called with each example and its judgments by voter."""
 
 
 def write_votes(
@@ -409,8 +409,8 @@ def judged_rows(
 
 
 KEYS = ["dataset", "item_id"]
+# Items that are named of each change.
 SHOWN = 5
-"""Items that are named of each change."""
 
 
 @dataclass(frozen=True)

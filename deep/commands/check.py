@@ -50,8 +50,8 @@ class _Check:
     reference: tuple[str, ...] = option((), "VOTES", nargs="+")
 
 
+# An option of yesterday, which is refused with the reason.
 HIDDEN = {"help": argparse.SUPPRESS, "default": None, "rare": False}
-"""An option of yesterday, which is refused with the reason."""
 
 add_arguments = console.adder(
     console.MODEL, console.add_target_options, _Check, "max-failure-rate", "json", max_failure_rate=HIDDEN

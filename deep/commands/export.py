@@ -22,11 +22,11 @@ from deep.exceptions import InputError
 
 TABLES = ("csv", "parquet", "sql")
 
+# Formats of earlier versions, and what serves in place of them.
 GONE = {
     "langfuse": "Send scores to Langfuse with `deep.integrations.langfuse.send_verdict`",
     "python": "Join the table of `--to sql` to votes, or score in Python with `deep.load`",
 }
-"""Formats of earlier versions, and what serves in place of them."""
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,11 @@ from deep._util.names import listed, short_names
 from deep._util.options import topic_values
 from deep.records import ABSTAIN
 
+# The most voters that are named in print; `--json` names all.
 MAX_VOTERS = 6
-"""The most voters that are named in print; `--json` names all."""
 
+# The most training datasets that have a line in print.
 MAX_LISTED = 50
-"""The most training datasets that have a line in print."""
 
 
 add_arguments = console.adder(

@@ -117,11 +117,11 @@ def _with_texts(scored: "asking.Scored") -> "asking.Scored":
     return replace(scored, columns=scored.columns | texts)
 
 
+# The items of the lowest P that are printed.
 N_LOWEST = 10
-"""The items of the lowest P that are printed."""
 
+# The most items whose examples are read to print the claims of the lowest P.
 MAX_READ = 100_000
-"""The most items whose examples are read to print the claims of the lowest P."""
 
 
 def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> None:
@@ -332,8 +332,8 @@ def numbers_of_voters(words: Sequence[str], n_voters: int) -> list[int]:
     return [n_voters if word == "all" else int(word) for word in words]
 
 
+# Answers to one question, or draws of a study: more than any of them needs, and a number mistyped takes years.
 MOST_DRAWS = 10_000
-"""Answers to one question, or draws of a study: more than any of them needs, and a number mistyped takes years."""
 
 
 def check_least(args: argparse.Namespace, **least: int) -> None:

@@ -13,12 +13,12 @@ from deep.asking import AskOptions, PromptOptions
 from deep.console._parser import Values, add_option
 from deep.model import ChainOptions, ScoreOptions
 
+# The most processes by default: each loads every library, and there are some fifty tasks at a time.
 MOST_JOBS = 8
-"""The most processes by default: each loads every library, and there are some fifty tasks at a time."""
 
 
+# The most resamples of an interval: its ends then move by a thousandth of its width, and more fill memory.
 MOST_RESAMPLES = 1_000_000
-"""The most resamples of an interval: its ends then move by a thousandth of its width, and more fill memory."""
 
 
 def resamples(word: str) -> int:
@@ -491,16 +491,16 @@ class CardOptions:
     out: Path | None = option(None, "FILE")
 
 
+# The options that commands take one by one, by name.
 SHARED = {
     one.dest: one
     for topic in (TableOptions, ChainOptions, Computation, DecideOptions, ScoreOptions, LabelOptions, OutputOptions)
     for one in options_of(topic)
 }
-"""The options that commands take one by one, by name."""
 
 
+# A function that adds options to a parser.
 Adder = Callable[[Any], None]
-"""A function that adds options to a parser."""
 
 
 def add_options(

@@ -105,8 +105,8 @@ def print_result(results: Results, lines: Iterable[str], *, as_json: bool) -> No
     sys.stdout.write(text)
 
 
+# A per cent sign that no line end may part from its number.
 BOUND = "\N{NO-BREAK SPACE}%"
-"""A per cent sign that no line end may part from its number."""
 
 
 def fitted(text: str) -> str:
@@ -215,8 +215,8 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+# The end of a cell in a Markdown table.
 CELL = re.compile(r"(?<!\\)\|")
-"""The end of a cell in a Markdown table."""
 
 
 def study_lines(verdict: "evaluate.DatasetVerdict", text: str) -> Iterator[str]:
@@ -265,11 +265,11 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         start = end
 
 
+# The disagreements of each judge that a terminal shows; all that are kept are in the JSON.
 N_WORST = 3
-"""The disagreements of each judge that a terminal shows; all that are kept are in the JSON."""
 
+# The most characters of a judge's name.
 LONGEST_NAME = 40
-"""The most characters of a judge's name."""
 
 Claims = Mapping[tuple[str, str], str]
 
@@ -305,8 +305,8 @@ def card_lines(
     yield from _disagreements(card, claims, notes)
 
 
+# The most lines of judges, the best first; `full` has all.
 MAX_JUDGES = 15
-"""The most lines of judges, the best first; `full` has all."""
 
 
 def _matrix(card: "evaluate.PanelCard", width: int) -> Iterator[str]:

@@ -47,8 +47,8 @@ class Values(argparse.Action):
         setattr(namespace, self.dest, [*before, *names])
 
 
+# The most options that a usage names: more of them take lines, and each has its own line below.
 OPTIONS_IN_USAGE = 4
-"""The most options that a usage names: more of them take lines, and each has its own line below."""
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -274,11 +274,11 @@ def run_subcommand(args: argparse.Namespace) -> int | None:
     return run(args)
 
 
+# Options that say how a run is shown, not what it does: no record holds them.
 NOT_ASKED = ("config", "help", "help_all", "json", "subcommand")
-"""Options that say how a run is shown, not what it does: no record holds them."""
 
+# The sign for a password in a ledger's address.
 HIDDEN = ":***@"
-"""The sign for a password in a ledger's address."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from deep.ensembles import ENSEMBLERS
 
 THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
+# A name of every package, for deep's own load nothing before one is asked for.
 USED = {
     "catboost": "CatBoostClassifier",
     "lightgbm": "train",
@@ -19,7 +20,6 @@ USED = {
     "deep.evaluate": "hold_out",
     "deep.model": "ChainTask",
 }
-"""A name of every package, for deep's own load nothing before one is asked for."""
 
 os.environ.update(dict.fromkeys(THREADS, "1"))
 for package, name in USED.items():

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from deep.exceptions import InputError
 
+# The module that the process from which workers are forked has imported.
 PRELOADED = "deep.console._preload"
-"""The module that the process from which workers are forked has imported."""
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")

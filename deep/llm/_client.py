@@ -26,14 +26,14 @@ from deep.llm._errors import CallError, ErrorKind, own_words, says_too_long
 from deep.llm._messages import received_reply
 from deep.llm._providers import Redactor, is_loopback, secret_segments
 
+# The key sent to a server that needs none, since the client insists on one.
 PLACEHOLDER_KEY = "none"
-"""The key sent to a server that needs none, since the client insists on one."""
 
+# Seconds until an address that does not answer counts as unreachable.
 CONNECT_SECONDS = 8.0
-"""Seconds until an address that does not answer counts as unreachable."""
 
+# The transport looks at every connection of a pool for every request, so several small pools are quicker than one.
 CONNECTIONS_A_POOL = 8
-"""The transport looks at every connection of a pool for every request, so several small pools are quicker than one."""
 
 _NO_CREDIT = frozenset({"billing_hard_limit_reached", "insufficient_quota"})
 _NO_MODEL = re.compile(
@@ -42,8 +42,8 @@ _NO_MODEL = re.compile(
 )
 
 
+# Whether the request of this task has begun to leave this machine.
 _sent: ContextVar[bool] = ContextVar("sent", default=True)
-"""Whether the request of this task has begun to leave this machine."""
 
 
 def _header_value(name: str) -> str | None:
@@ -354,22 +354,22 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+# A reply of more bytes, decompressed, is refused: no answer comes near it, and a bomb would fill the memory.
 LARGEST_REPLY = 8 << 20
-"""A reply of more bytes, decompressed, is refused: no answer comes near it, and a bomb would fill the memory."""
 
+# Of an error reply this many bytes are read: its beginning says what is wrong.
 LARGEST_ERROR = 1 << 16
-"""Of an error reply this many bytes are read: its beginning says what is wrong."""
 
+# Replies of up to this many bytes are read side by side; larger ones wait for each other.
 SMALL = 1 << 18
-"""Replies of up to this many bytes are read side by side; larger ones wait for each other."""
 
+# This many larger replies are in memory at a time, however many requests are in flight.
 LARGE_AT_ONCE = 2
-"""This many larger replies are in memory at a time, however many requests are in flight."""
 
 
+# How long nothing may come behind the first answer of an endpoint. A copy that a proxy sends later than that, and after
+# the next request, cannot be told from the answer to it.
 PROBE_SECONDS = 0.1
-"""How long nothing may come behind the first answer of an endpoint. A copy that a proxy sends later than that, and
-after the next request, cannot be told from the answer to it."""
 
 
 @dataclass(eq=False)
@@ -464,11 +464,11 @@ class BoundedClient(httpx2.AsyncClient):
             return _as_utf8(b"".join(parts)[:most])
 
 
+# Bytes of a reply whose connection is kept: behind a larger one, the transport may hold bytes that cannot be seen.
 LARGEST_KEPT = 1 << 15
-"""Bytes of a reply whose connection is kept: behind a larger one, the transport may hold bytes that cannot be seen."""
 
+# From a reply to what its connection has parsed; no public way leads there.
 _TO_STATE = ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state")
-"""From a reply to what its connection has parsed; no public way leads there."""
 
 
 async def _end(response: httpx2.Response, *, keep: bool) -> None:
@@ -507,8 +507,8 @@ def _is_spent(response: httpx2.Response, content: bytes) -> bool:
     return True
 
 
+# The ways in which a reply may be compressed, each with zlib's word for it: one within another grows without bound.
 ENCODINGS = {"": 0, "identity": 0, "gzip": 31, "x-gzip": 31, "deflate": 15}
-"""The ways in which a reply may be compressed, each with zlib's word for it: one within another grows without bound."""
 
 
 def _encoding(response: httpx2.Response) -> str:

@@ -268,8 +268,8 @@ class FileLock:
             self._connection.execute("ROLLBACK")
 
 
+# Bytes: the answers, and the pages of the log that they lie on, of many requests in flight.
 SIZE = 1 << 22
-"""Bytes: the answers, and the pages of the log that they lie on, of many requests in flight."""
 
 
 class Reserve:
@@ -301,16 +301,17 @@ class Reserve:
         return True
 
 
+# Between a ledger's name and a number: the name of the file that keeps what its run could not write into it.
 KEPT = ".kept-"
-"""Between a ledger's name and a number: the name of the file that keeps what its run could not write into it."""
 
+# The ending of such a file once a run has entered what it holds.
 ENTERED = ".entered"
-"""The ending of such a file once a run has entered what it holds."""
 
 _Stat = tuple[int, ...] | None
 
 _RANKS = "CASE {}.state WHEN 'done' THEN 4 WHEN 'failed' THEN 3 WHEN 'sent' THEN 2 WHEN 'unknown' THEN 1 ELSE 0 END"
 
+# What enters a kept file: the state of a request that is nearer to its end counts, and every answer.
 _ENTER = (
     # An answer that the ledger has another one for stands beside it, under a number below 0.
     """INSERT INTO main.attempts SELECT {attempts} FROM kept.attempts AS k JOIN main.attempts AS m USING (key, number)
@@ -329,7 +330,6 @@ _ENTER = (
     "INSERT OR IGNORE INTO main.quirks SELECT * FROM kept.quirks",
     "INSERT OR IGNORE INTO main.batches SELECT * FROM kept.batches",
 )
-"""What enters a kept file: the state of a request that is nearer to its end counts, and every answer."""
 
 
 class LedgerFiles:

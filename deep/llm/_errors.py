@@ -10,25 +10,25 @@ from deep.exceptions import DeepError
 
 _Lasting = Literal["expired", "no_model", "raised", "redirected", "rejected", "too_long"]
 _Passing = Literal["broken", "dropped", "rate_limited", "server_error", "timeout", "unreachable"]
+# Why a request has no answer. A reply that holds no verdict is an answer, and no failure.
 Failure = _Passing | _Lasting
-"""Why a request has no answer. A reply that holds no verdict is an answer, and no failure."""
 
 RAISED: Failure = "raised"
 """The class of failure of a function that raised an error; every run calls it again."""
 
 FAILURES = frozenset(get_args(_Passing) + get_args(_Lasting))
 
+# Also that no other request would fare better (``fatal``), that a content filter refused this one, or that this machine
+# had no room for a connection, so that the request is given back (``unsent``).
 ErrorKind = Failure | Literal["fatal", "refused", "unsent"]
-"""Also that no other request would fare better (``fatal``), that a content filter refused this one, or that this
-machine had no room for a connection, so that the request is given back (``unsent``)."""
 
+# The end of an attempt; also that it was lost with its run (``unknown``).
 AttemptOutcome = ErrorKind | Literal["answered", "unknown"]
-"""The end of an attempt; also that it was lost with its run (``unknown``)."""
 
 RequestState = Literal["done", "failed", "queued", "sent", "unknown"]
 
+# Failures that another attempt may mend.
 RETRIED = frozenset(get_args(_Passing))
-"""Failures that another attempt may mend."""
 
 AMBIGUOUS = frozenset({"broken", "dropped", "timeout", "unknown"})
 """Outcomes after which the endpoint may have answered, and may send a bill."""
@@ -91,12 +91,12 @@ class CallError(Exception):
         return re.search(r"token|length|\blong|\blarge|\bsize\b|exceed", self.message, re.IGNORECASE) is not None
 
 
+# Waits of fewer seconds are not told: any busy endpoint asks for them.
 TOLD_WAIT = 10.0
-"""Waits of fewer seconds are not told: any busy endpoint asks for them."""
 
+# Seconds. Limits start anew within a minute or an hour; what asks for more is a quota of a day or a month, or a service
+# that is down. It holds for all requests, and nobody waits so long before a screen.
 LONGEST_WAIT = 3600.0
-"""Seconds. Limits start anew within a minute or an hour; what asks for more is a quota of a day or a month, or a
-service that is down. It holds for all requests, and nobody waits so long before a screen."""
 
 NO_ROOM = "This machine has no room for more connections ({}): {}. `ulimit -n` may allow more open files."
 
@@ -109,8 +109,8 @@ def span(seconds: float) -> str:
 
 
 _ESCAPES = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+[bfnrt]?")
+# Words in a row that make a quotation: names of two words stand in many texts.
 _QUOTED = 3
-"""Words in a row that make a quotation: names of two words stand in many texts."""
 
 
 def own_words(message: str, asked: str) -> str:
@@ -172,8 +172,8 @@ def says_too_long(words: str, *, refused: bool = True) -> bool:
     return bool(_OF_CONTEXT.search(words) or (refused and _OF_INPUT.search(words)))
 
 
+# Attempts without a connection, and seconds of them, before the first answer, after which nothing is there.
 UNREACHED, UNREACHED_SECONDS = 3, 5.0
-"""Attempts without a connection, and seconds of them, before the first answer, after which nothing is there."""
 
 
 def is_dead(attempts: int, seconds: float) -> bool:

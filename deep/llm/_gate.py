@@ -16,17 +16,17 @@ from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, Endp
 from deep.llm._messages import Body, Reply, received_reply
 from deep.llm._spending import NOTHING, Budget, PriceBook, output_limit, worst_case
 
+# Rounds of replies at one level before twice as many are tried again: at first, and where that never brought more.
 FIRST_TRIAL, LAST_TRIAL = 4, 64
-"""Rounds of replies at one level before twice as many are tried again: at first, and where that never brought more."""
 
+# A level is judged by this many replies at least: those of an LLM differ much in length.
 ROUND = 8
-"""A level is judged by this many replies at least: those of an LLM differ much in length."""
 
+# A rise of the answers a second by less than this factor may be an accident.
 LEAST_GAIN = 1.1
-"""A rise of the answers a second by less than this factor may be an accident."""
 
+# A server that has become this many times as fast or as slow has its level looked for anew.
 STEADY = 1.5
-"""A server that has become this many times as fast or as slow has its level looked for anew."""
 
 
 @dataclass(eq=False, slots=True)
@@ -290,14 +290,14 @@ class ConcurrencyLimit:
             self._level(max(self.current // 2, self._minimum))
 
 
+# A slow server is given at most this many times the seconds of a request.
 MOST_PATIENCE = 8.0
-"""A slow server is given at most this many times the seconds of a request."""
 
+# Where nobody says how long a limit lasts, all wait these seconds at most; then one request asks how it is.
 LONGEST_GUESS = 2.0
-"""Where nobody says how long a limit lasts, all wait these seconds at most; then one request asks how it is."""
 
+# Those who wait look once in these seconds whether an answer has ended a pause before its time.
 LOOK_SECONDS = 0.1
-"""Those who wait look once in these seconds whether an answer has ended a pause before its time."""
 
 
 class Throttle:
@@ -340,20 +340,20 @@ class Throttle:
         await asyncio.sleep(turn - now)
 
 
+# A model that refuses this many requests before its first answer is taken to refuse all.
 REFUSALS_BEFORE_FIRST_ANSWER = 3
-"""A model that refuses this many requests before its first answer is taken to refuse all."""
 
+# After this many server errors before a model's first answer a JSON schema is taken to be what breaks its server.
 SERVER_ERRORS_BEFORE_FIRST_ANSWER = 3
-"""After this many server errors before a model's first answer a JSON schema is taken to be what breaks its server."""
 
+# A model with this many replies without JSON, and none with it, is taken to ignore a JSON schema.
 REPLIES_WITHOUT_JSON = 3
-"""A model with this many replies without JSON, and none with it, is taken to ignore a JSON schema."""
 
 CONSTRAINTS = ("response_format", "structured_outputs")
 """These fields of a request say what its reply may be."""
 
+# After this many requests that were given up with no answer between them the endpoint is taken to be down.
 GIVEN_UP_IN_A_ROW = 20
-"""After this many requests that were given up with no answer between them the endpoint is taken to be down."""
 
 
 class CircuitBreaker:

@@ -15,11 +15,11 @@ from deep.llm._messages import Request, json_text
 from deep.llm._spending import output_limit, with_longer_limit
 from deep.llm.schema import ItemRow, RequestRow, Write, write_all
 
+# The columns that say where a request stands.
 _COLUMNS = ("key", "state", "owner", "attempts", "failure", "message", "vote", "reason", "batch")
-"""The columns that say where a request stands."""
 
+# Its multiples, cut to their fractions, lie far from each other: where the runs begin to choose.
 GOLDEN = 0.6180339887498949
-"""Its multiples, cut to their fractions, lie far from each other: where the runs begin to choose."""
 
 _Known = Mapping[str, RequestRow]
 

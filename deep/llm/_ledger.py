@@ -22,8 +22,8 @@ from deep.records import Judgment
 T = TypeVar("T")
 P = ParamSpec("P")
 
+# A request is left alone after this many attempts that were lost with their runs: each of them may be on the bill.
 DOUBTS = 2
-"""A request is left alone after this many attempts that were lost with their runs: each of them may be on the bill."""
 
 
 @dataclass(eq=False, repr=False)

@@ -14,8 +14,8 @@ from deep.llm._errors import CallError, own_words, says_too_long
 if TYPE_CHECKING:
     from deep.llm._gate import Failed, Terms
 
+# A chat completion request as JSON.
 Body = Mapping[str, object]
-"""A chat completion request as JSON."""
 
 Announce = Callable[[float | None], Awaitable[None]]
 """Writes down that an attempt is about to be made, and the most dollars that it may cost."""
@@ -134,17 +134,17 @@ _USAGE = {
     "total": ("total_tokens",),
 }
 
+# No larger count of tokens can stand in a ledger: the integers of PostgreSQL end here.
 MOST = 2**31 - 1
-"""No larger count of tokens can stand in a ledger: the integers of PostgreSQL end here."""
 
 MOST_VALUES = 1_000_000
 """Values that a reply may hold: parsed, each takes many times its bytes."""
 
+# Levels of JSON in a reply; far below where Python's own limit, which depends on the caller, ends the reading.
 DEEPEST = 64
-"""Levels of JSON in a reply; far below where Python's own limit, which depends on the caller, ends the reading."""
 
+# Finish reasons of an answer that its server, not its model, has ended.
 BROKEN_OFF = frozenset({"abort", "aborted", "cancelled", "error"})
-"""Finish reasons of an answer that its server, not its model, has ended."""
 
 
 @dataclass(frozen=True, slots=True)

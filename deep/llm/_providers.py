@@ -22,8 +22,8 @@ from deep.judges import Choice
 from deep.llm._errors import CallError, own_words
 from deep.llm._messages import Body, json_text
 
+# The environment variable that names a file of further rows.
 OWN = "DEEP_PROVIDERS"
-"""The environment variable that names a file of further rows."""
 
 _DROPPED = {"schema": ("response_format",), "logprobs": ("logprobs", "top_logprobs"), "n": (), "batches": ()}
 _NAME = re.compile(r"\{(\w+)\}")
@@ -95,13 +95,13 @@ def _rows() -> Mapping[str, dict[str, Any]]:
     return tomllib.loads(text) | own_rows
 
 
+# Shorter "keys" are the placeholders that local servers ask for; removing them would tear replies apart.
 MIN_SECRET = 8
-"""Shorter "keys" are the placeholders that local servers ask for; removing them would tear replies apart."""
 
+# A part of a URL's path that is made of words, versions and dates; any other may be a key.
 _PLAIN_SEGMENT = re.compile(
     r"(?!.*(?:key|password|secret|sk-|token))(?:(?:[a-z]{1,14}\d{0,2}|v?\d{1,4}[a-z]{0,4})(?:[-_.~]|$))*"
 )
-"""A part of a URL's path that is made of words, versions and dates; any other may be a key."""
 
 
 class Redactor:
@@ -266,8 +266,8 @@ class Quirk:
         return self.endpoint, self.model, self.parameter
 
 
+# An endpoint, a model of it, and a field of requests.
 _Field = tuple[str, str, str]
-"""An endpoint, a model of it, and a field of requests."""
 
 
 class ModelGate:

@@ -19,14 +19,14 @@ from deep.llm._spending import BudgetReachedError, Tally, ends_early, may_end_la
 from deep.llm._writer import Written
 from deep.records import ABSTAIN, Judgment
 
+# What other machines have spent is read again after these seconds: a query before each request would be slow.
 REFRESH_SECONDS = 2.0
-"""What other machines have spent is read again after these seconds: a query before each request would be slow."""
 
+# After 4, 8, 16, ... attempts without an answer between them a line says so: few lines, however long it lasts.
 TOLD_FAILURES = frozenset(4 * 2**n for n in range(20))
-"""After 4, 8, 16, ... attempts without an answer between them a line says so: few lines, however long it lasts."""
 
+# Returns None where a reply is one of several that make up a judgment, and has no vote of its own.
 Parser = Callable[[Request, Reply], Judgment | None]
-"""Returns None where a reply is one of several that make up a judgment, and has no vote of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,18 +346,18 @@ class Caller(Session):
 
 StopReason = Literal["budget", "error", "interrupted"]
 
+# Requests that are looked up in the ledger, and entered, in one transaction. More would keep the answers and starts
+# waiting that come meanwhile; fewer would cost more transactions.
 CHUNK = 64
-"""Requests that are looked up in the ledger, and entered, in one transaction. More would keep the answers and starts
-waiting that come meanwhile; fewer would cost more transactions."""
 
+# Jobs that may wait for a worker: two transactions' worth, so that the next one is made while these are worked on.
 LOOK_AHEAD = 128
-"""Jobs that may wait for a worker: two transactions' worth, so that the next one is made while these are worked on."""
 
+# Requests of other machines that are kept in memory, to look at them alone later; where there are more, at all.
 KEPT = 4096
-"""Requests of other machines that are kept in memory, to look at them alone later; where there are more, at all."""
 
+# After these seconds a run looks again whether another machine has finished what it is asking.
 POLL_SECONDS = 1.0
-"""After these seconds a run looks again whether another machine has finished what it is asking."""
 
 # The queue gives the lower number first: followers, before their prefix leaves the server's cache.
 FOLLOWER, LEADER = 0, 1

@@ -155,8 +155,8 @@ def _check_rates(model: str, rates: object, path: str | Path) -> None:
             raise InputError(f"`prices` must be numbers >= 0. Got {value!r} for {model!r}.{kind} in {str(path)!r}.")
 
 
+# A request whose reply was cut off at its output limit is asked again with this many times the limit.
 LONGER = 4
-"""A request whose reply was cut off at its output limit is asked again with this many times the limit."""
 
 NOTHING = 1e-12
 """Sums of floats, in dollars, that should be zero stay below it."""
@@ -333,8 +333,8 @@ def ends_early(body: Body, reply: Reply) -> bool:
     return bool(reply.text) and reply.tokens.get("output", math.inf) < (output_limit(body) or 0)
 
 
+# A loop must fill at least so many characters at the end of a reply; no more than so many are looked at.
 SHORTEST_LOOP, LONGEST_LOOP = 60, 6000
-"""A loop must fill at least so many characters at the end of a reply; no more than so many are looked at."""
 
 
 def may_end_later(body: Body, reply: Reply) -> bool:
@@ -368,8 +368,8 @@ def _limits(body: Body) -> dict[str, int]:
     return {name: n for name, n in limits.items() if isinstance(n, int) and not isinstance(n, bool)}
 
 
+# The class of failure of a request that does not fit into the context of its LLM.
 TOO_LONG = "too_long"
-"""The class of failure of a request that does not fit into the context of its LLM."""
 
 
 class Tally:

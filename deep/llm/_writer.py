@@ -33,8 +33,8 @@ class PendingWork(NamedTuple):
     on_disk: bool
 
 
+# Rows that share a commit at most; a group holds what came in while the last one was being committed.
 MAX_GROUP = 500
-"""Rows that share a commit at most; a group holds what came in while the last one was being committed."""
 
 
 class Writer:

@@ -44,8 +44,8 @@ class HeldText(TypeDecorator[str]):
         raise ValueError(f"{value!r} stands where a text should")
 
 
+# Anything else, literals included, is text.
 _TYPES = {bool: sa.Boolean, float: HeldNumber, int: sa.Integer}
-"""Anything else, literals included, is text."""
 
 
 def _table(name: str, row: type, *primary: str, defaults: Mapping[str, str] = MappingProxyType({})) -> sa.Table:
@@ -172,8 +172,8 @@ items = _table("items", ItemRow, "endpoint", "dataset", "item", "voter", "sample
 quirks = _table("quirks", QuirkRow, "endpoint", "model", "parameter")
 batches = _table("batches", BatchRow, "id")
 
+# The rows of the partial index; a query that is to use it has to say so in these words.
 OPEN = sa.text("requests.state <> 'done'")
-"""The rows of the partial index; a query that is to use it has to say so in these words."""
 
 sa.Index(
     "requests_open",
