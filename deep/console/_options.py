@@ -41,7 +41,7 @@ class TableOptions:
     range : tuple of str
         Lowest and highest possible score of a scorer; known for the paper's scorers.
     ignore : tuple of str
-        Columns to ignore.
+        Columns to ignore; judges also by their short names.
     dataset : str, optional
         Name of the dataset, if the tables have no column dataset; which one, if moments have several.
     scale : tuple of str

@@ -30,7 +30,7 @@ from deep._util.join import (
     read_part,
     twice,
 )
-from deep._util.names import plain_form, resolve_dataset
+from deep._util.names import plain_form, resolve_dataset, short_names
 from deep._util.scales import Scale, scales_of, votes_of
 from deep.datasets._judgments import read_beside
 from deep.datasets._source import ParquetSource, open_table
@@ -352,8 +352,10 @@ def read_costs(paths: Tables) -> dict[str, float]:
 
 
 def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[str]:
-    ignored = frozenset([ignore] if isinstance(ignore, str) else ignore)
     columns = all_columns(sources)
+    # By the short name too: it is the one that commands print.
+    column_of = {short: name for name, short in short_names(columns).items()} | {name: name for name in columns}
+    ignored = frozenset(column_of.get(name, name) for name in ([ignore] if isinstance(ignore, str) else ignore))
     for name in sorted(ignored):
         if name in KEYS:
             raise InputError(f"`ignore` must not name dataset or item_id, which every table needs. Got {name!r}.")

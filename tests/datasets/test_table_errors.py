@@ -223,6 +223,15 @@ def test_what_cannot_be_ignored(tmp_path, ignore, expected):
     assert fault(read_votes, one_row(tmp_path), ignore=ignore) == expected
 
 
+def test_a_judge_is_ignored_by_the_name_that_is_printed(tmp_path):
+    """Without the hash of its version, where that is still of one judge; else the whole name is asked for."""
+    names = ["yes-no@11111111/gpt-4o", "strict@22222222", "twice@33333333", "twice@44444444"]
+    path = write_text(tmp_path / "v.csv", f"dataset,item_id,{','.join(names)}\nd,x,1,0,1,0\n")
+    assert read_votes(path, ignore=["yes-no/gpt-4o", "strict"]).voter_names == tuple(names[2:])
+    assert read_votes(path, ignore=[names[0], "strict", names[2]]).voter_names == (names[3],)
+    assert "Got 'twice'" in fault(read_votes, path, ignore=["twice"])
+
+
 @pytest.mark.parametrize("end", ["", "\n", "\n\n"])
 def test_a_header_without_rows(tmp_path, end):
     """A table has at least one row."""
