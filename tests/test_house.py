@@ -232,7 +232,7 @@ CEILINGS = {
     "calibration": 807,
     "commands": 727,
     "console": 1_243,
-    "datasets": 2_501,
+    "datasets": 2_502,
     "ensembles": 817,
     "evaluate": 2_677,
     "experiments/loo": 1_751,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_305, 14_779, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_306, 14_779, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 
