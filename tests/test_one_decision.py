@@ -372,8 +372,8 @@ def test_three_states_make_up_all_items(capsys, here):
     counts.add(names, names, columns)
     assert suspect_words(counts) == (
         "1 of 5 claims is on the inconsistent side of the threshold, about 0 of them wrongly; 1 on the consistent "
-        "side, about 1 wrongly; 2 undecided (1 of them leaning inconsistent), 1 without a vote. On a side: its "
-        "whole 90 % interval of P gives that decision 2 in 3. Wrong ones: expected by P."
+        "side, about 1 wrongly; 2 undecided (1 of them leaning inconsistent), 1 without a vote. On a side: the "
+        "whole 90 % interval of P gives that decision 2 in 3. P estimates how many are wrong."
     )
     assert not any(line.startswith("The highest P") for line in counts.lines())
     none = DecisionCounts(most=2)

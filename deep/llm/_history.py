@@ -200,10 +200,8 @@ class History:
         return result
 
     @_reading
-    def transcripts(
-        self, items: Collection[tuple[str, str]]
-    ) -> dict[tuple[str, str], dict[str, list[TranscriptMessage]]]:
-        """Return the messages and replies about items, by (dataset, item) and voter.
+    def transcripts(self, items: Collection[ItemName]) -> dict[ItemName, dict[str, list[TranscriptMessage]]]:
+        """Return the messages to LLMs about items and their replies, by (dataset, item) and voter.
 
         Parameters
         ----------
@@ -220,14 +218,14 @@ class History:
         body = func.coalesce(request.changed_body, request.requested_body).label("body")
         query = select(request.key, request.queued, body, attempt.reply).where(attempt.outcome == "answered")
         query = query.join(schema.attempts, attempt.key == request.key).order_by(attempt.number)
-        parts = in_parts([key for key, pairs in items_by_key.items() if pairs])
-        rows = [
-            row for part in parts for row in self._connection.execute(query.where(request.key.in_(part))).mappings()
-        ]
+        keys = [key for key, pairs in items_by_key.items() if pairs]
+        rows = [row for part in in_parts(keys) for row in self.select(query.where(request.key.in_(part)))]
         conversations = dict[ItemName, dict[str, list[TranscriptMessage]]]()
         # A repair turn is asked last of all, and its messages begin with the turns before it.
         for row in sorted(rows, key=lambda row: float(row["queued"])):
             messages = json.loads(row["body"]).get("messages", ())
+            if not messages:  # a function is asked nothing in words
+                continue
             turns = [TranscriptMessage(str(one["role"]), str(one["content"])) for one in messages]
             turns.append(TranscriptMessage("assistant", read_reply(row["reply"]).text))
             for name, voter in items_by_key[row["key"]]:

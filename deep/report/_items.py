@@ -110,6 +110,9 @@ def _chances(values: Floats) -> list[float | None]:
 # Bytes of texts, rationales and evidence in a page; the other items of it are left out.
 MOST_BYTES = 1_500_000
 
+# A source or a claim of so many characters stands in the transcript of a judge by name.
+MIN_NAMED = 60
+
 # Characters of a source or a claim; what is beyond is cut, and said to be.
 LONGEST_TEXT = 20_000
 
@@ -206,9 +209,7 @@ def items_with_texts(
     if choice.wanted and (material.tables or choice.examples):
         result = read_texts(material.tables, keys, examples=choice.examples, columns=choice.columns)
     names = scored.votes.voter_names
-    said = said_by_judges(material.tables, keys, names, result.examples) if choice.wanted else {}
-    if choice.ledger is not None and choice.wanted:
-        _add_transcripts(said, choice.ledger, keys, names, result.examples)
+    said = said_by_judges(material.tables, keys, names, result.examples, choice.ledger) if choice.wanted else {}
     texts = TextColumns()
     for key in keys:
         if not texts.add(result.examples.get(key), said.get(key, {})):
@@ -234,7 +235,11 @@ def _sentences(texts: TextColumns, found: FoundTexts, choice: TextChoice) -> Ite
 
 
 def said_by_judges(
-    tables: Sequence[str], keys: Sequence[Item], voters: Sequence[str], examples: Mapping[Item, Example]
+    tables: Sequence[str],
+    keys: Sequence[Item],
+    voters: Sequence[str],
+    examples: Mapping[Item, Example],
+    ledger: str | None = None,
 ) -> dict[Item, dict[str, JsonObject]]:
     """Return why there is no vote, the rationale and the passages, as the script of a page reads them.
 
@@ -247,6 +252,8 @@ def said_by_judges(
         By item, the numbers of those among them that said something are the keys of what is returned.
     examples : mapping of (dataset, item_id) to Example
         Their texts, in which passages have their places, in units of UTF-16.
+    ledger : str, optional
+        Holds the transcripts: the messages to each judge and its replies, as pairs of role and text.
     """
     at = {name: str(i) for i, name in enumerate(voters)}
     said: dict[Item, dict[str, JsonObject]] = {}
@@ -260,31 +267,25 @@ def said_by_judges(
     for key, voter, reason in read_item_reasons(tables, items=keys):
         if voter in at:
             said.setdefault(key, {}).setdefault(at[voter], {})["reason"] = reason
+    if ledger is not None:
+        with llm.History(ledger) as history:
+            transcripts = history.transcripts(keys)
+        for key, by_voter in transcripts.items():
+            for voter in by_voter.keys() & at.keys():
+                turns = [[turn.role, _with_names(turn, examples.get(key))] for turn in by_voter[voter]]
+                said.setdefault(key, {}).setdefault(at[voter], {})["transcript"] = turns
     return said
 
 
-def _add_transcripts(
-    said: dict[Item, dict[str, JsonObject]],
-    ledger: str,
-    keys: Sequence[Item],
-    voters: Sequence[str],
-    examples: Mapping[Item, Example],
-) -> None:
-    """Add to what judges said of items the messages and replies in a ledger, as pairs of role and text."""
-    with llm.History(ledger) as history:
-        transcripts = history.transcripts(keys)
-    at = {name: str(i) for i, name in enumerate(voters)}
-    for key, by_voter in transcripts.items():
-        example = examples.get(key)
-        # The texts stand in the item already: in each prompt they would leave room for few items.
-        named = [] if example is None else [(example.source, "[the source]"), (example.claim, "[the claim]")]
-        for voter in by_voter.keys() & at.keys():
-            turns = [list(turn) for turn in by_voter[voter]]
-            for turn in turns:
-                for text, name in named:
-                    turn[1] = turn[1].replace(text, name) if text else turn[1]
-                turn[1] = _cut(turn[1])
-            said.setdefault(key, {}).setdefault(at[voter], {})["transcript"] = turns
+def _with_names(turn: llm.TranscriptMessage, example: Example | None) -> str:
+    """Return the text of a message with the names of the source and the claim in their places."""
+    text = turn.text
+    # They stand in the item already: in each prompt they would leave room for few items. A short one is left, for the
+    # prompt may hold its words elsewhere; and a reply is shown to the letter.
+    if example is not None and turn.role != "assistant":
+        for own, name in ((example.source, "[the source]"), (example.claim, "[the claim]")):
+            text = text.replace(own, name) if len(own) >= MIN_NAMED else text
+    return _cut(text)
 
 
 def _passage(passage: Passage, example: Example | None) -> JsonObject:

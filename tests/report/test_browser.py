@@ -234,7 +234,7 @@ def test_a_judges_prompt_and_reply_open_below_its_vote(open_page, tmp_path, monk
     assert folds.all_inner_texts() == [f"Prompt and reply of {name}/tiny" for name in PROMPTS[:2]]
     folds.first.click()
     assert opened.texts("#reader details[open] dt") == ["system", "user", "assistant"]
-    assert "[the claim]" in opened.page.locator("#reader details[open]").inner_text()
+    assert "[the source]" in opened.page.locator("#reader details[open]").inner_text()
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

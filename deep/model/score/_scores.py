@@ -186,7 +186,7 @@ class DecisionRule:
         at = "the threshold of its dataset" if result is None else f"{result:.3f}"
         bound = "above" if fixed is None and result is not None and result < 0.5 else "at least"
         return (
-            f"rule: consistent if P is {bound} {at}, {self._why()}; sure if the whole interval gives it a chance of "
+            f"rule: consistent if P is {bound} {at}, {self._why()}; sure if the whole interval gives the decision "
             "2 in 3"
         )
 
@@ -457,7 +457,7 @@ SCORE_COLUMNS = columns_by_name(
     ItemColumn(
         "sure",
         "int8",
-        "1 where the whole interval gives the decision a chance of 2 in 3, else 0",
+        "1 where the whole interval gives the decision a chance of at least 2 in 3, else 0",
         1,
         lambda scores: (scores.voted & scores.sure).astype(np.int8),
         exported=True,

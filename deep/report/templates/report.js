@@ -170,10 +170,10 @@ function browser(root) {
   update({});
   // A bar of the histogram of P shows its items here, and several where the pointer is drawn over them.
   const plane = document.querySelector("#verdict [id$='-plane']");
-  const BARS = 20;
+  const bars = Number(plane?.closest("[data-bars]").dataset.bars);
   const barAt = (event) => {
     const { left, width } = plane.getBoundingClientRect();
-    return Math.min(BARS - 1, Math.max(0, Math.floor((BARS * (event.clientX - left)) / width)));
+    return Math.min(bars - 1, Math.max(0, Math.floor((bars * (event.clientX - left)) / width)));
   };
   const picture = plane?.closest("svg");
   let first = null;
@@ -182,7 +182,7 @@ function browser(root) {
   picture?.addEventListener("pointerup", (event) => {
     if (first === null) return;
     const [low, high] = [first, barAt(event)].sort((a, b) => a - b);
-    const range = { from: (100 * low) / BARS, to: (100 * (high + 1)) / BARS };
+    const range = { from: (100 * low) / bars, to: (100 * (high + 1)) / bars };
     first = null;
     for (const [name, value] of Object.entries(range)) document.getElementById(`by-${name}`).value = value;
     update(range);
