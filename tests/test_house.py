@@ -237,14 +237,14 @@ CEILINGS = {
     "evaluate": 2_677,
     "experiments/loo": 1_751,
     "features": 1_080,
-    "llm": 3_059,
+    "llm": 3_058,
     "model": 5_398,
     "prompt_pool": 2_137,
     "report": 1_561,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_300, 14_779, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_299, 14_779, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -221,7 +221,7 @@ class History:
         keys = [key for key, pairs in items_by_key.items() if pairs]
         rows = [row for part in in_parts(keys) for row in self.select(query.where(request.key.in_(part)))]
         conversations = dict[ItemName, dict[str, list[TranscriptMessage]]]()
-        # A repair turn is asked last of all, and its messages begin with the turns before it.
+        # A repair turn is asked last of all, as a conversation of its own that quotes the reply.
         for row in sorted(rows, key=lambda row: float(row["queued"])):
             messages = json.loads(row["body"]).get("messages", ())
             if not messages:  # a function is asked nothing in words
@@ -229,8 +229,7 @@ class History:
             turns = [TranscriptMessage(str(one["role"]), str(one["content"])) for one in messages]
             turns.append(TranscriptMessage("assistant", read_reply(row["reply"]).text))
             for name, voter in items_by_key[row["key"]]:
-                before = conversations.setdefault(name, {}).setdefault(voter, [])
-                before[:] = turns if turns[: len(before)] == before else [*before, *turns]
+                conversations.setdefault(name, {}).setdefault(voter, []).extend(turns)
         return conversations
 
     @_reading
