@@ -272,17 +272,16 @@ def said_by_judges(
             transcripts = history.transcripts(keys)
         for key, by_voter in transcripts.items():
             for voter in by_voter.keys() & at.keys():
-                turns = [[turn.role, _with_names(turn, examples.get(key))] for turn in by_voter[voter]]
+                turns = [[turn.role, _with_names(turn.role, turn.text, examples.get(key))] for turn in by_voter[voter]]
                 said.setdefault(key, {}).setdefault(at[voter], {})["transcript"] = turns
     return said
 
 
-def _with_names(turn: llm.TranscriptMessage, example: Example | None) -> str:
+def _with_names(role: str, text: str, example: Example | None) -> str:
     """Return the text of a message with the names of the source and the claim in their places."""
-    text = turn.text
     # They stand in the item already: in each prompt they would leave room for few items. A short one is left, for the
     # prompt may hold its words elsewhere; and a reply is shown to the letter.
-    if example is not None and turn.role != "assistant":
+    if example is not None and role != "assistant":
         for own, name in ((example.source, "[the source]"), (example.claim, "[the claim]")):
             text = text.replace(own, name) if len(own) >= MIN_NAMED else text
     return _cut(text)
