@@ -147,7 +147,11 @@ BY_ENSEMBLER = ("xgboost", "lightgbm", "catboost", "snorkel")
 
 def _wrapped(text: str, indent: int) -> list[str]:
     return wrap(
-        text, min(WIDTH, get_terminal_size().columns), initial_indent=" " * indent, subsequent_indent=" " * (indent + 2)
+        text,
+        min(WIDTH, get_terminal_size().columns),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_on_hyphens=False,  # the name of a dataset stays one word
     )
 
 
