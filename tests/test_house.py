@@ -234,7 +234,7 @@ CEILINGS = {
     "console": 1_243,
     "datasets": 2_502,
     "ensembles": 817,
-    "evaluate": 2_677,
+    "evaluate": 2_687,
     "experiments/loo": 1_751,
     "features": 1_080,
     "llm": 3_058,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_299, 14_779, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_299, 14_817, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

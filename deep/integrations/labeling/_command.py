@@ -42,7 +42,7 @@ class _Page:
     out : Path, default=Path('labels.csv')
         The labels; each person's labels and the log go beside them.
     port : int, default=8001
-        Port of the page; 0: any free one.
+        Port of the page; 0 picks a free one.
     """
 
     votes: tuple[str, ...] = option((), "VOTES", flags=["votes"], nargs="+")
