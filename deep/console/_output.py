@@ -356,7 +356,8 @@ def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
         return  # how alike the judges err, and which to keep, would be said of nothing
     if not math.isnan(card.agreement):
         yield f"Mean kappa between two judges: {card.agreement:.2f}."
-    if len(card.judges) > 1 and not math.isnan(card.effective_votes):
+    # The errors of coins are alike by what they always say, which is no dependence.
+    if len(card.judges) > 1 and not math.isnan(card.effective_votes) and not card.coin:
         yield evaluate.effective_words(len(card.judges), card.effective_votes)
         yield f"Most similar errors: {_alike(card) or 'too few common errors to tell'}."
     yield from map(printable, evaluate.own_family_words(card.own_family))

@@ -411,7 +411,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
 def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
     says, parts = [*_people(card), *card.constant], _tables(card)
     if card.error_correlation is not None and len(card.judges) > 1:
-        says.append(evaluate.effective_words(len(card.judges), card.effective_votes))
+        says += [] if card.coin else [evaluate.effective_words(len(card.judges), card.effective_votes)]
         parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
     of_family = evaluate.own_family_words(card.own_family) if card.own_family else ()
     said, added = _added(card, votes)

@@ -299,9 +299,7 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     """Return the next step, in words and as a command."""
     tables = " ".join(quote(table) for table in material.tables) or "votes.parquet"
     model = quote(material.path) if material.path else "model.json"
-    soft = ""
-    if material.soft_tables:
-        soft = f" --scores {' '.join(map(quote, material.soft_tables))}"
+    soft = f" --scores {' '.join(map(quote, material.soft_tables))}" if material.soft_tables else ""
     failed = any(badge.level == "fail" for badge in badges)
     if material.runs:
         worse = "do not use this panel: check the judges below, and fit again"
