@@ -1,5 +1,6 @@
 """The core works without its guests: each folder of them deleted in turn, then all together."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -37,9 +38,12 @@ assert main(["ask", sys.argv[1], "--lexical", "all", "--out", "v.parquet"]) == 0
 assert main(["fit", "v.parquet", "--exclude", "weather", "--jobs", "1", "--out", "m.json"]) == 0
 assert main(["score", "m.json", "--source-text", "The river rose by 14 cm.", "--claim-text", "It rose by 41 cm."]) == 0
 """
+# The main job, as `python -m deep.experiments.loo` in a checkout.
 LOO = """
+import runpy
 words = ["--test", "aggrefact", "--sizes", "3", "--ensembler", "BernoulliNB", "--calibrator", "platt", "--brief"]
-assert main(["loo", *words, "--jobs", "1", "--n-boot", "100", "--out", "loo"]) == 0
+sys.argv[1:] = [*words, "--jobs", "1", "--n-boot", "100", "--out", "loo"]
+runpy.run_module("deep.experiments.loo", run_name="__main__")
 """
 
 
@@ -100,7 +104,8 @@ def test_the_core_alone_does_the_main_job(tmp_path):
     done = run_without(GUESTS, tmp_path, LOOK + FLOW + LOO)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    assert (tmp_path / "loo" / "results.json").exists()
+    assert "BernoulliNB" in done.stdout
+    assert json.loads((tmp_path / "loo" / "results.json").read_text(encoding="utf-8"))["test"] == "aggrefact-xsum"
 
 
 FEW = ["loo", "--test", "all", "--few", "1", "--out", "v.loo"]

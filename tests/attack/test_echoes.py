@@ -249,7 +249,7 @@ def finished_replies(prompt):
 
 @pytest.mark.parametrize("disguise", SEEN_THROUGH)
 def test_no_vote_is_a_verdict_that_a_reader_sees_in_the_document(disguise):
-    """Every form of answer, answer and side, and ways to copy it: 0 votes; about another document, each answer is read."""
+    """Every form of answer, answer and side, and ways to copy it: 0 votes; about another document, each is read."""
     counts = Counter()
     for prompt in OWN.values():
         for said, answer in finished_replies(prompt):

@@ -91,7 +91,8 @@ def command(tmp_path, monkeypatch):
 def test_killed_at_a_step_of_each_kind(tmp_path, command, moment):
     """Before the batch is made, while it is known, and while it is not; all ten steps below.
 
-    Only a batch that the endpoint makes, or might make, behind its list may be paid twice."""
+    Only a batch that the endpoint makes, or might make, behind its list may be paid twice.
+    """
     kills, untold, said = live_through(command, tmp_path / moment, moment, 1, 0.0)
     assert (kills, untold) == (1 + (moment == "list"), 0)
     assert said == (N if moment in ("late", "list", "lost") else 0)
