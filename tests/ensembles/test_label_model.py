@@ -184,18 +184,3 @@ def test_labels_that_came_out_swapped_are_turned_back():
     np.testing.assert_array_equal(_right_way_round(mu, (0.5, 0.5)), mu[:, ::-1])
     np.testing.assert_array_equal(_right_way_round(mu, (0.3, 0.7)), mu)
     np.testing.assert_array_equal(_right_way_round(mu[:, ::-1], (0.5, 0.5)), mu[:, ::-1])
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"l2": -0.1}, "`l2` must be at least 0. Got -0.1"),
-        ({"class_balance": (0.5, 0.6)}, r"`class_balance` must be two positive shares .* Got \(0.5, 0.6\)"),
-        ({"class_balance": (0.0, 1.0)}, "`class_balance` must be two positive shares"),
-        ({"class_balance": (0.2, 0.3, 0.5)}, "`class_balance` must be two positive shares"),
-    ],
-)
-def test_parameters_out_of_range(params, message):
-    """Parameters are checked at fit, by name."""
-    with pytest.raises(InputError, match=message):
-        LabelModel(**params).fit(simulate(20))
