@@ -94,6 +94,15 @@ def most_jobs() -> Iterator[int]:
 
 
 @pytest.fixture
+def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every command the tests' key, and nothing else of the caller's environment."""
+    from tests.llm.calls import KEY
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let studies write neither figures nor a report, which take longer than a small study; others look at those."""
     monkeypatch.setattr("deep.experiments.loo.write_figures", lambda *args, **kwargs: None)
