@@ -9,11 +9,7 @@ from sklearn import svm
 from deep.ensembles import SVC, _classifiers
 from deep.ensembles._classifiers import _decisions
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
-
-
-def signed(X: Any) -> Any:
-    """Return votes as +1, -1, and 0 for none."""
-    return np.where(np.asarray(X) == -1, 0.0, 2.0 * np.asarray(X) - 1.0)
+from tests.ensembles.test_linear import signed
 
 
 @pytest.mark.parametrize("C", [1.0, 30.0])
