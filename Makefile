@@ -176,6 +176,8 @@ $(VENV)-integrations/installed: $(VENV)/test-installed constraints-integrations.
 $(VENV)-peers/installed: $(VENV)/test-installed
 	$(call ON_TOP,$(VENV)-peers)
 	$(VENV)-peers/bin/python -m pip install --quiet $(CONSTRAINTS) --editable '.[peers]'
+	@# It asks for Python 3.12 and a newer scipy, and runs without.
+	$(VENV)-peers/bin/python -m pip install --quiet --no-deps --ignore-requires-python glide-py==0.11.0
 	touch $@
 
 clean:

@@ -74,7 +74,8 @@ def log_loss(p: np.ndarray, y: np.ndarray) -> float:
 def regression(votes: VoteMatrix, rows: np.ndarray, rest: np.ndarray) -> np.ndarray:
     """Return P by the rival, which has no answer as the mean."""
     X = np.where(np.isnan(votes.answers), np.nanmean(votes.answers[rows], axis=0), votes.answers)
-    fit = LogisticRegressionCV(Cs=[0.03, 0.1, 0.3, 1.0], cv=5, scoring="neg_log_loss", max_iter=2000)
+    grid = {"Cs": [0.03, 0.1, 0.3, 1.0], "l1_ratios": (0,), "cv": 5, "scoring": "neg_log_loss", "max_iter": 2000}
+    fit = LogisticRegressionCV(**grid, use_legacy_attributes=False)
     return make_pipeline(StandardScaler(), fit).fit(X[rows], votes.labels[rows]).predict_proba(X[rest])[:, 1]
 
 

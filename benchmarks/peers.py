@@ -35,7 +35,18 @@ from deep.records import VoteMatrix
 
 HERE = Path(__file__).resolve().parent
 FOUND, UNTUNED = HERE / "peers" / "found.json", HERE / "peers" / "fbc87a9.json"
-PACKAGES = ("snorkel", "crowd-kit", "ppi-python", "judgy", "cje-eval", "netcal", "scikit-learn", "numpy")
+PACKAGES = (
+    "snorkel",
+    "crowd-kit",
+    "ppi-python",
+    "glide-py",
+    "truescore",
+    "judgy",
+    "cje-eval",
+    "netcal",
+    "scikit-learn",
+    "numpy",
+)
 WRENCH = ("cdr", "commercial", "imdb", "sms", "tennis", "yelp", "youtube")
 CROWDS = {"RTE": "votes_RTE.csv", "bluebirds": "votes_bluebirds_duck.csv"}
 LEVEL = 0.9
@@ -45,8 +56,16 @@ BOOTSTRAP = 200
 
 QUICK = ("deep", "majority", "snorkel LabelModel", "crowd-kit DawidSkene")
 SIZES: Mapping[str, Mapping[str, Any]] = {
-    "full": {"sets": WRENCH, "draws": 10, "pairs": 4, "panels": None, "fits": 2},
-    "quick": {"sets": ("youtube",), "draws": 1, "pairs": 1, "panels": ("css_binary",), "fits": 1, "methods": QUICK},
+    "full": {"sets": WRENCH, "draws": 10, "pairs": 4, "panels": None, "fits": 2, "years": 6},
+    "quick": {
+        "sets": ("youtube",),
+        "draws": 1,
+        "pairs": 1,
+        "panels": ("css_binary",),
+        "fits": 1,
+        "years": 1,
+        "methods": QUICK,
+    },
 }
 
 Found = dict[str, Any]
@@ -164,7 +183,7 @@ def labeled(p: np.ndarray, labels: np.ndarray) -> Labeled:
     return p[labels >= 0], labels[labels >= 0].astype(float)
 
 
-def by_ppi(p: np.ndarray, labels: np.ndarray) -> Share:
+def by_ppi(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:  # noqa: ARG001
     """Return ppi-python's estimate, its power tuned, and interval."""
     from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
 
@@ -174,7 +193,43 @@ def by_ppi(p: np.ndarray, labels: np.ndarray) -> Share:
     return float(np.ravel(ppi_mean_pointestimate(y, known, rest))[0]), float(np.ravel(low)[0]), float(np.ravel(high)[0])
 
 
-def by_judgy(p: np.ndarray, labels: np.ndarray) -> Share:
+def by_glide(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:  # noqa: ARG001
+    """Return GLIDE's prediction-powered estimate with P as its proxy, and interval."""
+    from glide.estimators import PPIMeanEstimator
+
+    return of_glide(PPIMeanEstimator().estimate(with_gaps(labels), p, confidence_level=LEVEL))
+
+
+def by_glide_judges(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:  # noqa: ARG001
+    """Return GLIDE's estimate with each judge as a proxy: one half where it has no vote, and none that is constant."""
+    from glide.estimators import MultiPPIMeanEstimator
+
+    proxies = np.where(votes < 0, 0.5, votes)
+    proxies = proxies[:, proxies.min(axis=0) < proxies.max(axis=0)]
+    return of_glide(MultiPPIMeanEstimator().estimate(with_gaps(labels), proxies, confidence_level=LEVEL))
+
+
+def with_gaps(labels: np.ndarray) -> np.ndarray:
+    """Return the labels, NaN where there is none."""
+    return np.where(labels < 0, np.nan, labels.astype(float))
+
+
+def of_glide(result: Any) -> Share:
+    """Return estimate and bounds of a result of GLIDE."""
+    interval = result.confidence_interval
+    return float(interval.mean), float(interval.lower_bound), float(interval.upper_bound)
+
+
+def by_truescore(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:  # noqa: ARG001
+    """Return truescore's estimate and interval."""
+    from truescore import ppi_estimate
+
+    at = np.flatnonzero(labels >= 0)
+    found = ppi_estimate(p, labels[at].astype(float), at, alpha=1 - LEVEL)
+    return float(found.point), float(found.low), float(found.high)
+
+
+def by_judgy(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:
     """Return judgy's estimate and interval, from votes: P cut at one half."""
     from judgy import estimate_success_rate
 
@@ -185,7 +240,7 @@ def by_judgy(p: np.ndarray, labels: np.ndarray) -> Share:
     return tuple(map(float, found))
 
 
-def by_cje(p: np.ndarray, labels: np.ndarray) -> Share:
+def by_cje(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:  # noqa: ARG001
     """Return CJE's calibrated mean and interval."""
     from cje import calibrated_mean_ci
 
@@ -193,7 +248,7 @@ def by_cje(p: np.ndarray, labels: np.ndarray) -> Share:
     return float(found.estimate), float(found.ci[0]), float(found.ci[1])
 
 
-def by_labels(p: np.ndarray, labels: np.ndarray) -> Share:
+def by_labels(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:  # noqa: ARG001
     """Return the mean of the labels and Wilson's interval."""
     y = labeled(p, labels)[1]
     n, mean, z = len(y), float(y.mean()), 1.6448536269514722
@@ -202,28 +257,31 @@ def by_labels(p: np.ndarray, labels: np.ndarray) -> Share:
     return mean, float(middle - half), float(middle + half)
 
 
-SHARES: Mapping[str, Callable[[np.ndarray, np.ndarray], Share]] = {
+SHARES: Mapping[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Share]] = {
     "ppi-python": by_ppi,
+    "glide-py, P": by_glide,
+    "glide-py, judges": by_glide_judges,
+    "truescore": by_truescore,
     "judgy": by_judgy,
     "cje-eval": by_cje,
     "labels alone": by_labels,
 }
 
 
-def or_labels(name: str, p: np.ndarray, labels: np.ndarray) -> Share | None:
+def or_labels(name: str, p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share | None:
     """Return a peer's share; NaN where it refuses or finds no number, None where it is not installed."""
     try:
-        found = SHARES[name](p, labels)
+        found = SHARES[name](p, labels, votes)
     except ImportError:
         return None
-    except (ValueError, RuntimeError):
+    except (ValueError, RuntimeError, np.linalg.LinAlgError):
         found = (np.nan,) * 3
     return found if np.isfinite(found).all() else (np.nan,) * 3
 
 
 def tells_ppi(p: np.ndarray, labels: np.ndarray, system: np.ndarray, documents: np.ndarray) -> bool:  # noqa: ARG001
     """Return whether ppi-python's intervals of both systems, taken as normal and independent, tell them apart."""
-    (a, low_a, high_a), (b, low_b, high_b) = (by_ppi(p[system == one], labels[system == one]) for one in (0, 1))
+    (a, low_a, high_a), (b, low_b, high_b) = (by_ppi(p[system == one], labels[system == one], p) for one in (0, 1))
     return bool(abs(a - b) > np.hypot(high_a - low_a, high_b - low_b) / 2)
 
 
@@ -344,6 +402,87 @@ def of_compare(size: Mapping[str, Any], jobs: int) -> Found:
     return found
 
 
+# A stream looked at every week
+
+WEEK_LABELS = 30
+"""Of the items of a week, those that have a label for GLIDE; deep sees none."""
+
+FALL = 0.1
+"""By which the share of consistent items is lower from the week of the change on."""
+
+
+def years_of(panels: Mapping[str, VoteMatrix], years: int, task: Any) -> list[tuple[Any, ...]]:
+    """Return whether deep and GLIDE alarm in years without change, and after how many weeks they find a fall."""
+    from share import ONSET, WEEK, WEEKS
+
+    from deep.evaluate import stream_rates
+    from deep.model import changes, fit
+
+    _quiet()
+    votes = panels[task.panel]
+    mine = votes.rows((votes.datasets == task.target[0]) & (votes.labels >= 0))
+    model = fit(mine.with_columns(labels=np.full(len(mine.labels), -1)))
+    p, y, share = model.score(mine), mine.labels, float(mine.labels.mean())
+    rng = np.random.default_rng([years, task.draw])
+
+    def week(consistent: float) -> np.ndarray:
+        ones = rng.binomial(WEEK, consistent)
+        return np.concatenate(
+            [rng.choice(np.flatnonzero(y == 1), ones), rng.choice(np.flatnonzero(y == 0), WEEK - ones)]
+        )
+
+    def deep_alarms(weeks: Sequence[np.ndarray]) -> list[bool]:
+        rates = [stream_rates(model, mine.rows(one)) for one in weeks]
+        # Half of a gate's alpha is for votes.
+        return [bool(changes(rates[:n], alpha=(1 - YEAR_LEVEL) / 2)) for n in range(1, len(rates) + 1)]
+
+    def glide_alarms(weeks: Sequence[np.ndarray]) -> list[bool]:
+        from glide.monitors import AsymptoticPPRM
+
+        rows = np.concatenate(weeks)
+        found = AsymptoticPPRM().detect(
+            np.where(np.arange(len(rows)) % WEEK < WEEK_LABELS, y[rows], np.nan),
+            p[rows],
+            np.repeat(np.arange(len(weeks)), WEEK),
+            higher_is_better=True,
+            threshold=share,
+            confidence_level=YEAR_LEVEL,
+        )
+        return [bool(alarm) for alarm in found.alarms]
+
+    rows = []
+    monitors = {"deep": deep_alarms} | ({} if versions()["glide-py"] is None else {"glide-py": glide_alarms})
+    for _ in range(years):
+        before, after = ([rng.permutation(week(at)) for _ in range(WEEKS)] for at in (share, max(share - FALL, 0.0)))
+        for name, alarms in monitors.items():
+            found = [*alarms([*before[:ONSET], *after[ONSET:]])[ONSET:], True]
+            rows.append((name, task.panel, task.target[0], any(alarms(before)), found.index(True) + 1))
+    return rows
+
+
+YEAR_LEVEL = 0.95
+"""Of a monitor's years without any change so many have no alarm."""
+
+
+def of_monitor(size: Mapping[str, Any], jobs: int) -> Found:
+    """Return by method the share of years without change that alarm, and the weeks until a fall is found."""
+    from share import tasks_of
+
+    panels = panels_of(size)
+    tasks = tasks_of("stream", panels, "all", 0)
+    rows = [row for part in spread(partial(years_of, panels, size["years"]), tasks, jobs, "years") for row in part]
+    table = pd.DataFrame(rows, columns=["method", "panel", "dataset", "alarm", "weeks"])
+    return {
+        str(name): {
+            "alarms": float(mine.alarm.mean()),
+            "weeks": float(mine.groupby("panel").weeks.mean().mean()),
+            "most": float(mine.groupby("panel").weeks.mean().max()),
+            "years": len(mine),
+        }
+        for name, mine in table.groupby("method")
+    }
+
+
 # Labeled datasets
 
 
@@ -405,10 +544,11 @@ STUDIES: Mapping[str, Callable[..., Found]] = {
     "crowds": of_crowds,
     "share": of_share,
     "compare": of_compare,
+    "monitor": of_monitor,
     "p": of_p,
     "calibrators": of_calibrators,
 }
-IN_PARALLEL = ("share", "compare", "p")
+IN_PARALLEL = ("share", "compare", "monitor", "p")
 
 
 def versions() -> dict[str, str | None]:

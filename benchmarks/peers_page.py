@@ -123,6 +123,16 @@ def compare(by: Found) -> Iterator[str]:
     yield from table([*title, "deep's less it, points"], rows)
 
 
+def monitor(by: Found) -> Iterator[str]:
+    """Yield the table of monitors."""
+    title = ["method", "years without change that alarm, %", "weeks to find the fall", "in the slowest panel", "years"]
+    rows = [
+        [name, f"{100 * one['alarms']:.1f}", f"{one['weeks']:.1f}", f"{one['most']:.1f}", str(one["years"])]
+        for name, one in by.items()
+    ]
+    yield from table(title, rows)
+
+
 P_MEASURES, P_BETTER = ("ECE", "log loss", "balanced accuracy"), np.array([-1, -1, 1])
 POINTS = np.array([100, 1, 100])
 """ECE and balanced accuracy are shown in points."""
@@ -236,6 +246,7 @@ def tables(run: Found, untuned: Found) -> dict[str, list[str]]:
         "crowds": lambda part: crowds(part, old["crowds"]),
         "share": share,
         "compare": compare,
+        "monitor": monitor,
         "p": of_p,
         "calibrators": calibrators,
     }

@@ -59,8 +59,8 @@ FAITHBENCH = "faithbench"
 RULE = "powered where check has p < .05"
 
 Row = tuple[Any, ...]
-Peer = Callable[[np.ndarray, np.ndarray], tuple[float, float, float] | None]
-"""Of P and labels, -1 for none: a share and its interval; None where the method is not to be had."""
+Peer = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, float, float] | None]
+"""Of P, labels (-1 for none) and votes: a share and its interval; None where the method is not to be had."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def of_share(
             found[RULE] = found["prediction-powered" if p_value < 0.05 else "corrected model"]
             estimate, error = ppi(p, labels)
             found["PPI++"] = estimate, estimate - 1.645 * error, estimate + 1.645 * error
-            told = {name: peer(p, labels) for name, peer in peers.items()}
+            told = {name: peer(p, labels, mine.votes[rows]) for name, peer in peers.items()}
             found |= {name: share for name, share in told.items() if share is not None}
             for method, (estimate, low, high) in found.items():
                 yield n, method, task.panel, task.target[0], estimate - truth, low <= truth <= high, high - low

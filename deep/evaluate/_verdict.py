@@ -369,7 +369,7 @@ class DatasetVerdict:
     judged : str
         A sentence on what was judged, by whom and with how many labels.
     suspect, trust, then : str
-        Sentences: how many are suspect, whether P can be trusted here, what to do next.
+        How many are suspect, in a sentence or in lines; whether P can be trusted here; what to do next.
     command : str
         The next command.
     badges : tuple of Badge
@@ -414,7 +414,7 @@ class DatasetVerdict:
         """Yield the verdict as lines for a terminal, a failure first."""
         if self.failure:
             yield f"FAILED: {self.failure}"
-        yield from (self.judged, self.suspect)
+        yield from (self.judged, *self.suspect.split("\n"))
         if self.share is not None:
             yield share_words(self.share)
         yield from (self.trust, *self.elsewhere, f"Next: {self.then}", *([f"  {self.command}"] if self.command else []))
@@ -447,26 +447,8 @@ def certainty_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
 
 
 def suspect_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
-    """Return a sentence on how many items are suspect, whose counts make up all of them, and what sure is.
-
-    Examples
-    --------
-    >>> from deep.evaluate import DecisionCounts, suspect_words
-    >>> counts = DecisionCounts(n=60, consistent=5, inconsistent=17, undecided=38, leaning=20, wrongly=[4.1, 1.0])
-    >>> suspect_words(counts).partition(" On a side")[0]
-    '17 of 60 claims are on the inconsistent side of the threshold, about 4 of them wrongly; 5 on the consistent side,
-    about 1 wrongly; 38 undecided (20 of them leaning inconsistent).'
-    """
-    are = "is" if tally.inconsistent == 1 else "are"
-    leaning = f" ({tally.leaning:,} of them leaning inconsistent)" if tally.undecided else ""
-    silent = f", {tally.unvoted:,} without a vote" if tally.unvoted else ""
-    wrong, passed = (f", about {n:,.0f}" if n else "" for n in tally.wrongly)
-    return (
-        f"{tally.inconsistent:,} of {tally.n:,} claims {are} on the inconsistent side of the threshold"
-        f"{wrong and wrong + ' of them wrongly'}; {tally.consistent:,} on the consistent side"
-        f"{passed and passed + ' wrongly'}; {tally.undecided:,} undecided{leaning}{silent}. "
-        f"{certainty_words(tally, labeled=labeled)}"
-    ).rstrip()
+    """Return a line for each decision with the number of its items, and below what sure is."""
+    return "\n".join([*tally.count_lines(), certainty_words(tally, labeled=labeled)]).rstrip()
 
 
 def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False) -> str:

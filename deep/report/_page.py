@@ -163,10 +163,9 @@ def _coded(text: str) -> str:
 
 
 def _counted(text: str) -> str:
-    """Return sentences as markup, the counts of claims large and what they mean small."""
-    counts = r"(?<![\w.,])(\d[\d,]*)(?= of [\d,]+ claims| on the consistent side| undecided)"
-    large = re.sub(counts, r"<strong>\1</strong>", _coded(text))
-    return re.sub(r"(?<=\. )((?:On a side|Nothing is sure): .*)", r"<span>\1</span>", large)
+    """Return lines as markup, a number that begins one large and what the numbers mean small."""
+    lines = [re.sub(r"^( *)(\d[\d,]*)", r"\1<strong>\2</strong>", _coded(line)) for line in text.split("\n")]
+    return "\n".join(re.sub(r"^((?:On a side|Nothing is sure): .*)", r"<span>\1</span>", line) for line in lines)
 
 
 def between(bounds: Iterable[float] | None) -> str:

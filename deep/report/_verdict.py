@@ -191,9 +191,9 @@ OTHER_JUDGES = (
 
 # The answer of a run with datasets held out, by the outcome of its test against the best judge.
 BEATS = {
-    "ok": "deep beats the best judge. ",
-    "warn": "deep is not clearly better than the best judge. ",
-    "fail": "deep is worse than the best judge. ",
+    "ok": "deep beats the best judge.\n",
+    "warn": "deep is not clearly better than the best judge.\n",
+    "fail": "deep is worse than the best judge.\n",
 }
 
 

@@ -178,7 +178,7 @@ def test_a_report_shows_the_p_that_is_scored(here, capsys, tmp_path, more):
     grades = read_scores(soft)
     given = grades.scores[grades.datasets == "mine"]
     told = verdict(model, mine, prior=float(more[1]) if more else None, scores=given)
-    assert told.suspect.split(". ")[0] in re.sub("<[^>]*>", "", (tmp_path / page).read_text()).replace("\u00a0", " ")
+    assert told.suspect.split("\n")[0] in re.sub("<[^>]*>", "", (tmp_path / page).read_text()).replace("\u00a0", " ")
     known = Known(float(more[1]) if more else None, [soft])
     material = read_material([file, mine], known=known)
     following = verdict_of(material, methods_of(material), watch_of(material)).command

@@ -96,7 +96,7 @@ def test_the_first_screen_answers(open_view, name):
         box = sentence.bounding_box()
         assert box["y"] + box["height"] <= 900
         said[kind] = sentence.inner_text()
-    assert re.search(r"\d+ (of|printed|hallucinated) |With \d", said["suspect"]), said
+    assert re.search(r"\d+ (of|printed|hallucinated|inconsistent)\b|With \d", said["suspect"]), said
     assert re.search(r"\bP\b|SIMULATED", said["trust"]), said
     assert re.match(r"Next: \w+", said["then"]), said
     assert page.locator("#verdict figure").first.bounding_box()["y"] < 900, "with its chart"

@@ -76,7 +76,7 @@ def test_the_sdks_client_lists_and_calls_the_three_tools(address, mode):
     said = verdict.structured_content
     assert said["n"] == 12
     assert said["says"][0].startswith("12 claims of 1 dataset, judged by 4 judges; NO LABELS here.")
-    assert said["says"][1].startswith(f"{said['inconsistent']} of 12 claims")
+    assert said["says"][1].strip().startswith(f"{said['inconsistent']} inconsistent")
     assert said["share"]["low"] < said["share"]["estimate"] < said["share"]["high"]
     assert {test["level"] for test in said["tests"]} <= {"ok", "warn", "fail"}
     assert not any(one.is_error for one in (checked, scored, verdict))

@@ -146,9 +146,9 @@ BY_ENSEMBLER = ("xgboost", "lightgbm", "catboost", "snorkel")
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    return wrap(
-        text, min(WIDTH, get_terminal_size().columns), initial_indent=" " * indent, subsequent_indent=" " * (indent + 2)
-    )
+    width, lead = min(WIDTH, get_terminal_size().columns), " " * indent
+    # The name of a dataset stays one word.
+    return wrap(text, width, initial_indent=lead, subsequent_indent=lead + "  ", break_on_hyphens=False)
 
 
 def _prior(prior: Row) -> str:
