@@ -327,7 +327,7 @@ class VoteMatrix:
     def _check_unique(self) -> None:
         if len(self.voter_names) != self.votes.shape[1]:
             raise InputError(
-                f"`voter_names` must have {self.votes.shape[1]} entries, one a column. Got {len(self.voter_names)}."
+                f"`voter_names` must have {self.votes.shape[1]} entries, one per column. Got {len(self.voter_names)}."
             )
         repeated = _first_repeated(self.voter_names)
         if repeated is not None:

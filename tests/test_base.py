@@ -58,7 +58,7 @@ def test_vote_matrix_keeps_rows_together():
         ({"votes": [["yes", "no"]] * 3}, "`votes` must hold numbers"),
         ({"labels": [1, 0, 7]}, "`labels` must hold only 0 and 1. Got 7"),
         ({"labels": [1, 0]}, "`labels` must have 3 entries, one a row. Got 2"),
-        ({"voter_names": ["strict"]}, "`voter_names` must have 2 entries, one a column. Got 1"),
+        ({"voter_names": ["strict"]}, "`voter_names` must have 2 entries, one per column. Got 1"),
         ({"voter_names": ["strict", "strict"]}, "`voter_names` must be unique. Got 'strict' more than once"),
         ({"item_ids": ["a", "a", "a"]}, "`item_ids` must be unique within a dataset. Got 'a' twice in 'news'"),
         ({"datasets": ["news"]}, "`datasets` must have 3 entries, one a row. Got 1"),

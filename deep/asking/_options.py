@@ -51,7 +51,7 @@ class PromptOptions:
         Ask once more where a reply to a prompt is unparsable (default: yes, but not with --batch or
         --at-most-once, nor for replies of earlier runs without; --repair: for these too).
     constrain : str, default='schema'
-        How an answer at once is held to the labels: by a JSON schema (default), by structured_outputs of vLLM
+        How a direct prompt's reply is limited to its labels: by a JSON schema (default), by structured_outputs of vLLM
         0.12 or later, or not at all.
     few_shot : FewShot, optional
         Labeled examples that prompts show.

@@ -339,10 +339,19 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     return [row["voter"], row["dataset"], str(row["asked"]), votes, *reasons, *counts, cost, *seconds]
 
 
+# The counts of a run that its summary has by the same name.
+COUNTED = (
+    *("found", "answered", "failed", "attempts", "in_doubt", "unpriced", "seconds", "too_long", "saved"),
+    *("lines_passed_over", "contradictions"),
+)
+
+
 def summary(
     outcome: RunOutcome, options: AskOptions | None, out: Path, failing: Mapping[str, float], plan: Plan
 ) -> dict[str, Any]:
     """Return the summary that `--json` prints."""
+    from deep.evaluate import constant_words
+
     tally = outcome.tally
     voters = [
         {
@@ -351,46 +360,37 @@ def summary(
                 kind: counts[kind]
                 for kind in ("done", "votes", "answers", *REASONS, *UNASKED_REASONS, "repairs", "repaired")
             },
-            "ones": tally.ones[voter],
             "failure_rate": failing.get(voter, tally.failure_rate(voter)),
             "failing": voter in failing,
         }
         for voter, counts in sorted(tally.by_voter.items())
     ]
+    given = {name: tally.answers[voter] for voter, name in short_names(tally.answers).items()}
+    answers = {name: (*own.most_common(1)[0], own.total() - own[""], own.total()) for name, own in given.items()}
     paths = {kind: str(path) for kind, path in output_paths(out).items() if path.exists()}
     return {
         "schema_version": 1,
         "examples": plan.n_examples,
         "judgments": plan.n_examples * len(plan.voters),
         "requests": tally.total,
-        "found": tally.found,
-        "answered": tally.answered,
-        "failed": tally.failed,
-        "attempts": tally.attempts,
+        **{name: getattr(tally, name) for name in COUNTED},
         "failures": {
             kind: {"requests": messages.total(), "message": messages.most_common(1)[0][0]}
             for kind, messages in sorted(tally.failures.items())
         },
-        "in_doubt": tally.in_doubt,
         "unknown": outcome.unknown,
         "in_doubt_twice": outcome.in_doubt_twice,
         "asked_again": 0 if options is None or options.at_most_once else outcome.unknown,
         # Where no answer has a known price, a sum of 0 would read as free.
         "cost": None if tally.unpriced and not tally.cost else tally.cost,
-        "unpriced": tally.unpriced,
-        "seconds": tally.seconds,
         "stopped": None if outcome.stopped == FROM_LEDGER else outcome.stopped,
         "budget": None if options is None else options.budget,
         "answered_by_another": other_models(tally.other_models),
         "quirks": [asdict(quirk) for quirk in outcome.quirks],
-        "too_long": tally.too_long,
         "asked_longer": tally.longer,
-        "saved": tally.saved,
         "context_full": tally.full,
-        "lines_passed_over": tally.lines_passed_over,
-        "contradictions": tally.contradictions,
         "voters": voters,
-        "constant_judges": _constant_judges(tally),
+        "constant_judges": constant_words(answers),
         "forms": _forms(plan, {quirk.model for quirk in outcome.quirks if quirk.parameter in llm.CONSTRAINTS}),
         "ledger": None if options is None else llm.describe_ledger(options.ledger),
         "outputs": paths,
@@ -410,17 +410,6 @@ def _forms(plan: Plan, unbound: Collection[str]) -> dict[str, list[str]]:
         form = "none" if {column.llm, column.llm.partition("/")[2]} & {*unbound} else form
         forms.setdefault(FORMS[form], []).append(column.name)
     return forms
-
-
-def _constant_judges(tally: llm.Tally) -> list[str]:
-    """Return sentences on the judges that say the same of every claim."""
-    from deep.evaluate import constant_words
-
-    votes, items = Counter[str](), Counter[str]()
-    for (voter, _), counts in tally.by_dataset.items():
-        votes[voter] += counts["votes"]
-        items[voter] += counts.total()
-    return constant_words({name: (tally.ones[v], votes[v], items[v]) for v, name in short_names(items).items()})
 
 
 # The sentences of a summary that stand there where their count is not 0, by the name of that.

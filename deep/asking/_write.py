@@ -138,6 +138,8 @@ class Outputs:
         The columns, in order.
     soft : sequence of str
         The voters that give soft votes; where there are none, no file of soft votes is left.
+    graders : collection of str
+        The voters whose scores are their answers, and stand among the votes.
     metadata : mapping
         Goes into the Parquet files under the key ``deep``, as JSON, with an id of the run: readers of one of these
         files refuse another one of another run.
@@ -153,6 +155,7 @@ class Outputs:
     voters: Sequence[str]
     soft: Sequence[str]
     metadata: Mapping[str, object]
+    graders: Collection[str] = ()
     documents: bool = True
     claim_first: Collection[str] = frozenset()
     free: Collection[str] = frozenset()
@@ -178,7 +181,7 @@ class Outputs:
         text = pa.string()
         index = [("dataset", text), ("item_id", text), ("label", pa.int8())]
         index += [("document_id", text)] if self.documents else []
-        votes = [(voter, pa.int8()) for voter in self.voters]
+        votes = [(voter, pa.float64() if voter in self.graders else pa.int8()) for voter in self.voters]
         reasons = [("dataset", text), ("item_id", text), ("voter", text), ("reason", text)]
         schemas = {"reasons": pa.schema(reasons), "votes": pa.schema([*index, *votes])}
         schemas["judgments"] = datasets.judgments_schema()
@@ -201,7 +204,8 @@ class Outputs:
         }
         for voter in self.voters if kind == "votes" else self.soft:
             judgments = [row.judgments.get(voter) for row in rows]
-            columns[voter] = [_vote(one) if kind == "votes" or one is None else one.score for one in judgments]
+            is_vote = kind == "votes" and voter not in self.graders
+            columns[voter] = [_vote(one) if is_vote or one is None else one.score for one in judgments]
         return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
 
     def _reasons(self, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
@@ -245,6 +249,12 @@ def cost_of(judgment: Judgment, *, free: bool) -> float | None:
     """Return the dollars of a judgment: 0 of a judge that costs nothing, or where no answer came; None of no price."""
     unanswered = judgment.reason == "failed" and judgment.cost is None and not judgment.tokens
     return 0.0 if free or unanswered else judgment.cost
+
+
+def _answer(judgment: Judgment) -> str:
+    """Return an answer as text, empty where there is none; three digits tell grades apart, and keep few of them."""
+    number = judgment.vote if judgment.score is None else judgment.score
+    return f"{number:.3g}" if judgment.reason is None else ""
 
 
 def _vote(judgment: Judgment | None) -> int | None:
@@ -347,6 +357,7 @@ def write_judged(
     out: Path,
     made: Mapping[str, object],
     soft: Sequence[str] = (),
+    graders: Collection[str] = (),
 ) -> None:
     """Write votes that were given elsewhere, and their reasons and rationales beside them, as ``deep ask`` does.
 
@@ -361,8 +372,10 @@ def write_judged(
         How they came to be, for the account in the files.
     soft : sequence of str
         The voters whose scores are written beside their votes.
+    graders : collection of str
+        The voters whose scores are their answers, and are written in place of their votes.
     """
-    Outputs(out=out, voters=voters, soft=soft, metadata=made).write(map(Row._make, judged))
+    Outputs(out=out, voters=voters, soft=soft, graders=graders, metadata=made).write(map(Row._make, judged))
 
 
 def judged_rows(
@@ -388,7 +401,7 @@ def judged_rows(
                 for voter, judgment in judgments.items():
                     counts = tally.by_dataset.setdefault((voter, str(example.dataset)), Counter())
                     counts[judgment.reason or "votes"] += 1
-                    tally.ones[voter] += judgment.vote == 1
+                    tally.answers[voter][_answer(judgment)] += 1
                     if judgment.reason in UNASKED_REASONS:
                         tally.by_voter.setdefault(voter, Counter())[judgment.reason] += 1
                     elif voter in new_voters:

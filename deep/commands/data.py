@@ -28,7 +28,7 @@ NAMES = argument(
     "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the columns source and claim",
     nargs="+",
 )
-UNVERIFIED = "also files whose checksum is not known; prints the checksum"
+UNVERIFIED = "fetch files without a known checksum, too; prints their checksum"
 FETCH = console.adder(
     argument("names", "NAME", "a benchmark that `deep data list` shows", nargs="+"),
     argument("allow_unverified", None, UNVERIFIED, flags=["--allow-unverified"], action="store_true", default=False),

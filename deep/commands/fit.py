@@ -25,7 +25,6 @@ from deep import console, evaluate, model
 from deep._util.files import check_out
 from deep._util.names import listed, short_names
 from deep._util.options import topic_values
-from deep.records import ABSTAIN
 
 # The most voters that are named in print; `--json` names all.
 MAX_VOTERS = 6
@@ -66,12 +65,7 @@ def run(args: argparse.Namespace) -> None:
             run=console.parallel_map(n_jobs, progress, "fit"),
         )
     results = console.SCHEMA | evaluate.fit_report(fitted) | {"model": str(out)}
-    X, short = data.votes.votes, short_names(data.votes.voter_names)
-    counts = zip(short.values(), (X == 1).sum(axis=0).tolist(), (X != ABSTAIN).sum(axis=0).tolist(), strict=True)
-    # Grades that differ tell claims apart, though all are on one side of the middle, and so one vote.
-    by_judge = zip(short.values(), data.votes.scales or (), data.votes.answers_or_votes.T, strict=False)
-    graders = {name for name, scale, own in by_judge if not scale.binary and len({*own[own >= 0].tolist()}) > 1}
-    results["constant_judges"] = evaluate.constant_words({name: (ones, n, len(X)) for name, ones, n in counts}, graders)
+    results["constant_judges"] = evaluate.constant_judges(data.votes)
     del data  # the rows take the memory that writing the model needs
     fitted.save(out)
     notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []

@@ -136,7 +136,7 @@ def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model
     hints = [evaluate.sure_words(fitted)]
     decided = counts.consistent + counts.inconsistent
     if not counts.alike:
-        hints += [] if decided else [evaluate.order_words(fitted)]
+        hints += [] if decided or counts.common_p is not None else [evaluate.order_words(fitted)]
         hints += [asks, command] if asks else []
     shares = model.prior_lines(result.priors)
     # Where something is decided, the sentence of the rule says which items are.

@@ -470,7 +470,7 @@ class CardOptions:
     prices : tuple of str
         Dollars per vote of your own judges; other costs are in the judgments beside the votes.
     limit : int, default=20
-        Disagreements of each judge to keep.
+        Number of disagreements to keep per judge.
     full : bool, default=False
         Print every figure of every judge, disagreements and doubtful labels too.
     no_worth : bool, default=False

@@ -351,9 +351,8 @@ def _people(card: "evaluate.PanelCard") -> Iterator[str]:
 
 def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
     yield ""
-    constant = evaluate.constant_judges(card)
-    yield from map(printable, constant)
-    if constant[-1:] == [evaluate.NO_JUDGE_DISTINGUISHES]:
+    yield from map(printable, card.constant)
+    if evaluate.NO_JUDGE_DISTINGUISHES in card.constant:
         return  # how alike the judges err, and which to keep, would be said of nothing
     if not math.isnan(card.agreement):
         yield f"Mean kappa between two judges: {card.agreement:.2f}."
@@ -400,10 +399,10 @@ def _steps(report: "evaluate.PanelReport") -> Iterator[str]:
 def _verdict(card: "evaluate.PanelCard") -> Iterator[str]:
     """Yield which judges to keep, and what they are worth beside all and beside the best one."""
     report = card.worth
-    if report is None or evaluate.NO_JUDGE_DISTINGUISHES in evaluate.constant_judges(card):
+    if report is None or evaluate.NO_JUDGE_DISTINGUISHES in card.constant:
         return  # which to keep would be said of nothing
     short = short_names(each.judge for each in card.judges)
-    yield f"Keep {printable(', '.join(short[name] for name in report.keep))}."
+    yield card.coin or f"Keep {printable(', '.join(short[name] for name in report.keep))}."
     yield from _outer(card, report, report.outer)
     best = printable(short[report.best_judge])
     coverage = next(each.itself.coverage for each in card.judges if each.judge == report.best_judge)
@@ -412,10 +411,10 @@ def _verdict(card: "evaluate.PanelCard") -> Iterator[str]:
         f"Panel minus best judge ({best}{coverage_words}): {evaluate.in_percent(report.gain, '+')} points of balanced "
         f"accuracy (90 % interval {evaluate.in_percent(report.gain_ci, '+')}){_for_dollars(card, report)}."
     )
-    if report.one_judge:
+    if report.one_judge and not card.coin:
         yield (
-            f"For decisions alone, one judge ({best}) is enough. The best single judge's log loss differs from the "
-            f"panel's by {report.steps[-1].loss_increase:+.4f}."
+            f"{evaluate.ONE_JUDGE.format(best)} The best single judge's log loss differs from the panel's by "
+            f"{report.steps[-1].loss_increase:+.4f}."
         )
     yield ""
 
@@ -426,11 +425,12 @@ def _outer(card: "evaluate.PanelCard", report: "evaluate.PanelReport", outer: "e
     costs = [price for price in prices if price is not None]
     saved = f"${sum(costs):.2f} less per 1,000 items, " if report.drop and len(costs) == len(prices) else ""
     change, interval = (evaluate.in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
-    yield (
-        f"With these {len(report.keep)} of {len(card.judges)}: {saved}log loss {outer.loss_increase:+.3f} (90 % "
-        f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}). "
-        "Judges were chosen without the part they are measured on."
-    )
+    if not card.coin:
+        yield (
+            f"With {len(report.keep)} of {len(card.judges)} judges: {saved}log loss {outer.loss_increase:+.3f} (90 % "
+            f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}). "
+            "Judges were chosen without the part they are measured on."
+        )
     yield (
         f"All {len(card.judges)}, with `deep fit` and each of {outer.parts} parts held out: balanced accuracy "
         f"{evaluate.in_percent(outer.balanced_accuracy)}, log loss {outer.log_loss:.3f}."

@@ -3,6 +3,8 @@ from ._annotators import balanced_accuracy_of_counts as balanced_accuracy_of_cou
 from ._annotators import clustered_interval as clustered_interval
 from ._annotators import clustered_share as clustered_share
 from ._breakdowns import OwnFamily as OwnFamily
+from ._breakdowns import constant_judges as constant_judges
+from ._breakdowns import constant_words as constant_words
 from ._breakdowns import level_rows as level_rows
 from ._breakdowns import level_tables as level_tables
 from ._breakdowns import own_families as own_families
@@ -11,6 +13,7 @@ from ._breakdowns import rank_agreement as rank_agreement
 from ._breakdowns import without_own_votes as without_own_votes
 from ._breakdowns import writer_table as writer_table
 from ._cards import FEWEST_JOINT_ERRORS as FEWEST_JOINT_ERRORS
+from ._cards import ONE_JUDGE as ONE_JUDGE
 from ._cards import AgainstItself as AgainstItself
 from ._cards import AgainstOthers as AgainstOthers
 from ._cards import AgainstPeople as AgainstPeople
@@ -74,7 +77,6 @@ from ._measured import records as records
 from ._measured import shown as shown
 from ._measured import t_reach as t_reach
 from ._measured import write_table as write_table
-from ._panel_measures import constant_judges as constant_judges
 from ._panel_measures import cost_words as cost_words
 from ._panel_measures import effective_words as effective_words
 from ._panel_measures import panel_card as panel_card
@@ -85,7 +87,6 @@ from ._selective import Selection as Selection
 from ._selective import adapt as adapt
 from ._selective import canary_lines as canary_lines
 from ._selective import check as check
-from ._selective import constant_words as constant_words
 from ._selective import drift_lines as drift_lines
 from ._selective import estimate as estimate
 from ._selective import fit_report as fit_report

@@ -1,17 +1,19 @@
 """The answers of judges, by level of their scale, and by the LLM that wrote the text."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Annotated
 
 import numpy as np
 
 from deep._util.checks import Floats, Mask, Positions
-from deep._util.scales import MOST_LEVELS, Scale
+from deep._util.names import listed, short_names
+from deep._util.scales import BINARY, MOST_LEVELS, Scale
 from deep.evaluate._annotators import clustered_share
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, shown
+from deep.evaluate._verdict import NO_JUDGE_DISTINGUISHES
 from deep.judges import parse_voter
 from deep.model import estimate_share
 from deep.records import ABSTAIN, VoteMatrix
@@ -274,3 +276,65 @@ def _cell(row: Row | None) -> str:
     if row is None or not row["items"]:
         return ""
     return f"{row['items']:,}" + (f" ({shown(row['consistent'], '.0%')})" if row["labeled"] else "")
+
+
+# A judge that always says the same is told from so many votes on.
+# A judge that says 1 of 4 items in 5 says it of 5 in a row in 33 of 100 cases, of 10 in 11.
+MIN_CONSTANT_VOTES = 10
+
+# The share of votes of the other sign up to which a judge says nearly always the same: 2 of 100.
+MAX_OTHER_VOTES = 0.02
+
+# A judge is called constant only if it votes on so many of the items. A rule that votes 1 or not at all says something
+# by where it votes, and so do the many that vote 0 alone.
+MIN_COVERAGE = 0.9
+
+
+def constant_words(judges: Mapping[str, tuple[str, int, int, int]]) -> list[str]:
+    """Return sentences on judges that say the same of every item, or of nearly every one.
+
+    Parameters
+    ----------
+    judges : mapping of str to (str, int, int, int)
+        Of each judge its most frequent answer, how many of its answers are that one, how many it gave, and of how many
+        items.
+
+    Returns
+    -------
+    list of str
+        One for all judges that always say the same, one for each that nearly does; at last that no judge distinguishes
+        the items, where none does.
+
+    Examples
+    --------
+    >>> from deep.evaluate import constant_words
+    >>> judges = {"yes-no": ("1", 100, 100, 100), "rule": ("1", 40, 40, 100), "grader": ("4", 99, 100, 100)}
+    >>> for line in constant_words(judges):
+    ...     print(line)
+    yes-no always says 1: it tells nothing about which claims are consistent.
+    grader says 4 for 99 of its 100 claims: that says little about which claims are consistent.
+    """
+    many = {name: each for name, each in judges.items() if each[2] >= max(MIN_CONSTANT_VOTES, MIN_COVERAGE * each[3])}
+    lines = []
+    for answer in dict.fromkeys(answer for answer, same, n, _ in many.values() if same == n):
+        names = [name for name, (own, same, n, _) in many.items() if (own, same) == (answer, n)]
+        say, it_tells = ("says", "it tells") if len(names) == 1 else ("say", "they tell")
+        lines.append(f"{listed(names)} always {say} {answer}: {it_tells} nothing about which claims are consistent.")
+    for name, (answer, same, n, _) in many.items():
+        if 0 < n - same <= MAX_OTHER_VOTES * n:
+            alike = f"{answer} for {same:,} of its {n:,} claims"
+            lines.append(f"{name} says {alike}: that says little about which claims are consistent.")
+    if many and all(same == n == items for _, same, n, items in judges.values()):
+        lines.append(NO_JUDGE_DISTINGUISHES)
+    return lines
+
+
+def constant_judges(votes: VoteMatrix) -> list[str]:
+    """Return the sentences of :func:`constant_words` on the judges of a table, whose grades are told as given."""
+    judges = {}
+    columns = zip(short_names(votes.voter_names).values(), votes.answers_or_votes.T, strict=True)
+    for (name, column), scale in zip(columns, votes.scales or repeat(BINARY), strict=False):
+        own, counts = np.unique(column[column >= 0], return_counts=True)
+        same, place = max(zip(counts.tolist(), own.tolist(), strict=True), default=(0, 0.0))
+        judges[name] = (scale.answer(place), same, int(counts.sum()), len(column))
+    return constant_words(judges)

@@ -29,6 +29,8 @@ Interval = tuple[float, float]
 FEWEST_JOINT_ERRORS = 10
 """The correlation of two judges' errors is shown where they err together on so many items."""
 
+ONE_JUDGE = "For decisions, these labels do not show that the panel is better than one judge ({})."
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgainstPeople(Measured):
@@ -331,6 +333,8 @@ class PanelCard(Measured):
         In the order of the votes.
     between : ndarray of float, shape (n_judges, n_judges)
         Cohen's kappa of each two judges; needs no label.
+    constant : tuple of str
+        Sentences on judges that say the same of every item (:func:`constant_words`).
     levels : tuple of dict
         Of judges that give grades or scores, by level: `judge`, `scale`, `answer`, `items`, `labeled`, `consistent`
         (share of those labeled), `low`, `high` (95 %). All other figures are of votes cut at the middle of the scale.
@@ -377,6 +381,7 @@ class PanelCard(Measured):
     people_agreement: tuple[Row, ...]
     judges: tuple[JudgeCard, ...]
     between: Floats
+    constant: tuple[str, ...]
     levels: tuple[Row, ...]
     rank_agreement: Floats | None
     error_correlation: Floats | None
@@ -398,21 +403,24 @@ class PanelCard(Measured):
         result = [kappa for kappa in self.between[np.tril_indices(len(self.between), -1)] if kappa == kappa]
         return float(np.mean(result)) if result else float("nan")
 
+    @property
+    def coin(self) -> str:
+        """Return the sentence that no judge is clearly better than a coin on the labels; empty where one is."""
+        people = [each.people for each in self.judges if each.people and each.people.balanced_accuracy >= 0]  # not NaN
+        # At a kappa of 0 balanced accuracy is one half.
+        if not people or any(one.kappa_ci[0] > 0 for one in people):
+            return ""
+        best = in_percent(max(one.balanced_accuracy for one in people))
+        return f"No judge is clearly better than a coin on these labels (best balanced accuracy: {best} %)."
+
     def as_dict(self) -> Row:
         """Return JSON values; those of `worth` stand beside the others, null for NaN."""
         values = super().as_dict()
         values |= {"cards": values["judges"], "judges": [card.judge for card in self.judges]}
         values |= {"agreement": json_value(self.agreement), "worth_missing": self.worth_missing or None}
-        counts = ("datasets", "judges", "n", "n_documents", "n_labeled", "n_tied", "n_replaced", "n_unmatched")
-        panel = ("cost_per_1000", "drop_first", "sample_twice", "agreement", "effective_votes")
-        parts = ("effective_votes_a_dollar", "people", "people_agreement", "cards", "own_family", "between")
-        graded = () if self.rank_agreement is None else ("levels", "rank_agreement")
-        return {
-            **{name: values[name] for name in (*counts, *panel, *parts, *graded)},
-            **{name: values[name] for name in ("error_correlation", "joint_errors", "worth_missing")},
-            **(values["worth"] or {}),
-            "doubtful_labels": values["doubtful_labels"],
-        }
+        graded = () if self.rank_agreement is not None else ("levels", "rank_agreement")
+        left_out = {"by_writer", "worth", *graded}
+        return {name: value for name, value in values.items() if name not in left_out} | (values["worth"] or {})
 
     def frame(self, part: str = "judges") -> "pd.DataFrame":
         """Return one part of the card as a table.
@@ -481,7 +489,7 @@ PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
 def judge_rows(card: "PanelCard") -> list[dict[str, str]]:
     """Return a row of main figures of each judge, the one of the best balanced accuracy first; names are short."""
     short = short_names(each.judge for each in card.judges)
-    return [{"judge": short[each.judge], **_judge_row(each)} for each in ranked(card.judges)]
+    return [{"judge": short[each.judge], **_judge_row(each, coin=bool(card.coin))} for each in ranked(card.judges)]
 
 
 def ranked(judges: Sequence[JudgeCard]) -> list[JudgeCard]:
@@ -490,7 +498,7 @@ def ranked(judges: Sequence[JudgeCard]) -> list[JudgeCard]:
     return sorted(judges, key=lambda each: -np.nan_to_num(accuracy[each.judge], nan=-1.0))
 
 
-def _judge_row(each: JudgeCard) -> dict[str, str]:
+def _judge_row(each: JudgeCard, *, coin: bool) -> dict[str, str]:
     result, other = each.people, each.others
     rates = {} if result is None else {"TPR, %": in_percent(result.tpr), "TNR, %": in_percent(result.tnr)}
     return {
@@ -499,7 +507,7 @@ def _judge_row(each: JudgeCard) -> dict[str, str]:
         "says 1, %": in_percent(each.itself.polarity),
         **rates,
         "adds": shown(other.adds, "+z.4f"),
-        "keep": {None: "", True: "keep", False: "drop"}[other.kept],
+        "keep": {None: "", True: "keep", False: "drop"}[None if coin else other.kept],
         "errors alike": shown(other.error_correlation),
         "$ per 1,000": shown(other.cost_per_1000 or None, dollars),
     }

@@ -204,6 +204,7 @@ def panel_card(
         people_agreement=tuple(agreement),
         judges=cards,
         between=_between(votes),
+        constant=tuple(evaluate.constant_judges(votes)),
         levels=() if votes.answers is None else tuple(evaluate.level_rows(votes)),
         rank_agreement=None if votes.answers is None else evaluate.rank_agreement(votes),
         error_correlation=correlation,
@@ -408,17 +409,6 @@ def people_words(card: _cards.PanelCard) -> str:
 def effective_words(n_judges: int, effective: float) -> str:
     """Return a sentence on the number of independent judges that a panel is worth."""
     return f"By their errors on these labels, {n_judges} judges are worth {effective:.1f} independent ones."
-
-
-def constant_judges(card: _cards.PanelCard) -> list[str]:
-    """Return sentences on the judges of a panel that say the same of every item."""
-    short = short_names(each.judge for each in card.judges)
-    counts = {}
-    for each in card.judges:
-        n = round(each.itself.coverage * each.itself.n)
-        counts[short[each.judge]] = (round(each.itself.polarity * n) if n else 0, n, each.itself.n)
-    levels = Counter(row["judge"] for row in card.levels if row["items"])
-    return evaluate.constant_words(counts, {short[name] for name, n in levels.items() if n > 1})
 
 
 def cost_words(card: _cards.PanelCard) -> Iterator[str]:

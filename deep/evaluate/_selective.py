@@ -1,6 +1,6 @@
 """Selective decisions: keep those of the model's rule that are sure enough to be right, and abstain elsewhere."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -10,7 +10,6 @@ import pandas as pd
 
 from deep import calibration, evaluate  # by the room, since a fit's report needs nothing of what they hold
 from deep._util.checks import Floats, check_share
-from deep._util.names import listed
 from deep._util.odds import expit
 from deep.datasets import LabelsGiven, as_labels
 from deep.exceptions import InputError
@@ -278,59 +277,6 @@ def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
     combined = reach * of_labels / np.hypot(reach, of_labels)  # two independent estimates of one share
     off, rest = f"{100 * reach:.0f} points", f"{100 * combined:.0f}"
     return f"The share may be wrong by ± {off}; ten labels of random items reduce this to about ± {rest}."
-
-
-# A judge that always says the same is told from so many votes on.
-# A judge that says 1 of 4 items in 5 says it of 5 in a row in 33 of 100 cases, of 10 in 11.
-MIN_CONSTANT_VOTES = 10
-
-# The share of votes of the other sign up to which a judge says nearly always the same: 2 of 100.
-MAX_OTHER_VOTES = 0.02
-
-# A judge is called constant only if it votes on so many of the items. A rule that votes 1 or not at all says something
-# by where it votes, and so do the many that vote 0 alone.
-MIN_COVERAGE = 0.9
-
-
-def constant_words(votes: Mapping[str, tuple[int, int, int]], graders: Collection[str] = ()) -> list[str]:
-    """Return sentences on judges that say the same of every item, or of nearly every one.
-
-    Parameters
-    ----------
-    votes : mapping of str to (int, int, int)
-        Of each judge, how many of its votes are 1, how many votes it has, and of how many items.
-    graders : collection of str
-        Judges whose grades differ: they tell claims apart, whatever their votes are.
-
-    Returns
-    -------
-    list of str
-        One for all judges that always say 1, one for those that always say 0, and one for each that nearly does; at
-        last that no judge distinguishes the items, where all say the same of all items.
-
-    Examples
-    --------
-    >>> from deep.evaluate import constant_words
-    >>> for line in constant_words({"yes-no": (100, 100, 100), "rule": (40, 40, 100), "strict": (1, 100, 100)}):
-    ...     print(line)
-    yes-no always says 1: it tells nothing about which claims are consistent.
-    strict says 0 of 99 of its 100 claims: that says little about which claims are consistent.
-    """
-    votes = {name: each for name, each in votes.items() if name not in graders}
-    many = {name: each for name, each in votes.items() if each[1] >= max(MIN_CONSTANT_VOTES, MIN_COVERAGE * each[2])}
-    lines = []
-    for vote in (1, 0):
-        if names := [name for name, (ones, n, _) in many.items() if ones == vote * n]:
-            say, it_tells = ("says", "it tells") if len(names) == 1 else ("say", "they tell")
-            lines.append(f"{listed(names)} always {say} {vote}: {it_tells} nothing about which claims are consistent.")
-    for name, (ones, n, _) in many.items():
-        others = min(ones, n - ones)
-        if 0 < others <= MAX_OTHER_VOTES * n:
-            alike = f"{int(ones > n - ones)} of {n - others:,} of its {n:,} claims"
-            lines.append(f"{name} says {alike}: that says little about which claims are consistent.")
-    if many and not graders and all(n == items and ones in (0, n) for ones, n, items in votes.values()):
-        lines.append(evaluate.NO_JUDGE_DISTINGUISHES)
-    return lines
 
 
 # Half the width of a 90 % interval, in standard deviations.

@@ -38,7 +38,7 @@ MAX_EXCESS = 0.05
 SAME_P = 1e-9
 
 NO_JUDGE_DISTINGUISHES = (
-    "No judge can tell these claims apart, so all have the same P. Add other judges; labels will not help."
+    "No judge can tell these claims apart, so all have the same P. Labels show only their share. Add other judges."
 )
 
 STATES = ("consistent", "inconsistent", "undecided")
@@ -118,6 +118,12 @@ class DecisionCounts:
         """Whether several items have votes, and all of them one P: then no judge tells one from another."""
         return bool(self.lowest) and self.n - self.unvoted > 1 and self.highest[0].p - self.lowest[0].p < SAME_P
 
+    @property
+    def common_p(self) -> float | None:
+        """The P of all items between the lowest and the highest, which are then neither; None where it differs."""
+        is_common = self.n - self.unvoted >= 2 * self.most and self.lowest[-1].p == self.highest[-1].p
+        return self.lowest[-1].p if is_common else None
+
     def add(
         self,
         datasets: "Texts | pa.ChunkedArray",
@@ -185,16 +191,20 @@ class DecisionCounts:
         """
         if self.alike:
             return
-        sure = self.consistent + self.inconsistent
+        sure, rest, common = self.consistent + self.inconsistent, self.n - self.unvoted, self.common_p
         for name, items in (("lowest", self.lowest), ("highest", [] if sure else self.highest)):
-            if items:
+            apart = [item for item in items if item.p != common]
+            rest -= len(apart)
+            if apart:
                 yield f"The {name} P, in percent with its 90 % interval:"
-            for item in items:
+            for item in apart:
                 interval = "" if np.isnan(item.low) else f" ({chance(item.low)} to {chance(item.high)})"
                 yield f"  {chance(item.p):>5}{interval}  {item.state:<12}  {item.item_id} of {item.dataset}"
                 claim = claims.get((item.dataset, item.item_id))
                 if claim:
                     yield f"         {shorten(claim, MAX_CLAIM, placeholder=' ...')}"
+        if common is not None and not sure:
+            yield f"The other {rest:,} have the same P, {chance(common)}: no judge tells them apart."
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def analyze_votes(
     votes = checks.check_votes(X, voters=names)
     w = checks.check_sample_weight(sample_weight, len(votes))
     if names is not None and len(names) != votes.shape[1]:
-        raise InputError(f"`voter_names` must have {votes.shape[1]} entries, one a column. Got {len(names)}.")
+        raise InputError(f"`voter_names` must have {votes.shape[1]} entries, one per column. Got {len(names)}.")
     voted = votes != ABSTAIN
     overlapping = (voted.sum(axis=1) > 1) * w
     conflicting = ((votes == 1).any(axis=1) & (votes == 0).any(axis=1)) * w

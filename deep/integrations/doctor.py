@@ -9,7 +9,7 @@ For instance:
   deep doctor votes.parquet labels.csv
       whether the labels match the votes by id, and which fits are possible
   deep doctor results.json
-      the file of another tool, as `deep data from` reads it
+      a file of another tool, which `deep data from` can read
 """
 
 import argparse
@@ -17,7 +17,8 @@ import math
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +27,11 @@ from deep import console
 from deep._util.files import MARKER
 from deep._util.names import listed
 from deep._util.options import option
+from deep._util.scales import scale_sentence
 from deep.exceptions import DeepError, ExitStatus
 
 if TYPE_CHECKING:
     from deep.datasets import Examples, Failures
-    from deep.integrations.foreign import Foreign
     from deep.records import VoteMatrix
 
 # Below this `deep adapt` does no more than move the share (docs/choose.md).
@@ -39,17 +40,11 @@ FEW_LABELS = 20
 # Below this two judges agree everywhere by chance too often to be called copies.
 FEW_ITEMS = 30
 
-# Share of the items that a judge must vote on before one answer for all of them makes it a constant.
-NEARLY_ALL = 0.9
-
 # Ids that a spreadsheet has made of others: a rounded number, a date, an error.
 SPREADSHEET = re.compile(
     r"\d(\.\d+)?[Ee]\+\d+|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|#(NAME\?|REF!|N/A)"
 )
 
-
-# How words begin that are the negative one of two.
-AGAINST = re.compile(r"not\b|un|in(?!fer)|contra|no\b|hallu|wrong|bad|false")
 
 # `deep fit` leaves out a judge that fails on more of a dataset.
 USUAL = 0.05
@@ -98,10 +93,14 @@ class Finding:
         Whether a row has both a source and a claim.
     options : str
         To be given to `deep data from`.
+    soft : str
+        The file of soft votes beside the votes.
     ignore : list of str
         Judges that are none.
     one_class : list of str
         Datasets whose labels are of one class, which `deep fit` refuses.
+    alike : bool
+        Whether no judge distinguishes the items.
     failure_rate : float
         Of the judge that fails least, on the dataset where it fails most.
     """
@@ -115,8 +114,10 @@ class Finding:
     has_classes: bool = False
     can_be_judged: bool = True
     options: str = ""
+    soft: str = ""
     ignore: list[str] = field(default_factory=list)
     one_class: list[str] = field(default_factory=list)
+    alike: bool = False
     failure_rate: float = 0
 
     def as_dict(self) -> dict[str, Any]:
@@ -151,39 +152,23 @@ def examine(path: Path) -> Finding:
         if (path / MARKER).exists():
             return Finding(path, "run", ["the results of a run of deep"])
         return Finding(path, "folder", ["a folder: give the files in it"])
-    head = _head(path)
+    if path.name.endswith(".soft.parquet"):
+        return Finding(path, "soft votes", ["numbers beside votes: give the file of votes, which lies beside it"])
+    head = b""
+    with suppress(OSError), path.open("rb") as file:
+        head = file.read(1 << 12)
     if head.startswith(b"SQLite format 3"):
         return Finding(path, "ledger", ["a ledger of LLM answers; `deep ask --from-ledger` reads it"])
     try:
         return _model(path, head) or _own_table(path) or _foreign(path)
     except DeepError as error:
-        return _guessed(path, str(error)) or Finding(path, "unusable", [str(error)])
-
-
-def _guessed(path: Path, why: str) -> Finding | None:
-    """Describe a file with what it takes to read it, where the error says what that may be; None where it does not."""
-    words = re.findall(r"'([^']+)' \(\d", why) if why.startswith("`yes`") else []
-    against = [word for word in words if AGAINST.match(word.lower())]
-    grade = re.search(r"--from-grade (\S+)\.$", why)
-    options: dict[str, Any] = {"from_grade": float(grade[1])} if grade else {}
-    if len(words) == len({*words}) == 2 and len(against) == 1:
-        options = {"yes": (next(word for word in words if word not in against),), "no": (against[0],)}
-    if not options:
-        return None
-    result = _foreign(path, **options)
-    typed = {key: value[0] if isinstance(value, tuple) else f"{value:g}" for key, value in options.items()}
-    told = " ".join(f"--{key.replace('_', '-')} {shlex.quote(word)}" for key, word in typed.items())
-    result.careful.append(f"{told} is a guess: choose a value yourself. {why.partition('. ')[2].partition('. ')[0]}")
-    result.options = f" {told}"
-    return result
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(1 << 12)
-    except OSError:
-        return b""
+        guess = re.search(r"for instance: (--source '(.+)' --claim '(.+)')\.$", str(error))
+        if guess is None:
+            return Finding(path, "unusable", [str(error)])
+        result = _foreign(path, source=guess[2], claim=guess[3])
+        result.careful.append(f"by the length of its texts, source is {guess[2]!r} and claim {guess[3]!r}: check that")
+        result.options = f" {guess[1]}"
+        return result
 
 
 def _model(path: Path, head: bytes) -> Finding | None:
@@ -192,8 +177,9 @@ def _model(path: Path, head: bytes) -> Finding | None:
     from deep import model
 
     fitted = model.load(path)
-    n = len(fitted.voters)
-    return Finding(path, "model", [f"a model of {n} judges, fitted by the method {fitted.method!r}"], content=fitted)
+    names = fitted.voter_names
+    facts = [f"a model of {len(names)} judges, fitted by the method {fitted.method!r}: {listed(names, 6)}"]
+    return Finding(path, "model", facts, content=fitted)
 
 
 def _own_table(path: Path) -> Finding | None:
@@ -276,10 +262,6 @@ def _foreign(path: Path, **options: Any) -> Finding:
     result = Finding(path, "other tool", [f"{', '.join(read.titles)}: {len(read.examples):,} items"], content=read)
     result.facts += [note for note in read.notes if not note.startswith("Left out")]
     result.careful += [note for note in read.notes if note.startswith("Left out")]
-    scales = _scales(read)
-    if len({*scales.values()}) > 1:
-        told = listed([f"{name} {scale}" for name, scale in scales.items()])
-        result.careful.append(f"grades on different scales, which cannot be compared: {told}")
     if read.voters:
         votes = read.votes()
         reasons: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -299,15 +281,17 @@ def _foreign(path: Path, **options: Any) -> Finding:
     return result
 
 
-def _scales(read: "Foreign") -> Mapping[str, str]:
-    highest = {name: max(row[name].score or 0 for row in read.judgments if name in row) for name in read.graders}
-    return {name: "in [0, 1]" if top <= 1 else f"up to {top:g}" for name, top in highest.items()}
-
-
 def _describe_votes(found: Finding, votes: "VoteMatrix") -> Finding:
     """Describe answers: how many of whom, and judges that tell nothing or tell it twice."""
+    from deep.datasets import file_beside
+
     n, k = votes.shape
     found.facts.append(f"{n:,} items, {k} judge{'s' if k > 1 else ''}: {listed(votes.voter_names, 6)}")
+    if (soft := file_beside(found.path, "soft")).exists():
+        found.soft = str(soft)
+        found.facts.append(f"soft votes of the judges lie in {soft.name}")
+    scales = scale_sentence(votes.voter_names, votes.scales) if votes.scales else ""
+    found.facts += [scales] if scales and scales not in found.facts else []
     found.facts.append(f"datasets: {listed([f'{d} ({(votes.datasets == d).sum():,})' for d in votes.dataset_names])}")
     if k == 1:
         found.missing.append("a second judge: with only one, deep can calibrate its answers but not improve them")
@@ -323,19 +307,15 @@ def _describe_votes(found: Finding, votes: "VoteMatrix") -> Finding:
 
 def _describe_judges(found: Finding, votes: "VoteMatrix") -> None:
     """Say which judges tell nothing, or tell it twice."""
-    kept = dict(zip(votes.voter_names, votes.votes.T, strict=True))
+    from deep import evaluate
+
+    kept = dict(zip(votes.voter_names, votes.answers_or_votes.T, strict=True))
     silent = [name for name, column in kept.items() if not (column >= 0).any()]
-    constant = [
-        f"{name} (always {column.max()})"
-        for name, column in kept.items()
-        if len(column) >= FEW_LABELS
-        and (column >= 0).mean() >= NEARLY_ALL
-        and len({*column[column >= 0].tolist()}) == 1
-    ]
     if silent:
         found.careful.append(f"no vote at all: {listed(silent)}")
-    if constant:
-        found.careful.append(f"constant answers, which carry no information: {listed(constant)}")
+    for sentence in evaluate.constant_judges(votes):
+        found.alike |= sentence == evaluate.NO_JUDGE_DISTINGUISHES
+        (found.missing if found.alike else found.careful).append(sentence)
     same = defaultdict(list)
     for name, column in kept.items():
         if (column >= 0).sum() >= FEW_ITEMS and len({*column[column >= 0].tolist()}) > 1:
@@ -373,6 +353,8 @@ def _describe_labels(found: Finding, labels: Iterable[int], names: Iterable[str]
         if label >= 0:
             counts[str(name)][int(label)] += 1
     if not counts:
+        if found.alike:  # labels tell nothing about claims that no judge tells apart
+            return
         found.missing.append("labels: without them P comes from agreement alone; thirty help most (`deep label`)")
         return
     found.has_classes = any(n[0] and n[1] for n in counts.values())
@@ -381,7 +363,9 @@ def _describe_labels(found: Finding, labels: Iterable[int], names: Iterable[str]
     one_class = found.one_class = [name for name, n in counts.items() if not n[0] or not n[1]]
     if one_class:
         found.careful.append(f"labels of only one class in {listed(one_class)}: judges cannot be measured there")
-    if len(counts) == 1:
+    if len(one_class) == len(counts):
+        found.missing.append("labels of the other class")
+    elif len(counts) == 1 and not found.alike and found.kind != "labels":
         found.missing.append("a second labeled dataset, to show how P does on unlabeled data")
     few = [name for name, n in counts.items() if n.total() < FEW_LABELS and name not in one_class]
     if few:
@@ -404,7 +388,10 @@ def _compare(findings: Sequence[Finding]) -> None:
     import numpy as np
 
     votes = [one.content for one in findings if one.kind == "votes"]
-    for one in (one for one in findings if one.kind == "labels" and votes):
+    for one in (one for one in findings if one.kind == "labels"):
+        if not votes:
+            one.missing.append("votes of judges on these items: give both files")
+            continue
         known = {str(item) for table in votes for item in table.item_ids}
         ids = np.array([item for item in one.content.item_ids if str(item) not in known], dtype=object)
         one.facts.append(f"{len(one.content.labels) - len(ids):,} of them match items with votes")
@@ -429,6 +416,7 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
         out = Path(f"{one.path.name.lstrip('.').partition('.')[0]}.votes.parquet")
         if one.kind == "other tool":
             yield f"deep data from {_quoted(one.path)}{one.options} --out {_quoted(out)}"
+            one.soft = str(out.with_suffix(".soft.parquet")) if one.content.soft else ""
         texts = out.with_suffix(".examples.jsonl") if one.kind == "other tool" else one.path
         if one.kind == "claims" or (one.kind == "other tool" and not one.content.voters and one.can_be_judged):
             yield f"deep ask {_quoted(texts)} --lexical all --out {_quoted(out)}"
@@ -437,6 +425,9 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
         has_classes |= one.has_classes and one.kind != "unusable"
     if tables:
         yield from _table_commands(findings, tables, has_classes=has_classes)
+        return
+    for one in by_kind["model"]:
+        yield f"deep report {_quoted(one.path)} --out {_quoted(one.path.with_suffix('.html'))}"
 
 
 def _table_commands(findings: Sequence[Finding], tables: Sequence[Path], *, has_classes: bool) -> Iterator[str]:
@@ -462,7 +453,8 @@ def _table_commands(findings: Sequence[Finding], tables: Sequence[Path], *, has_
     excluded = "".join(f" --exclude {shlex.quote(name)}" for name in left_out)
     rate = max(one.failure_rate for one in findings)
     excluded += f" --max-failure-rate {math.ceil(100 * rate) / 100:g}" if rate else ""
-    if has_classes or not left_out:
+    excluded += "".join(f" --scores {shlex.quote(one.soft)}" for one in findings if one.soft)
+    if (has_classes or not left_out) and not any(one.alike for one in findings):
         yield f"deep fit {given}{labels}{options}{ignored}{excluded} --out {_quoted(Path(f'{stem}.model.json'))}"
 
 

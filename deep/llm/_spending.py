@@ -388,8 +388,9 @@ class Tally:
         reply into a vote or an abstention.
     by_dataset : dict of (str, str) to Counter
         By voter and dataset the judgments that were written, by reason or ``votes``.
-    ones : Counter of str
-        By voter the votes among them that are 1.
+    answers : dict of str to Counter
+        By voter how many of them are each answer: the grade to three digits, or the vote of a voter without grades, or
+        empty where there is none.
     answered, failed, attempts : int
         Of this run: requests answered and given up; attempts in all.
     in_doubt : int
@@ -419,7 +420,7 @@ class Tally:
         self.total = total
         self.by_voter: dict[str, Counter[str]] = {}
         self.by_dataset: dict[tuple[str, str], Counter[str]] = {}
-        self.ones: Counter[str] = Counter()
+        self.answers: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.answered = self.failed = self.attempts = self.in_doubt = self.found = self.unpriced = 0
         self.cost = 0.0
         self.other_models: Counter[tuple[str, str]] = Counter()

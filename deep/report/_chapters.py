@@ -370,7 +370,7 @@ LONGEST_JUDGE = 32
 # Resamples of each interval of kappa.
 N_BOOT = 500
 
-ADDED = "What each judge adds: the rise of the log loss on held-out datasets without it"
+ADDED = "What each judge adds: how much the log loss on held-out data rises without it"
 ERRORS = (
     "Correlation of the judges' errors: 1 is the same errors, 0 unrelated ones. Empty: common errors on fewer than "
     f"{evaluate.FEWEST_JOINT_ERRORS} items"
@@ -409,7 +409,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
 
 
 def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
-    says, parts = list(_people(card)), _tables(card)
+    says, parts = [*_people(card), *card.constant], _tables(card)
     if card.error_correlation is not None and len(card.judges) > 1:
         says.append(evaluate.effective_words(len(card.judges), card.effective_votes))
         parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
@@ -484,9 +484,10 @@ def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Part
     gain = f"{in_percent(result.gain, '+')} points (90 % interval {in_percent(result.gain_ci, '+')})"
     best = short_names(each.judge for each in card.judges)[result.best_judge]
     says = [f"{HELD_OUT}: {gain}. The best on all parts is {best}."]
-    if result.one_judge:
-        says.append(f"For decisions alone, one judge ({best}) is enough on these claims, by their labels.")
-    rows = [row | {"verdict": "keep" if row["judge"] in result.keep else "drop"} for row in _values(result.value)]
+    if card.coin or result.one_judge:
+        says.append(card.coin or evaluate.ONE_JUDGE.format(best))
+    words = {} if card.coin else {name: "keep" if name in result.keep else "drop" for name in result.value}
+    rows = [row | ({"verdict": words[row["judge"]]} if words else {}) for row in _values(result.value)]
     return says, [DataTable(ADDED, rows)]
 
 

@@ -318,7 +318,7 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     if not n_labels:
         by_model = f" --model {model}{soft}" if material.model is not None else ""
         return (
-            f"read the {evaluate.LOWEST} lowest below, and label {N_LABELS} random claims to see whether P holds",
+            f"read the lowest below, and label {N_LABELS} random claims to see whether P holds",
             f"deep label {tables}{by_model} --n {N_LABELS}",
         )
     beside = material.people is None
@@ -331,6 +331,6 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
             f"deep adapt {model} --votes {tables}{soft} --labels {tables if beside else 'labels.csv'} --out mine.json",
         )
     return (
-        f"read the {evaluate.LOWEST} lowest below first, and score new claims by this model",
+        "read the lowest below first, and score new claims by this model",
         f"deep score {model} --votes {tables}{soft} --out scores.csv",
     )

@@ -78,6 +78,19 @@ def test_the_run_that_asks_them_ends_with_it(capsys, monkeypatch, tmp_path):
     assert json.loads(said(capsys, *asked, "--json"))["constant_judges"][-1] == NO_JUDGE_DISTINGUISHES
 
 
+@pytest.mark.parametrize(("grade", "told"), [("0.8", "always says 0.8:"), ("(len(claim) % 7) / 10 + 0.2", None)])
+def test_a_function_that_grades_is_told_by_its_grades(capsys, monkeypatch, tmp_path, grade, told):
+    """One that gives every claim .8 says so, not 1; one whose grades differ says nothing of the kind."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"grader_{len(grade)}"
+    Path(f"{name}.py").write_text(f"def grade(source, claim):\n    return {grade}\n", encoding="utf-8")
+    rows = "".join(f"d,{i},It rained.,It rained{'!' * i}\n" for i in range(N))
+    Path("c.csv").write_text(f"dataset,example_id,source,claim\n{rows}", encoding="utf-8")
+    out = said(capsys, "ask", "c.csv", "--judge", f"{name}:grade", "--out", "v.parquet")
+    assert "always says 1" not in out
+    assert told in out if told else "always says" not in out
+
+
 def test_one_judge_that_differs_is_enough(capsys):
     """Then only the constant ones are told."""
     table = write("v.csv", labels=True, votes={**SAME, "good": lambda i: i % 2})
@@ -93,27 +106,30 @@ def test_grades_on_one_side_of_the_middle_are_no_constant(capsys):
     scales = ["--scale", "varied=1-5", "flat=1-5", "low=1-5"]
     fitted = said(capsys, "fit", table, *scales, "--out", "m.json")
     assert "varied always" not in fitted
-    assert "flat always says 1: it tells nothing" in fitted
+    assert "flat always says 4: it tells nothing" in fitted
+    assert "low always says 1: it tells nothing" in fitted
     assert NO_JUDGE_DISTINGUISHES not in fitted
     panel = said(capsys, "panel", table, *scales)
     assert "varied always" not in panel
+    assert "flat always says 4: it tells nothing" in panel
     assert NO_JUDGE_DISTINGUISHES not in panel
 
 
 def test_few_votes_are_alike_by_chance():
     """Nine votes are not told; nor is a judge that has none."""
-    assert constant_words({"a": (9, 9, 9), "b": (0, 0, 9)}) == []
-    assert constant_words({"a": (2, 40, 40), "b": (20, 40, 40)}) == []
-    assert constant_words({"a": (2, 100, 100), "b": (50, 100, 100)}) == [
-        "a says 0 of 98 of its 100 claims: that says little about which claims are consistent."
+    assert constant_words({"a": ("1", 9, 9, 9), "b": ("0", 9, 9, 9)}) == []
+    assert constant_words({"a": ("0", 38, 40, 40), "b": ("1", 20, 40, 40)}) == []
+    assert constant_words({"a": ("0", 98, 100, 100), "b": ("1", 50, 100, 100)}) == [
+        "a says 0 for 98 of its 100 claims: that says little about which claims are consistent."
     ]
 
 
 def test_rules_that_vote_one_class_or_not_at_all_are_told_of_nothing():
     """Where they vote says what they know; P differs by that, so nobody says that no judge distinguishes the items."""
-    assert constant_words({"for": (40, 40, 100), "against": (0, 60, 100)}) == []
-    assert NO_JUDGE_DISTINGUISHES not in constant_words({"yes": (100, 100, 100), "against": (0, 60, 100)})
-    assert NO_JUDGE_DISTINGUISHES not in constant_words({"yes": (95, 95, 100)})
+    against = ("0", 60, 60, 100)
+    assert constant_words({"for": ("1", 40, 40, 100), "against": against}) == []
+    assert NO_JUDGE_DISTINGUISHES not in constant_words({"yes": ("1", 100, 100, 100), "against": against})
+    assert NO_JUDGE_DISTINGUISHES not in constant_words({"yes": ("1", 95, 95, 100)})
 
 
 def test_one_item_or_none_is_no_panel_of_equals():
@@ -126,3 +142,16 @@ def test_one_item_or_none_is_no_panel_of_equals():
     assert not counts.alike
     counts.add(["d"], ["2"], one)
     assert NO_JUDGE_DISTINGUISHES in suspect_words(counts)
+
+
+def test_items_of_both_ends_are_of_neither(capsys):
+    """Where most items have one P, the lowest and the highest end before it, and no tenth of P is spoken of."""
+    seldom = {f"j{k}": lambda i, k=k: int(i in (k, k + 20)) for k in range(3)}
+    table = write("v.csv", labels=False, votes=seldom)
+    said(capsys, "fit", table, "--out", "m.json")
+    scored = said(capsys, "score", "m.json", table, "--out", "s.csv")
+    low, _, high = scored.partition("The highest P")
+    listed = [set(re.findall(r"undecided +(\d+) of d", part)) for part in (low, high)]
+    assert not listed[0] & listed[1]
+    assert f"The other {N - len(listed[0] | listed[1])} have the same P, " in scored
+    assert "tenth of P" not in scored

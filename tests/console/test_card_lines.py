@@ -8,7 +8,7 @@ import pytest
 
 from deep.console import card_lines
 from deep.console._output import fitted
-from deep.evaluate import OuterWorth, panel_card
+from deep.evaluate import ONE_JUDGE, OuterWorth, panel_card
 from deep.records import VoteMatrix
 
 
@@ -31,9 +31,9 @@ def lines_of(card, **worth):
 
 def test_one_judge_would_do_where_it_would(card):
     """Said where it is found, and not where the panel is better."""
-    said = f"For decisions alone, one judge ({card.worth.best_judge}) is enough. The best single judge"
+    said = f"{ONE_JUDGE.format(card.worth.best_judge)} The best single judge"
     assert sum(line.startswith(said) for line in lines_of(card, one_judge=True)) == 1
-    assert not [line for line in lines_of(card, one_judge=False) if "is enough" in line]
+    assert not [line for line in lines_of(card, one_judge=False) if "than one judge" in line]
 
 
 def test_prose_has_short_names(card):
@@ -67,9 +67,19 @@ def test_what_to_keep(card):
     assert lines[0] == "Keep fair, good."
     assert [line for line in lines if line.startswith(("Keep", "With", "All 3"))] == [
         "Keep fair, good.",
-        "With these 2 of 3: $3.10 less per 1,000 items, log loss +0.001 (90 % interval -0.004 to +0.006), balanced "
+        "With 2 of 3 judges: $3.10 less per 1,000 items, log loss +0.001 (90 % interval -0.004 to +0.006), balanced "
         "accuracy -0.3 points (-1.0 to +0.4). Judges were chosen without the part they are measured on.",
         "All 3, with `deep fit` and each of 3 parts held out: balanced accuracy 75.0, log loss 0.500.",
     ]
     lines = lines_of(card, keep=("fair", "good", "coin"), drop=(), outer=outer)
     assert next(line for line in lines if line.startswith("Keep")) == "Keep fair, good, coin."
+
+
+def test_nothing_is_kept_of_coins():
+    """Judges that no label shows to be better than a coin: that is said, and none is kept, dropped or enough."""
+    rng = np.random.default_rng(1)
+    votes = rng.integers(0, 2, (60, 2)).astype(np.int8)
+    items, labels = [str(number) for number in range(60)], (np.arange(60) % 2).astype(np.int8)
+    lines = list(card_lines(panel_card(VoteMatrix(votes, items, ["a", "b"], ["d"] * 60, labels)), {}))
+    assert lines[0].startswith("No judge is clearly better than a coin on these labels (best balanced accuracy: ")
+    assert not [line for line in lines if re.search(r"^Keep|^With |than one judge| (keep|drop) ", line)]

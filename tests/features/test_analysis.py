@@ -200,7 +200,7 @@ def test_bad_rows_are_refused(describe: Any, change: dict[str, Any], message: st
 
 def test_names_must_match_the_columns() -> None:
     """There is one name a column."""
-    with pytest.raises(InputError, match=r"`voter_names` must have 3 entries, one a column\. Got 2\."):
+    with pytest.raises(InputError, match=r"`voter_names` must have 3 entries, one per column\. Got 2\."):
         analyze_votes(X, voter_names=["a", "b"])
 
 

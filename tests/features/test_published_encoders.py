@@ -311,7 +311,7 @@ def test_what_cannot_be_loaded_is_one_line(folders, tmp_path):
         (load_minicheck, nli, "two labels, unsupported and supported. Got 3"),
         (load_minicheck, tagger, "must hold a sequence-classification model"),
         (load_lettucedetect, t5, "must hold a token-classification model"),
-        (load_lettucedetect, save_tagger(tmp_path / "three", ("a", "b", "c")), "two labels a token"),
+        (load_lettucedetect, save_tagger(tmp_path / "three", ("a", "b", "c")), "two labels per token"),
         (load_alignscore, nli, "holds AlignScore*.safetensors or AlignScore*.ckpt beside"),
         (load_alignscore, other, "the config.json of their RoBERTa. Got 'other'"),
         (load_summac_conv, nli, "holds summac_conv*.safetensors or summac_conv*.bin beside"),

@@ -269,7 +269,7 @@ def label_studio():
                                 "from_name": "verdict",
                                 "to_name": "claim",
                                 "type": "choices",
-                                "value": {"choices": ["supported" if right else "not supported"]},
+                                "value": {"choices": ["holds" if right else "does not hold"]},
                             }
                         ],
                     }
@@ -389,7 +389,7 @@ FILES = {
 }
 """By file name: who writes it, its kind, and the votes of each judge on the four items."""
 
-OPTIONS = {"project.json": ["--yes", "supported", "--no", "not supported"]}
+OPTIONS = {"project.json": ["--yes", "holds", "--no", "does not hold"]}
 """What must be said besides: words have no meaning by themselves."""
 
 

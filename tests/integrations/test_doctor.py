@@ -69,11 +69,19 @@ def test_judges_that_tell_nothing_or_tell_it_twice(doctor):
     frame = table()
     found = doctor(odd=frame.assign(copy=frame.j0, always=1, right=frame["label"], expert_1=frame.j1))
     careful = said(found, "careful")
-    assert "constant answers, which carry no information: always (always 1)" in careful
+    assert "always always says 1: it tells nothing about which claims are consistent." in careful
     assert "identical columns, which count as one judge: j0, copy" in careful
     assert "right equals the label on every item" in careful
     assert "named like people, not judges: expert_1" in careful
     assert found["next"][0] == "deep panel odd.csv --ignore right"
+
+
+def test_a_panel_that_tells_nothing_needs_other_judges(doctor):
+    """No label and no fit helps where every judge says the same of all claims."""
+    found = doctor(same=table().drop(columns="label").assign(j0=1, j1=1, j2=0))
+    assert said(found, "missing").startswith("No judge can tell these claims apart")
+    assert "label" not in said(found, "missing").partition("Labels show only their share")[2]
+    assert [command.split()[1] for command in found["next"]] == ["report"]
 
 
 def test_small_and_narrow_tables(doctor):
@@ -107,15 +115,18 @@ def test_ids_that_a_spreadsheet_changed(doctor):
 
 
 def test_grades_and_words_that_need_a_meaning(doctor, tmp_path, capsys):
-    """What they might mean is said to be a guess, and stands in the command."""
-    rows = pd.DataFrame({"id": range(40), "strict": [5, 1] * 20, "loose": [4, 2] * 20})
-    found = doctor(grades=rows.assign(id=[f"a{i}" for i in range(40)]))
-    assert "--from-grade 5 is a guess: choose a value yourself" in said(found, "careful")
-    assert found["next"][0] == "deep data from grades.csv --from-grade 5 --out grades.votes.parquet"
+    """Grades are told with their scale; what words mean is asked for, and not guessed."""
+    rows = pd.DataFrame({"id": [f"a{i}" for i in range(40)], "strict": [5, 1] * 20, "loose": [4, 2] * 20})
+    found = doctor(grades=rows)
+    assert "Scales of answers: 1-5 (by their values): loose, strict" in said(found, "facts")
+    assert found["next"][0] == "deep data from grades.csv --out grades.votes.parquet"
+    found = doctor(1, grades=rows.assign(strict=[500, 1] * 20, loose=[400, 2] * 20))
+    assert "for instance: --source COLUMN --claim COLUMN --judges COLUMN" in said(found, "facts")
     path = write(tmp_path, "project.json")
-    assert main(["doctor", str(path), "--json"]) == 0
+    assert main(["doctor", str(path), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert "--yes supported --no 'not supported' --out" in found["next"][0]
+    assert "Name words that mean consistent with --yes, and the others with --no" in said(found, "facts")
+    assert found["next"] == []
 
 
 @pytest.mark.parametrize(
@@ -123,7 +134,7 @@ def test_grades_and_words_that_need_a_meaning(doctor, tmp_path, capsys):
     [
         ("", "must be files that are not empty"),
         ("a,b\n1,2,3\n", "must have as many cells as columns"),
-        ("alpha,beta\nwords and words,others\n", "Say which column is which, for instance: --source"),
+        ("alpha,beta\nwords,others\n", "Say which column is which, for instance: --source"),
         ("dataset,item_id,Label,j0\nd,a,1,1\n", "which may be the column 'label'"),
         ("source,claim\n,a\n,b\n", "must have a source and a claim in every row"),
     ],
@@ -155,6 +166,18 @@ def test_what_is_no_table_is_told(tmp_path, capsys, monkeypatch):
     found = json.loads(capsys.readouterr().out)
     assert found["files"][0]["kind"] == "model"
     assert [command.split()[1] for command in found["next"]] == ["check", "report"]
+
+
+def test_texts_under_other_names_are_found_by_their_length(doctor, capsys):
+    """The command that reads them runs, and says that it is a guess."""
+    rows = pd.DataFrame(
+        {"passages": ["It rained all day in Ghent and in Bruges."] * 3, "bot": ["It rained in Ghent all day."] * 3}
+    )
+    found = doctor(rag=rows)
+    assert "source is 'passages' and claim 'bot': check that" in said(found, "careful")
+    assert found["next"][0] == "deep data from rag.csv --source 'passages' --claim 'bot' --out rag.votes.parquet"
+    assert main(shlex.split(found["next"][0])[1:]) == 0
+    assert "no answers, 0 items labeled" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -54,44 +54,74 @@ def test_the_second_command_writes_a_report(name, tmp_path, capsys, monkeypatch)
     assert (tmp_path / words[-1]).stat().st_size > 10_000
 
 
-def test_grades_stand_beside_the_votes(tmp_path):
-    """As numbers on the tool's own scale; a metric whose lower numbers are better is turned."""
+def test_numbers_beside_a_verdict_stand_beside_the_votes(tmp_path):
+    """The tool's own verdict is the vote; its number lies in a file of soft votes."""
     found = read_foreign([write(tmp_path, ".latest_test_run.json")])
-    assert found.graders == ("Faithfulness",)
+    assert (found.soft, dict(found.scales)) == (("Faithfulness",), {})
     assert [row["Faithfulness"].score for row in found.judgments] == [0.75, 0.5, 0.75, 0.5]
     found.write(tmp_path / "v.parquet")
     assert pd.read_parquet(tmp_path / "v.soft.parquet").Faithfulness.tolist() == [0.75, 0.5, 0.75, 0.5]
+
+
+def test_a_metric_whose_lower_numbers_are_better_is_turned(tmp_path):
+    """On its own scale."""
     rows = [
         {"question": "?", "contexts": ["It rained."], "answer": "Rain.", "noise_sensitivity(mode=relevant)": x}
-        for x in (0.1, 0.9)
+        for x in (0.1, 0.9, 0.25)
     ]
     (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert read_foreign([tmp_path / "r.jsonl"]).votes().votes.T.tolist() == [[1, 0]]
+    found = read_foreign([tmp_path / "r.jsonl"]).votes()
+    assert found.answers.T.tolist() == [[0.9, pytest.approx(0.1), 0.75]]
+    assert found.votes.T.tolist() == [[1, 0, 1]]
 
 
-def test_levels_need_a_grade_from_which_on_they_count(tmp_path):
-    """A grade beyond [0, 1] is no vote until the user says which grade is; beside others it is left out, and told."""
+def test_grades_stay_grades_until_a_cut_is_given(tmp_path):
+    """They stand in the table, on the scale that its readers see; labels are no grades, so they need the cut."""
+    path, out = tmp_path / "grades.csv", tmp_path / "v.parquet"
+    path.write_text("id,claim,source,helpful,strict\na,c,s,5,yes\nb,d,t,2,no\ne,f,u,4,yes\n")
+    found = read_foreign([path])
+    assert {name: str(scale) for name, scale in found.scales.items()} == {"helpful": "1-5"}
+    assert "Scales of answers: 1-5 (by their values): helpful. `--scale NAME=...` declares another." in found.notes
+    assert found.write(out)[0] == out
+    assert not (tmp_path / "v.soft.parquet").exists()
+    table = read_votes([out])
+    assert (table.voter_names, [str(scale) for scale in table.scales]) == (("helpful", "strict"), ["1-5", "binary"])
+    assert table.answers.T.tolist() == found.votes().answers.T.tolist() == [[1.0, 0.25, 0.75], [1.0, 0.0, 1.0]]
+    found = read_foreign([path], ForeignOptions(from_grade=5))
+    assert (dict(found.scales), found.soft) == ({}, ("helpful",))
+    assert [row["helpful"].vote for row in found.judgments] == [1, 0, 0]
+    with pytest.raises(InputError, match=r"Got 'helpful': no label\. Of grades, say the lowest that counts"):
+        read_foreign([path], ForeignOptions(label="helpful"))
+    found = read_foreign([path], ForeignOptions(label="helpful", from_grade=4))
+    assert [one.label for one in found.examples] == [1, 0, 1]
+
+
+def test_numbers_on_no_usual_scale_need_a_cut(tmp_path):
+    """They are left out beside others, and are no judge unless they are named as one: they may be ids or amounts."""
     path = tmp_path / "grades.csv"
-    path.write_text("id,claim,source,helpful,strict\na,c,s,5,yes\nb,d,t,2,no\n")
+    path.write_text("id,claim,source,margin,strict\na,c,s,50,yes\nb,d,t,-20,no\ne,f,u,400,yes\n")
     found = read_foreign([path])
     assert found.voters == ("strict",)
-    assert "Left out: helpful (grades from 2 to 5); set --from-grade to use them." in found.notes
-    found = read_foreign([path], ForeignOptions(from_grade=4))
-    assert (found.voters, found.graders) == (("helpful", "strict"), ("helpful",))
-    assert [row["helpful"].vote for row in found.judgments] == [1, 0]
-    with pytest.raises(
-        InputError, match=r"^`from_grade` must be the lowest grade .* from 2 to 5 of helpful\. Say for instance --from"
-    ):
-        read_foreign([path], ForeignOptions(ignore=("strict",)))
+    assert "Not used: 'margin'." in found.notes
+    found = read_foreign([path], ForeignOptions(judges=("margin", "strict")))
+    assert found.voters == ("strict",)
+    assert "Left out: margin (grades from -20 to 400); set --from-grade to use them." in found.notes
 
 
 def test_words_without_a_meaning_are_asked_for(tmp_path):
     """With how often each is said."""
     path = write(tmp_path, "project.json")
     with pytest.raises(
-        InputError, match=r"^`yes` and `no` must say .* Got 'supported' \(4\), 'not supported' \(3\)\. Name"
+        InputError, match=r"^`yes` and `no` must say .* Got 'holds' \(4\), 'does not hold' \(3\)\. Name"
     ):
         read_foreign([path])
+
+
+def test_words_of_verdicts_are_known(tmp_path):
+    """In any case, in a table without a tool's marks."""
+    path = tmp_path / "words.csv"
+    path.write_text("item_id,a,b\n1,SUPPORTED,faithful\n2,NOT SUPPORTED,unfaithful\n3,UNSUPPORTED,\n")
+    assert read_foreign([path]).votes().votes.T.tolist() == [[1, 0, 0], [1, 0, -1]]
 
 
 def test_the_judge_who_is_right_gives_the_labels(tmp_path):
@@ -168,7 +198,7 @@ def test_texts_alone_lead_to_judges(tmp_path, capsys, monkeypatch):
             "alpha,beta\nsome words of a text,others\n",
             r"; Mechanical Turk batch \(CSV\); .* or a table .* with 'alpha', 'beta'\. Say",
         ),
-        ("x.json", '{"a": {"b": 1}}', r"Got '.*x\.json' with 'a'\. Say which column is which, for instance: --source"),
+        ("x.json", '{"a": {"b": 1}}', r"Got '.*x\.json' with 'a'\. That is one object: give the file"),
         (
             "x.txt",
             "words",
@@ -186,3 +216,39 @@ def test_what_is_none_of_them_is_refused_in_one_line(name, content, message, tmp
     assert data(["from", str(path), "--out", str(tmp_path / "v.parquet")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "v.parquet").exists()
+
+
+def test_the_likeliest_choice_is_the_claim(tmp_path):
+    """lm-eval keeps a log-likelihood a choice where a task is of multiple choice, and no text of an answer."""
+    rows = [
+        {
+            "doc_id": n,
+            "doc": {"passage": "It rained.", "label": 1},
+            "target": "1",
+            "arguments": {
+                f"gen_args_{at}": {"arg_0": "Did it rain?", "arg_1": f" {word}"}
+                for at, word in enumerate(("no", "yes"))
+            },
+            "resps": [[["-0.9", "False"]], [["-0.2", "False"]]],
+            "filtered_resps": [["-0.9", "False"], ["-0.2", "False"]] if n else [[-0.1, True], [-2.5, False]],
+            "filter": "none",
+            "acc": float(n),
+        }
+        for n in range(2)
+    ]
+    path = tmp_path / "samples_rain_2026-11-29T06-36-42.955934.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert [one.claim for one in read_foreign([path]).examples] == ["no", "yes"]
+    with pytest.raises(InputError, match=r"`out` must end in \.parquet"):
+        read_foreign([path]).write(tmp_path / "x.csv")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_object_is_no_table(tmp_path):
+    """What lm-eval writes beside its samples holds no items, so no column of it is proposed."""
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"results": {"acc": 0.6}, "pretty_env_info": "x" * 300}), encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"That is one object: give the file with a record an item \(lm-eval: samples_"
+    ):
+        read_foreign([path])

@@ -457,7 +457,7 @@ def draw_answer(frame: pd.DataFrame) -> "Figure":
     ordered = frame.assign(f1=pd.to_numeric(frame["overall"]).fillna(0.0)).sort_values("f1", kind="stable")
     rows = [IntervalRow(str(name), 100 * f1) for name, f1 in zip(ordered["method"], ordered["f1"], strict=True)]
     floor = 100 * float(ordered.loc[ordered["group"] == "constant", "f1"].max())
-    return draw_intervals(rows, xlabel="F1 of hallucinated sentences, %; the line: all called hallucinated", at=floor)
+    return draw_intervals(rows, xlabel="F1 on hallucinated sentences, %; line: all called hallucinated", at=floor)
 
 
 def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapping[str, int]]) -> dict[str, "Figure"]:

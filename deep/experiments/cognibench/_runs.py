@@ -165,7 +165,7 @@ def curve(args: argparse.Namespace) -> int:
         _curve_verdict(points, fits),
         {"points": records(table), "fits": slopes},
         "\n".join([TITLE, "", *markdown(study.percentages(table)), ""]),
-        lines=[f"{part}: {100 * slope:+.2f} points for ten times the chats" for part, (_, slope) in fits.items()],
+        lines=[f"{part}: {100 * slope:+.2f} points by ten times as many chats" for part, (_, slope) in fits.items()],
         tables={NAME: table},
         titles={NAME: TITLE},
         shown=study.percentages,

@@ -399,7 +399,7 @@ def load_lettucedetect(
     """
     options = _network.NetworkOptions(batch_size=8) | options
     network = _network.load_network(id_or_path, "tagger", **options, reads=MOST_TOKENS)
-    _check_two_labels(network, "two labels a token, supported and not")
+    _check_two_labels(network, "two labels per token, supported and not supported")
     return LettuceDetectJudge(network, threshold)
 
 

@@ -13,6 +13,7 @@ For instance:
 
 import argparse
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,27 +51,25 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or Path(f"{files[0].name.lstrip('.').partition('.')[0]}.votes.parquet")
     result = read_foreign(files, ForeignOptions(**topic_values(ForeignOptions, args)))
     written = result.write(out)
-    items = [str(one.dataset) for one in result.examples]
-    judged = [one for row in result.judgments for one in row.values()]
-    reasons = sorted(str(one.reason) for one in judged if one.reason)
-    counts = {name: items.count(name) for name in dict.fromkeys(items)}
-    missing = {name: reasons.count(name) for name in dict.fromkeys(reasons)}
+    items = Counter(str(one.dataset) for one in result.examples)
+    reasons = Counter(sorted(str(one.reason) for row in result.judgments for one in row.values()))
     results: dict[str, Any] = {
         "kinds": list(result.titles),
-        "items": counts,
+        "items": items,
         "voters": list(result.voters),
-        "graders": list(result.graders),
+        "graders": list(result.scales),
         "labels": sum(one.label is not None for one in result.examples),
-        "votes": sum(one.reason is None for one in judged),
-        "reasons": missing,
+        "votes": reasons.pop("None", 0),
+        "reasons": reasons,
         "notes": list(result.notes),
         "files": [str(path) for path in written],
         "next": _next(result.voters, written),
     }
     lines = [", ".join(result.titles)]
-    lines += [f"{name}: {n} items" for name, n in counts.items()]
-    lines += [f"{results['votes']} votes of {', '.join(result.voters)}, {results['labels']} items labeled"]
-    lines += [f"{n} missing: {reason}" for reason, n in missing.items()]
+    lines += [f"{name}: {n} items" for name, n in items.items()]
+    answers = f"{results['votes']} answers of {', '.join(result.voters)}" if result.voters else "no answers"
+    lines += [f"{answers}, {results['labels']} items labeled"]
+    lines += [f"{n} missing: {reason}" for reason, n in reasons.items()]
     lines += [*result.notes, *(f"written: {path}" for path in written), f"next: {results['next']}"]
     console.print_result(console.SCHEMA | results, lines, as_json=args.json)
     return ExitStatus.DONE

@@ -10,10 +10,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from deep import asking, datasets
 from deep._util.columns import VOTE_OF_TEXT
 from deep._util.files import check_out, whole_file
 from deep._util.names import check_name, is_storable, listed, meant_column
+from deep._util.scales import BINARY, CUT, UnknownScaleError, scale_sentence
+from deep._util.scales import recognise as recognise_scales
 from deep.datasets import FileRow
 from deep.exceptions import InputError
 from deep.integrations.foreign._tools import (
@@ -40,10 +44,7 @@ from deep.integrations.foreign._tools import (
 )
 from deep.integrations.inspect_files import judgment_of
 from deep.prompt_pool import AnswerForm
-from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
-
-# From where on a number in [0, 1] counts as consistent, unless the tool or the user says otherwise.
-HALF = 0.5
+from deep.records import ABSTAIN, Example, Judgment, Scale, VoteMatrix
 
 WORDS_SHOWN = 6
 
@@ -59,10 +60,12 @@ class Foreign:
     examples : tuple of Example
         The items; a text that the file lacks is empty.
     judgments : tuple of mapping of str to Judgment
-        Of each item by judge; a grade stands in `score`, beside the vote that it is.
+        Of each item by judge; a number stands in `score`, beside the vote that it is.
     voters : tuple of str
-    graders : tuple of str
-        The voters that gave grades.
+    scales : mapping of str to Scale
+        The scale of each voter that gave grades, which stand in the table as they are.
+    soft : tuple of str
+        The voters that gave verdicts and a number beside them.
     notes : tuple of str
         What a reader should know: what was left out, and what was assumed.
     """
@@ -71,23 +74,22 @@ class Foreign:
     examples: tuple[Example, ...]
     judgments: tuple[Mapping[str, Judgment], ...]
     voters: tuple[str, ...]
-    graders: tuple[str, ...]
+    scales: Mapping[str, Scale]
+    soft: tuple[str, ...]
     notes: tuple[str, ...] = ()
-
-    @property
-    def has_texts(self) -> bool:
-        """Whether any item has a claim."""
-        return any(one.claim for one in self.examples)
 
     def votes(self) -> VoteMatrix:
         """Return the answers as a matrix."""
-        matrix = [[row[v].vote if v in row else ABSTAIN for v in self.voters] for row in self.judgments]
+        none = math.nan if self.scales else ABSTAIN
+        matrix = [[_answer(row.get(v), none, graded=v in self.scales) for v in self.voters] for row in self.judgments]
         labels = [ABSTAIN if one.label is None else one.label for one in self.examples]
         ids, names = [one.example_id for one in self.examples], [str(one.dataset) for one in self.examples]
-        return VoteMatrix(matrix, ids, self.voters, names, labels, [str(one.document_id) for one in self.examples])
+        documents = [str(one.document_id) for one in self.examples]
+        scales = [self.scales.get(v, BINARY) for v in self.voters] if self.scales else None
+        return VoteMatrix(matrix, ids, self.voters, names, labels, documents, scales=scales)
 
     def write(self, out: Path) -> list[Path]:
-        """Write the answers, with reasons and grades beside them, and the texts as ``NAME.examples.jsonl``.
+        """Write the answers, with reasons and soft votes beside them, and the texts as ``NAME.examples.jsonl``.
 
         Parameters
         ----------
@@ -99,8 +101,10 @@ class Foreign:
         list of Path
             The files that people name in the next command: the answers first.
         """
+        # What is refused leaves no file of texts.
+        out = check_out(out, [".parquet"]) if self.voters else out
         written, made = [], {"schema_version": 1, "voters": {name: {"kind": "foreign"} for name in self.voters}}
-        if self.has_texts:
+        if any(one.claim for one in self.examples):
             texts = out.with_suffix(".examples.jsonl")
             with whole_file(check_out(texts, [".jsonl"])) as partial, partial.open("w", encoding="utf-8") as file:
                 for one in self.examples:
@@ -110,9 +114,16 @@ class Foreign:
             written.append(texts)
         if self.voters:
             rows = zip(self.examples, self.judgments, strict=True)
-            asking.write_judged(rows, self.voters, check_out(out, [".parquet"]), made, soft=self.graders)
-            written = [out, *([out.with_suffix(".soft.parquet")] if self.graders else []), *written]
+            asking.write_judged(rows, self.voters, out, made, soft=self.soft, graders=self.scales)
+            written = [out, *([out.with_suffix(".soft.parquet")] if self.soft else []), *written]
         return written
+
+
+def _answer(judgment: Judgment | None, none: float, *, graded: bool) -> float:
+    """Return the grade of a grader, of others the vote; `none` where there is neither."""
+    if judgment is None or judgment.vote == ABSTAIN:
+        return none
+    return judgment.score if graded and judgment.score is not None else judgment.vote
 
 
 @dataclass
@@ -165,23 +176,28 @@ def _read(paths: Sequence[str | Path], options: ForeignOptions) -> Foreign:
     examples = list(_examples(items, settled))
     titles = tuple(dict.fromkeys(file.tool.title for file in files))
     notes = [note for file in files for note in file.notes] + settled.notes
-    return Foreign(titles, tuple(examples), tuple(settled.rows), settled.voters, settled.graders, tuple(notes))
+    rows = tuple(settled.rows)
+    return Foreign(titles, tuple(examples), rows, settled.voters, settled.scales, settled.soft, tuple(notes))
 
 
 def _open(path: Path) -> _ForeignFile:
     loaded = load(path)
     result = recognise(loaded)
     if result is None:
-        raise _unknown(path, [loaded] if isinstance(loaded, Mapping) else [])
+        raise _unknown(path, loaded if isinstance(loaded, Mapping) else [])
     head = loaded.get("eval", {}) if isinstance(loaded, Mapping) else {}
     return _ForeignFile(path, *result, head)
 
 
-def _unknown(path: Path, records: Sequence[FileRow]) -> InputError:
+def _unknown(path: Path, loaded: Sequence[FileRow] | FileRow) -> InputError:
     known = "; ".join(tool.title for tool in tools())
-    columns = list(dict.fromkeys(key for record in records[:100] for key in record))
-    guess = " ".join(f"--{role} {name!r}" for role, name in suggested(records).items()) if records else ""
-    remedy = f"Say which column is which, for instance: {guess or '--source COLUMN --claim COLUMN'} --judges COLUMN"
+    if isinstance(loaded, Mapping):
+        columns = list(loaded)
+        remedy = "That is one object: give the file with a record an item (lm-eval: samples_*.jsonl, of --log_samples)"
+    else:
+        columns = list(dict.fromkeys(key for record in loaded[:100] for key in record))
+        guess = " ".join(f"--{role} {name!r}" for role, name in suggested(loaded).items()) if loaded else ""
+        remedy = f"Say which column is which, for instance: {guess or '--source COLUMN --claim COLUMN --judges COLUMN'}"
     return InputError(
         f"`files` must be one of: {known}; or a table with a column of answers or of claims. Got {str(path)!r} with "
         f"{listed([repr(name) for name in columns], 12) or 'nothing in it'}. {remedy}."
@@ -234,6 +250,8 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
         one.answers = list(answers_in(tool, known, question, person))
         one.answers += [ForeignAnswer(_per(tool, known, column), record.get(column)) for column in rest]
         one.failed, one.people = first_of(known, tool.broken) is not None, tool.people
+        if tool.name == "lm-eval":
+            texts["claim"] = _likeliest(record, known) or texts["claim"]
         if tool.name == "inspect":
             one.answers = [_of_inspect(answer, record, failed=one.failed) for answer in one.answers]
         if long and item in by_id:
@@ -243,6 +261,18 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
         if not long:
             yield one
     yield from by_id.values() if long else ()
+
+
+def _likeliest(record: FileRow, known: Mapping[str, Any]) -> str:
+    """Return the text of the likeliest choice of lm-eval, empty where the model was not asked for likelihoods.
+
+    Such a response is a log-likelihood and whether greedy decoding gives that choice, as numbers or as their texts.
+    """
+    pairs = record.get("filtered_resps") or []
+    if not all(isinstance(one, list) and len(one) == 2 and str(one[1]) in ("True", "False") for one in pairs):
+        return ""
+    best = max(range(len(pairs)), key=lambda i: float(pairs[i][0]), default=0)
+    return text_of(first_of(known, (f"arguments.gen_args_{best}.arg_1", f"arguments.{best}.1"))).strip()
 
 
 def _of_inspect(answer: ForeignAnswer, record: FileRow, *, failed: bool) -> ForeignAnswer:
@@ -335,6 +365,8 @@ class _Settled:
         for item, row in zip(items, answers, strict=True):
             own[item.dataset].update(dict.fromkeys(answer.judge for answer in row))
         self._check(label_only=options.label is not None and options.label in {n for d in own.values() for n in d})
+        are_votes = {number_in(one.label) for one in items} <= {0, 1, None}
+        self._label_cut = 1 if are_votes else options.from_grade
         self.rows: list[dict[str, Judgment]] = []
         self.labels: list[int | None] = []
         for item, row in zip(items, answers, strict=True):
@@ -348,8 +380,10 @@ class _Settled:
             self.rows.append(result)
         names = dict.fromkeys(name for names in own.values() for name in names)
         self.voters = tuple(sorted(name for name in names if name not in {*self._left_out, options.label}))
-        with_grades = {n for row in self.rows for n, one in row.items() if one.score not in (None, 0.0, 1.0)}
-        self.graders = tuple(name for name in self.voters if name in with_grades)
+        graders = self._graders if options.from_grade is None else ()
+        self.scales = {name: self._scales[name] for name in self.voters if name in graders}
+        numbered = {n for row in self.rows for n, one in row.items() if one.score not in (None, 0.0, 1.0)}
+        self.soft = tuple(name for name in self.voters if name in numbered and name not in self.scales)
         self._tell(names)
 
     def _once(self, item: ForeignItem) -> list[ForeignAnswer]:
@@ -397,21 +431,36 @@ class _Settled:
     def _is_read(self, value: object) -> bool:
         return isinstance(value, str) and (self._replies or value.strip().lower() in self._words)
 
-    def _cut(self, numbers: Sequence[float]) -> float | None:
-        """Return from where on a judge's numbers count as consistent; None where that is not known."""
-        given = self._options.from_grade
-        if min(numbers) >= 0 and max(numbers) <= 1:
-            return given if given is not None and given <= 1 else HALF
-        return given
+    def _recognised(self) -> dict[str, Scale]:
+        """Return the scale of each judge that gives numbers; none of those on no usual scale."""
+        numbers = {name: np.array(own) for name, own in self._numbers.items() if name not in self._options.ignore}
+        while True:
+            try:
+                scales = recognise_scales(numbers)  # together, as whoever reads the table will see them
+                break
+            except UnknownScaleError as error:
+                del numbers[error.column]
+        self._graders = {name for name, one in scales.items() if not one.binary} - {*self._usable}
+        # A few shares among votes would be read as mistakes, so they are cut; other numbers have no scale.
+        scales |= {name: Scale(0, 1) for name, own in numbers.items() if scales[name].binary and {*own} - {0, 1}}
+        return {name: one for name, one in scales.items() if not np.isnan(one.places(numbers[name])).any()}
+
+    def _is_high(self, judge: str, number: float) -> bool:
+        """Return whether a number counts as consistent: from the grade that was given on, else from the middle on."""
+        scale, given = self._scales.get(judge), self._options.from_grade
+        if scale is not None and (given is None or not scale.low <= given <= scale.high):
+            given = scale.number(CUT)
+        return number >= (given or 0)
 
     def _check(self, *, label_only: bool) -> None:
         """Leave out judges whose answers cannot be read; raise where none is left."""
         options = self._options
         self._left_out = {*options.ignore}
         words = {name: n for name, n in self._unread.items() if name not in self._left_out}
-        self._cuts = {name: self._cut(numbers) for name, numbers in self._numbers.items()}
-        self._are_votes = {name for name, numbers in self._numbers.items() if {*numbers} <= {0, 1}}
-        grades = {name for name, cut in self._cuts.items() if cut is None} - self._left_out
+        self._scales = self._recognised()
+        # Labels are no grades, so those need a cut that is no guess.
+        known = {name for name, one in self._scales.items() if name != options.label or one.high <= 1}
+        grades = {*self._numbers} - known - self._left_out if options.from_grade is None else set[str]()
         mixed = next((name for name in words if self._usable[name] or name in self._numbers), None)
         usable = {*self._usable, *self._numbers} - {*words, *grades, *options.ignore}
         if words and (mixed or not usable - ({options.label} if label_only else set())):
@@ -421,18 +470,16 @@ class _Settled:
                 f"`yes` and `no` must say what the answers mean. Got {told}{f' of {mixed!r}' if mixed else ''}. Name "
                 "words that mean consistent with --yes, and the others with --no; leave a judge out with --ignore."
             )
-        if grades and not usable:
-            low, high = (f(x for name in grades for x in self._numbers[name]) for f in (min, max))
-            raise InputError(
-                f"`from_grade` must be the lowest grade that counts as consistent. Got none, with grades "
-                f"from {low:g} to {high:g} of {listed(sorted(grades))}. Say for instance --from-grade {high:g}."
-            )
         for name in words:
             seen_words = ", ".join(map(repr, list(words[name])[:WORDS_SHOWN]))
             self.notes.append(f"Left out: {name} ({seen_words}); set the meaning of words with --yes and --no.")
         for name in sorted(grades):
             low, high = min(self._numbers[name]), max(self._numbers[name])
             self.notes.append(f"Left out: {name} (grades from {low:g} to {high:g}); set --from-grade to use them.")
+        if grades and not usable:
+            raise InputError(
+                f"`from_grade` must be the lowest grade that counts as consistent. Got none. {' '.join(self.notes)}"
+            )
         self._left_out |= {*words, *grades}
 
     def _judgment(self, answer: ForeignAnswer) -> Judgment:
@@ -453,30 +500,35 @@ class _Settled:
         if number is None:
             asked = {"finish_reason": None, "refusal": None, "material": None, "logprobs": None}
             return replace(REPLIES.judge(str(value), **asked), rationale=str(value))
-        if answer.judge in self._are_votes:
-            return Judgment(int(number), score=grade, rationale=why)
-        is_high = number >= (self._cuts[answer.judge] or 0)
-        return Judgment(int(is_high is not answer.judge.startswith(self._lower)), score=number, rationale=why)
+        scale, is_lower = self._scales.get(answer.judge), answer.judge.startswith(self._lower)
+        vote = int(self._is_high(answer.judge, number) is not is_lower)
+        if scale is not None and scale.binary:
+            return Judgment(vote, score=grade, rationale=why)
+        number = scale.low + scale.high - number if scale is not None and is_lower else number
+        return Judgment(vote, score=number, rationale=why)
 
     def _label(self, value: object) -> int | None:
         """Return the label that a cell is; None where it is empty or is no answer."""
-        if isinstance(value, str):
-            return self._words.get(value.strip().lower())
         number = number_in(value)
-        return int(number) if number in (0, 1) else None
+        if number is None:
+            return self._words.get(value.strip().lower()) if isinstance(value, str) else None
+        if self._label_cut is None:
+            return int(number) if number in (0, 1) else None
+        return int(number >= self._label_cut)
 
     def _tell(self, names: Iterable[str]) -> None:
-        """Note what was assumed: where grades were cut, that a label was not found."""
-        given = self._options.from_grade
-        cut = [name for name in self.graders if self._cuts.get(name) == HALF != given]
-        if cut:
-            self.notes.append(f"Numbers of {listed(cut)} count as consistent at {HALF:g} or more (--from-grade).")
-        if self.graders:
-            self.notes.append(f"Grades of {listed(self.graders)} stand beside the votes, for `deep fit --scores`.")
+        """Note which numbers are grades; refuse a label that nothing has."""
+        if self.scales:
+            self.notes.append(scale_sentence(self.scales, [*self.scales.values()]))
+        if self.soft:
+            self.notes.append(f"Numbers of {listed(self.soft)} stand beside the votes, for `deep fit --scores`.")
         label = self._options.label
         if label is not None and all(one is None for one in self.labels):
             known = listed(sorted(names), 12) or "none"
-            raise InputError(f"`label` must be a judge ({known}) or a column of 0 and 1. Got {label!r}: no label.")
+            raise InputError(
+                f"`label` must be a judge ({known}) or a column of 0 and 1. Got {label!r}: no label. "
+                "Of grades, say the lowest that counts as consistent (--from-grade)."
+            )
 
 
 def _examples(items: Sequence[ForeignItem], settled: _Settled) -> Iterator[Example]:

@@ -38,13 +38,26 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     ),
     "question": ("question", "query", "user_input", "instruction", "prompt", "input", "messages"),
     "label": (
-        *("label", "gold", "gold_label", "human", "human_label", "human_passed", "is_consistent", "is_factual"),
+        *(
+            "label",
+            "gold",
+            "gold_label",
+            "truth",
+            "human",
+            "human_label",
+            "human_passed",
+            "is_consistent",
+            "is_factual",
+        ),
         *("is_supported", "ground_truth_label", "annotation", "consistent", "factual", "faithful", "supported"),
     ),
     "item": ("item_id", "example_id", "id", "uid", "_id", "item", "doc_id", "question_id", "sample_id", "index"),
     "dataset": ("dataset", "corpus", "benchmark"),
     "document": ("document_id", "source_id", "article_id"),
 }
+
+# Words of verdicts, beside those of deep's own tables.
+VERDICTS = {"supported": 1, "entailed": 1, "faithful": 1, "unsupported": 0, "not supported": 0, "unfaithful": 0}
 
 # Names of columns of numbers that are no answers.
 NO_JUDGE = re.compile(
@@ -54,6 +67,9 @@ NO_JUDGE = re.compile(
 
 # Names of the only column of answers of a table where it is no judge's, but says what is right.
 LABEL_LIKE = re.compile(r"(^|_)(label|gold|human|truth|is_\w+)(_|$)", re.IGNORECASE)
+
+# The highest grade of a column that nobody has named as a judge.
+MOST_GRADE = 10
 
 # Records in which a path is looked for that one of them lacks.
 N_LOOKED_AT = 100
@@ -147,7 +163,7 @@ class ForeignOptions:
     def words(self, tool: "Tool") -> dict[str, int]:
         """Return the words that are answers, in lower case, and what each means."""
         given = {word: vote for vote, words in ((1, self.yes), (0, self.no), (-1, self.none)) for word in words}
-        known = {**VOTE_OF_TEXT, **tool.words, **given}
+        known = {**VOTE_OF_TEXT, **VERDICTS, **tool.words, **given}
         return {word.strip().lower(): vote for word, vote in known.items()}
 
 
@@ -487,9 +503,12 @@ def judge_columns(records: Sequence[FileRow], left_out: Iterable[str], words: Ma
 
 
 def _counts(cells: Sequence[object]) -> bool:
-    """Return whether the cells of a column number its rows."""
+    """Return whether the cells of a column number its rows, or are above all grades: ids, amounts, years."""
     numbers = [number_in(cell) for cell in cells]
-    return len(numbers) > 2 and numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1)))
+    rows = [*range(len(numbers) + 1)]
+    return any(number is not None and number > MOST_GRADE for number in numbers) or (
+        len(numbers) > 2 and numbers in (rows[:-1], rows[1:])
+    )
 
 
 def column_roles(records: Sequence[FileRow], given: Mapping[str, str]) -> dict[str, str]:

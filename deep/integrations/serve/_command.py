@@ -25,7 +25,7 @@ add_arguments = console.adder(
     argument(
         "token_file",
         "FILE",
-        "what clients must send; default: DEEP_TOKEN, or a new one printed once if others can reach the server",
+        "file of the token that clients must send; default: DEEP_TOKEN, or a new token if others can reach the server",
         flags=["--token-file"],
         type=Path,
     ),
