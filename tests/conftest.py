@@ -51,6 +51,31 @@ def data_home() -> Path:
     return DATA_HOME
 
 
+@pytest.fixture
+def published(data_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Look for benchmarks in the folder of real data, and return it."""
+    monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
+    return data_home
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Look for benchmarks in an empty folder, and return it."""
+    monkeypatch.setenv("DEEP_DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return tmp_path / "home"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Return a browser, for a module whose marks are those of `tests/browsing.py`."""
+    from tests.browsing import launched
+
+    with launched() as browser:
+        yield browser
+
+
 @pytest.fixture(autouse=True)
 def _signals_as_found() -> Iterator[None]:
     """See that every test, and what it runs, leaves the handlers of signals as it found them."""
@@ -91,6 +116,15 @@ def most_jobs() -> Iterator[int]:
         most = _options.MOST_JOBS
         patch.setattr(_options, "MOST_JOBS", 1)
         yield most
+
+
+@pytest.fixture
+def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every command the tests' key, and nothing else of the caller's environment."""
+    from tests.llm.calls import KEY
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 @pytest.fixture

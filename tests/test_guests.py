@@ -1,5 +1,6 @@
 """The core works without its guests: each folder of them deleted in turn, then all together."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -19,14 +20,10 @@ GUESTS = sorted(
     if folder.is_dir() and folder.name not in ("loo", "__pycache__")
 )
 
-# What a newcomer does first, in one process: twelve judges vote, a model is fitted, a text is scored, each command
-# says its options.
-FLOW = """
+# Each command says its options, and what is listed is listed: all that reads the entry points, in one process.
+LOOK = """
 import sys
 from deep.cli import main
-assert main(["ask", sys.argv[1], "--lexical", "all", "--out", "v.parquet"]) == 0
-assert main(["fit", "v.parquet", "--exclude", "weather", "--out", "m.json"]) == 0
-assert main(["score", "m.json", "--source-text", "The river rose by 14 cm.", "--claim-text", "It rose by 41 cm."]) == 0
 assert main(["data", "list"]) == 0
 assert main(["prompts", "list"]) == 0
 for name in sys.argv[2].split():
@@ -35,9 +32,18 @@ for name in sys.argv[2].split():
     except SystemExit as stop:
         print(name, stop.code)
 """
+# What a newcomer does first: twelve judges vote, a model is fitted, a text is scored.
+FLOW = """
+assert main(["ask", sys.argv[1], "--lexical", "all", "--out", "v.parquet"]) == 0
+assert main(["fit", "v.parquet", "--exclude", "weather", "--jobs", "1", "--out", "m.json"]) == 0
+assert main(["score", "m.json", "--source-text", "The river rose by 14 cm.", "--claim-text", "It rose by 41 cm."]) == 0
+"""
+# The main job, as `python -m deep.experiments.loo` in a checkout.
 LOO = """
+import runpy
 words = ["--test", "aggrefact", "--sizes", "3", "--ensembler", "BernoulliNB", "--calibrator", "platt", "--brief"]
-assert main(["loo", *words, "--jobs", "1", "--n-boot", "100", "--out", "loo"]) == 0
+sys.argv[1:] = [*words, "--jobs", "1", "--n-boot", "100", "--out", "loo"]
+runpy.run_module("deep.experiments.loo", run_name="__main__")
 """
 
 
@@ -78,8 +84,11 @@ def statuses(done):
 
 @pytest.mark.parametrize("guest", GUESTS)
 def test_a_guest_is_missed_by_itself_alone(guest, tmp_path):
-    """Its own command is one line that says what to install; the others are as ever."""
-    done = run_without([guest], tmp_path, FLOW)
+    """Its own command is one line that says what to install; the others are as ever.
+
+    What a newcomer does first runs without all of them, below: nothing of the core names a guest.
+    """
+    done = run_without([guest], tmp_path, LOOK)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     found = statuses(done)
@@ -92,54 +101,33 @@ def test_a_guest_is_missed_by_itself_alone(guest, tmp_path):
 
 def test_the_core_alone_does_the_main_job(tmp_path):
     """Without any guest: the first flow, every help of the core, and a dataset held out."""
-    done = run_without(GUESTS, tmp_path, FLOW + LOO)
+    done = run_without(GUESTS, tmp_path, LOOK + FLOW + LOO)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    assert (tmp_path / "loo" / "results.json").exists()
+    assert "BernoulliNB" in done.stdout
+    assert json.loads((tmp_path / "loo" / "results.json").read_text(encoding="utf-8"))["test"] == "aggrefact-xsum"
 
 
-ASK = """
-import sys
-from deep.cli import main
-words = ["--prompt", "deep-numbers", "--llm", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--out", "v.parquet"]
-sys.exit(main(["ask", sys.argv[1], *words, *OPTION]))
-"""
+FEW = ["loo", "--test", "all", "--few", "1", "--out", "v.loo"]
+ASK = ["ask", str(ROOT / "examples" / "claims.csv"), "--prompt", "deep-numbers", "--llm", "tiny"]
+ASK += ["--base-url", "http://127.0.0.1:9/v1", "--out", "v.parquet"]
+OPTIONS = {
+    "experiments/few_datasets.py": [FEW],
+    "integrations/batch": [[*ASK, "--batch"], [*ASK, "--batch-out", "out"], [*ASK, "--batch-in", "."]],
+    "integrations/postgresql.py": [[*ASK, "--ledger", "postgresql+psycopg://deep@127.0.0.1:1/votes"]],
+}
+"""Commands with an option of a guest that is no folder, or whose folder has no command, by guest."""
 
 
-FEW = """
-import sys
-from deep.cli import main
-sys.exit(main(["loo", "--test", "all", "--few", "1", "--out", "v.loo"]))
-"""
-
-
-def test_the_study_of_few_datasets_is_one_line_where_it_is_missing(tmp_path):
-    """Before any dataset is held out, which takes long."""
-    done = run_without(["experiments/few_datasets.py"], tmp_path, FEW)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert "few" in line
-    assert "pip install" in line
-    assert not (tmp_path / "v.loo").exists()
-
-
-@pytest.mark.parametrize(
-    ("guest", "option"),
-    [
-        ("integrations/batch", ["--batch"]),
-        ("integrations/batch", ["--batch-out", "out"]),
-        ("integrations/batch", ["--batch-in", "."]),
-        ("integrations/postgresql.py", ["--ledger", "postgresql+psycopg://deep@127.0.0.1:1/votes"]),
-    ],
-    ids=lambda value: value if isinstance(value, str) else value[0].strip("-"),
-)
-def test_an_option_of_a_removed_guest_is_one_line(guest, option, tmp_path):
-    """It says what to install, and nothing is asked or written."""
-    done = run_without([guest], tmp_path, f"OPTION = {option!r}\n{ASK}")
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert guest.removesuffix(".py").replace("/", ".") in line
-    assert "pip install" in line
+def test_an_option_of_a_removed_guest_is_one_line(tmp_path):
+    """It says what to install, before anything is asked, held out (which takes long) or written."""
+    asked = [(guest, words) for guest, commands in OPTIONS.items() for words in commands]
+    code = f"from deep.cli import main\nassert [main(words) for words in {[words for _, words in asked]!r}] == [2] * 5"
+    done = run_without(OPTIONS, tmp_path, code)
+    assert done.returncode == 0, done.stderr
+    for (guest, _), line in zip(asked, done.stderr.splitlines(), strict=True):
+        assert ("few" if guest.startswith("experiments") else guest.removesuffix(".py").replace("/", ".")) in line
+        assert "pip install" in line
     assert not list(tmp_path.glob("v.*"))
 
 

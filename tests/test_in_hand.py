@@ -43,16 +43,27 @@ def in_hand(path, kind):
     return made[kind]()
 
 
+@pytest.fixture(scope="module")
+def expected(here):
+    """Return the model of a matrix of the votes, and a matrix of the fourth dataset's."""
+    return deep.fit(deep.read_votes(str(here / "votes.parquet"))), deep.read_votes(str(here / "mine.parquet"))
+
+
 @pytest.mark.parametrize("kind", HAND)
-def test_every_step_takes_what_people_have(here, kind, tmp_path):
-    """Fit, score, adapt, check, estimate and report give the same as of a matrix of votes."""
+def test_fit_and_score_take_what_people_have(here, expected, kind):
+    """They give the same as of a matrix of votes."""
     votes, mine = in_hand(here / "votes.parquet", kind), in_hand(here / "mine.parquet", kind)
-    plain = deep.read_votes(str(here / "mine.parquet"))
-    model, expected = deep.fit(votes), deep.fit(deep.read_votes(str(here / "votes.parquet")))
-    np.testing.assert_array_equal(model.score(mine), expected.score(plain))
-    np.testing.assert_array_equal(model.intervals(mine), expected.intervals(plain))
-    np.testing.assert_array_equal(model.predict_proba(mine), expected.predict_proba(plain))
-    assert model.estimate_prior(mine) == expected.estimate_prior(plain)
+    model, (of_matrix, plain) = deep.fit(votes), expected
+    np.testing.assert_array_equal(model.score(mine), of_matrix.score(plain))
+    np.testing.assert_array_equal(model.intervals(mine), of_matrix.intervals(plain))
+    np.testing.assert_array_equal(model.predict_proba(mine), of_matrix.predict_proba(plain))
+    assert model.estimate_prior(mine) == of_matrix.estimate_prior(plain)
+
+
+@pytest.mark.parametrize("kind", ["polars", "paths"])
+def test_every_later_step_takes_what_people_have(here, expected, kind, tmp_path):
+    """Adapt, check, estimate and report."""
+    mine, (model, plain) = in_hand(here / "mine.parquet", kind), expected
     few = np.where(np.arange(len(plain.labels)) < 30, plain.labels, -1)
     adapted = deep.adapt(model, mine, few, decide="accuracy")
     assert (adapted.target, adapted.correction.n_labels, adapted.rule.decide) == ("mine", 30, "accuracy")
@@ -61,7 +72,7 @@ def test_every_step_takes_what_people_have(here, kind, tmp_path):
     assert repr(by_labels).startswith("mine: 30 labels")
     assert f"STALE: {len(few)} new rows" in repr(by_votes).upper().replace("NEW ROWS", "new rows")
     assert copy.deepcopy(by_votes) == by_votes == json.loads(json.dumps(by_votes))
-    assert deep.estimate(model, mine, few).equals(deep.estimate(expected, plain, few))
+    assert deep.estimate(model, mine, few).equals(deep.estimate(model, plain, few))
     page = deep.report(model, mine)
     assert page._repr_html_().startswith("<iframe srcdoc=")
     assert repr(page).splitlines() == list(page.verdict.lines())

@@ -19,18 +19,14 @@ from deep.records import Example, VoteMatrix
 from tests.asking.toy_judge import ToyJudge, answer
 from tests.scripted_llm import Fault, ScriptedLLM
 
+pytestmark = pytest.mark.usefixtures("own_key")
+
 PAGE = Path(__file__).parents[2] / "docs" / "walks.md"
 
 EXAMPLES = [
     Example("The cat sleeps.", "The cat sleeps.", "a", label=1, dataset="pets"),
     Example("The cat sleeps.", "The dog barks.", "b", label=0, dataset="pets"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def script(asked):

@@ -13,21 +13,16 @@ from deep.prompt_pool import PromptJudge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused, scored
 from tests.deep_commands import fit, score, votes
 from tests.fault_server import FaultServer
-from tests.llm.calls import KEY, rows
+from tests.llm.calls import rows
 from tests.llm.crash import write_examples
 from tests.model.fitted import small_votes
 from tests.prompt_pool.tiered_script import answer as tiered
 from tests.scripted_llm import ScriptedLLM
 
+pytestmark = pytest.mark.usefixtures("own_key")
+
 PROMPTS = ["deep-strict-steps", "yes-no"]
 NUMBERS = LEXICAL["numbers"]().voter()
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    """Give every command the test's key, and nothing else of the caller's environment."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def model_of(folder, *names, n_voters=3):

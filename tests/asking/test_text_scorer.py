@@ -8,24 +8,16 @@ from deep import ask
 from deep.asking import AskOptions, TextScorer
 from deep.exceptions import InputError, StoppedError
 from deep.features.lexical import LEXICAL
-from deep.model import fit, load
+from deep.model import load
 from deep.model.linear import Rows
 from deep.prompt_pool import PromptJudge, load_prompt
-from deep.records import VoteMatrix
 from tests.fault_server import FaultServer
+from tests.integrations.case import model_of
 from tests.llm.calls import KEY
-from tests.model.fitted import QUICK, small_votes
 
 SOURCE = "The firm sold 120 cars in May. It was a good month."
 NUMBERS, NEGATION = LEXICAL["numbers"]().voter(), LEXICAL["negation"]().voter()
 STRICT = PromptJudge(load_prompt("deep-strict-steps")).voter("tiny")
-
-
-def model_of(*names):
-    """Return a model whose voters have these names."""
-    votes = small_votes(n_voters=len(names))
-    named = VoteMatrix(votes.votes, votes.item_ids, names, votes.datasets, votes.labels)
-    return fit(named, **(QUICK | {"sizes": [len(names)]}))
 
 
 def test_a_pair_is_scored_as_deep_score_does(tmp_path):

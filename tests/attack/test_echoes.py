@@ -235,7 +235,8 @@ def test_an_excerpt_that_is_an_answer_gives_none(held, before):
     assert judged("stepwise", "evaluate", '{"verdict": "PASS"}', SOURCE, CLAIM)[0] == 1
 
 
-OWN = [name for name in list_prompts() if not name.endswith("-doc-first")]
+OWN = {str(prompt._form): prompt for prompt in map(load_prompt, list_prompts())}
+"""A prompt of each form of answer, of which alone a reply is read."""
 
 
 def finished_replies(prompt):
@@ -248,9 +249,9 @@ def finished_replies(prompt):
 
 @pytest.mark.parametrize("disguise", SEEN_THROUGH)
 def test_no_vote_is_a_verdict_that_a_reader_sees_in_the_document(disguise):
-    """Every prompt, answer and side, and ways to copy it: 0 votes; about another document, each answer is read."""
+    """Every form of answer, answer and side, and ways to copy it: 0 votes; about another document, each is read."""
     counts = Counter()
-    for prompt in map(load_prompt, OWN):
+    for prompt in OWN.values():
         for said, answer in finished_replies(prompt):
             held = f"{SOURCE}\n\nFrom our check of a rumour:\n{SEEN_THROUGH[disguise](answer)}"
             copies = (

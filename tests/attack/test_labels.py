@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.label_round import Round, Zygote
+from tests.datasets.test_label_mend import put
 from tests.deep_commands import votes
 from tests.serve.label_case import CLAIMS
 
@@ -25,13 +26,6 @@ def change(case, statement):
     """Run SQL on the log, as a person may; not where it was removed or locked just then."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{case.log.as_uri()}?mode=rw", uri=True)) as log, log:
         log.execute(statement)
-
-
-def put(path, data):
-    """Put another file in the place of one, as editors, `sed -i` and git do."""
-    scratch = path.with_name("scratch")
-    scratch.write_bytes(data)
-    scratch.replace(path)
 
 
 def rewrite(case, data):

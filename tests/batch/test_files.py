@@ -14,8 +14,10 @@ from deep._util import entry_points
 from tests.asking.toy_judge import with_toy
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer, honest_reply
-from tests.llm.calls import KEY, outcomes, rows, states
+from tests.llm.calls import outcomes, rows, states
 from tests.llm.crash import PROMPTS, write_examples
+
+pytestmark = pytest.mark.usefixtures("own_key")
 
 URL = "http://127.0.0.1:9/v1"
 """Where nobody listens: files need no endpoint."""
@@ -25,12 +27,6 @@ URL = "http://127.0.0.1:9/v1"
 def examples(tmp_path):
     """Return a file of 30 examples."""
     return write_examples(tmp_path / "news.csv", 30)
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def words_of(examples, *more, url=URL, llms=("tiny",)):

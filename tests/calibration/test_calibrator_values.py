@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 
 from deep._util.odds import fit_logistic
 from deep.calibration import Beta, Histogram, Isotonic, Platt, Temperature
+from tests.calibration.test_bbq_values import shares_of
 
 GRID = np.linspace(0.0, 1.0, 41)
 
@@ -226,14 +227,6 @@ def pooled(shares, weights):
         return np.average(shares[i : j + 1], weights=weights[i : j + 1])
 
     return [max(min(mean(i, j) for j in range(k, n)) for i in range(k + 1)) for k in range(n)]
-
-
-def shares_of(p, y, w):
-    """Return distinct scores with their weight and share of label 1, by loops."""
-    scores = sorted(set(p))
-    total = [sum(weight for q, weight in zip(p, w, strict=True) if q == s) for s in scores]
-    ones = [sum(weight for q, label, weight in zip(p, y, w, strict=True) if q == s and label) for s in scores]
-    return scores, total, [one / n for one, n in zip(ones, total, strict=True)]
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -147,8 +147,7 @@ def test_nothing_heavy_is_imported_and_pyplot_never() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("n_bins", [2, 8, 12, 20])
-@pytest.mark.parametrize("weight", [1, 10, 100, 20_000])
+@pytest.mark.parametrize(("weight", "n_bins"), [(1, 2), (100, 12), (20_000, 8), (20_000, 20)])
 def test_numbers_above_bars_do_not_meet(weight: int, n_bins: int) -> None:
     """Nor do they leave their strip, however many digits they have; of eight bins every bar has its number."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -17,22 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = "source,claim,label,dataset,document_id\n"
 
 
-@pytest.fixture
-def published(data_home, monkeypatch):
-    """Look for benchmarks in the folder of real data."""
-    monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
-    return data_home
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    """Look for benchmarks in an empty folder."""
-    monkeypatch.setenv("DEEP_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    return tmp_path / "home"
-
-
 def run(capsys, *words, status=0):
     """Return what the command printed on stdout."""
     assert main([*map(str, words)]) == status

@@ -45,12 +45,7 @@ def fitted(here, capsys, tmp_path, *words):
     names = [str(here / word) if str(word).endswith(".csv") else str(word) for word in words]
     out = tmp_path / "model.json"
     assert fit([*names, "--out", str(out), "--jobs", "1", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert fit([*names, "--out", str(out), "--jobs", "1"]) == 0
-    lines = capsys.readouterr().out
-    assert lines.startswith(f"{said['what']}: {said['why']}\n")
-    assert all(line in " ".join(lines.split()) for line in (*said["members"], *said["notes"], *said["said"]))
-    return said, load(out)
+    return json.loads(capsys.readouterr().out), load(out)
 
 
 REGIMES = {
@@ -87,6 +82,17 @@ def test_the_regime_is_chosen_by_what_is_given_and_said(here, capsys, tmp_path, 
     assert estimate([file, "--votes", mine, *labels]) == 0
     assert check([file, "--votes", mine, *labels]) in (0, 1)
     assert adapt([file, "--votes", mine, *labels, "--out", str(tmp_path / "m.json")]) == (0 if target is None else 2)
+
+
+@pytest.mark.parametrize("name", ["stack", "average", "own", "none", "both"])
+def test_what_is_said_is_printed(here, capsys, tmp_path, name):
+    """The kind of model and why in the first line, then members and notes."""
+    said, _ = fitted(here, capsys, tmp_path, *REGIMES[name][0])
+    names = [str(here / word) if word.endswith(".csv") else word for word in REGIMES[name][0]]
+    assert fit([*names, "--out", str(tmp_path / "model.json"), "--jobs", "1"]) == 0
+    lines = capsys.readouterr().out
+    assert lines.startswith(f"{said['what']}: {said['why']}\n")
+    assert all(line in " ".join(lines.split()) for line in (*said["members"], *said["notes"], *said["said"]))
 
 
 def test_the_stack_says_its_weights(here, capsys, tmp_path):

@@ -154,28 +154,6 @@ def test_a_second_name_does_the_same(name, tmp_path, capsys):
     pd.testing.assert_frame_equal(one, two)
 
 
-def test_loo_runs_as_a_module_of_a_checkout(tmp_path):
-    """`python -m deep.experiments.loo --test aggrefact`: no install, no entry point, no site packages of deep."""
-    words = [
-        "--test",
-        "aggrefact",
-        "--sizes",
-        "3",
-        "--ensembler",
-        "BernoulliNB",
-        "--calibrator",
-        "platt",
-        "--brief",
-        "--jobs",
-        "1",
-    ]
-    command = [sys.executable, "-m", "deep.experiments.loo", *words, "--n-boot", "100", "--out", str(tmp_path / "loo")]
-    done = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "BernoulliNB" in done.stdout
-    assert json.loads((tmp_path / "loo" / "results.json").read_text())["test"] == "aggrefact-xsum"
-
-
 @pytest.mark.parametrize("path", sorted(find_entry_points(SUBCOMMAND).usable))
 def test_a_part_of_a_guest_stands_with_its_command(path, capsys):
     """In its help, and with a help of its own."""

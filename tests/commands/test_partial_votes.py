@@ -14,10 +14,12 @@ import pytest
 from deep.datasets import Failures, file_beside, read_judgments, read_reasons, read_scores, read_votes
 from deep.evaluate._cards import against_itself
 from deep.exceptions import InputError
-from tests.commands.test_votes_command import _environment, arguments, examples, outputs  # noqa: F401
+from tests.commands.test_votes_command import arguments, examples, outputs  # noqa: F401
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer
 from tests.llm.crash import PROMPTS, write_examples
+
+pytestmark = pytest.mark.usefixtures("own_key")
 
 
 def test_a_stopped_run_takes_no_finished_run_away(examples, capsys, tmp_path):  # noqa: F811

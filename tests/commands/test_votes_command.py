@@ -26,6 +26,8 @@ from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, rows
 from tests.llm.crash import PROMPTS, kill_and_resume, write_examples
 
+pytestmark = pytest.mark.usefixtures("own_key")
+
 LONG = bool(os.environ.get("DEEP_LONG"))
 """Set DEEP_LONG=1 for the runs at full size."""
 
@@ -36,13 +38,6 @@ TRANSPORT = {"rate_limited": 0.1, "server_error": 0.05, "hang": 0.01, "dropped":
 def examples(tmp_path):
     """Return a file of 30 examples."""
     return write_examples(tmp_path / "news.csv", 30)
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    """Give every command the test's key, and nothing else of the caller's environment."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def arguments(examples, url, *more, prompts=PROMPTS[:2]):

@@ -13,6 +13,8 @@ from tests.fault_server import FaultServer
 from tests.llm.calls import KEY
 from tests.llm.crash import write_examples
 
+pytestmark = pytest.mark.usefixtures("own_key")
+
 POOL = Path(deep.__file__).parent / "prompt_pool" / "prompts"
 PROMPT = (
     (POOL / "consistent-inconsistent.toml")
@@ -22,12 +24,6 @@ PROMPT = (
 
 CLAIMS = Path(deep.__file__).parents[1] / "examples" / "claims.csv"
 PRICES = "[tiny]\ninput = 1.0\noutput = 4.0\n"
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 @pytest.fixture

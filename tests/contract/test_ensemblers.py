@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import re
 from functools import cache
 from itertools import cycle, islice, product
 from math import prod
@@ -426,6 +427,44 @@ def test_bad_weights_are_named(name: str, weights: Floats, message: str) -> None
     """Weights that are negative, not finite, all zero or too few are refused."""
     with pytest.raises(InputError, match=message):
         ENSEMBLERS[name]().fit(*make_votes(), weights)
+
+
+ABOVE_0, AT_LEAST_0 = "a finite number above 0", "at least 0"
+AT_LEAST_1, A_WHOLE_NUMBER = "at least 1", "a whole number of at least 1"
+NAN = float("nan")
+
+OUT_OF_RANGE = [
+    (AT_LEAST_1, "n_estimators", [0], ("CatBoost", "LGBM", "XGB")),
+    (ABOVE_0, "learning_rate", [0.0], ("CatBoost", "LGBM", "XGB")),
+    (AT_LEAST_0, "reg_lambda", [-1.0, NAN], ("CatBoost", "LGBM", "XGB")),
+    (AT_LEAST_1, "max_depth", [0], ("CatBoost", "XGB")),  # XGBoost would read a depth of 0 as no limit
+    (AT_LEAST_0, "min_child_weight", [-0.1], ("XGB",)),
+    ("at least 2", "num_leaves", [1], ("LGBM",)),
+    (ABOVE_0, "learning_rate", [-1.0], ("AdaBoost",)),
+    (A_WHOLE_NUMBER, "n_estimators", [0, -1], ("AdaBoost", "RandomForest")),
+    (ABOVE_0, "C", [0, -1.0, NAN], ("LogisticRegression", "SVC")),
+    (r"in \[0, 1\]", "shrinkage", [-0.1, 1.1, NAN], ("LDA",)),
+    (ABOVE_0, "alpha", [0, -2.0], ("BernoulliNB", "MultinomialNB")),
+    (ABOVE_0, "smoothing", [0, -1.0, NAN, float("inf")], ("WeightedMajorityVoting",)),
+    (ABOVE_0, "n_neighbors", [0, -3], ("KNeighbors",)),
+    (AT_LEAST_0, "max_iter", [-1], ("DawidSkene",)),
+    (AT_LEAST_0, "tol", [-1e-9, NAN], ("DawidSkene",)),
+    (AT_LEAST_0, "l2", [-0.1], ("LabelModel", SNORKEL)),
+    ("two positive shares", "class_balance", [(0.5, 0.6), (0.0, 1.0), (0.2, 0.3, 0.5)], ("LabelModel",)),
+    (A_WHOLE_NUMBER, "n_epochs", [0, None], (SNORKEL,)),
+    (ABOVE_0, "lr", [0.0], (SNORKEL,)),
+]
+"""What a parameter must be, its name, values that it must not have, and the ensemblers that have it."""
+
+
+@pytest.mark.parametrize(("allowed", "parameter", "values", "names"), OUT_OF_RANGE, ids=lambda value: str(value)[:12])
+def test_parameters_out_of_range_are_refused_by_name(
+    allowed: str, parameter: str, values: list[Any], names: tuple[str, ...]
+) -> None:
+    """When it is fitted, as scikit-learn wants it."""
+    for name, value in product(names, values):
+        with pytest.raises(InputError, match=rf"`{parameter}` must be {allowed}.*Got {re.escape(repr(value))}"):
+            ENSEMBLERS[name](**{parameter: value}).fit(*make_votes(20))
 
 
 @every_ensembler

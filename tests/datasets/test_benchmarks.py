@@ -15,21 +15,6 @@ from deep.integrations.benchmarks import load_turns
 from deep.records import Example
 
 
-@pytest.fixture
-def published(data_home, monkeypatch):
-    """Look for benchmarks in the folder of real data."""
-    monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
-    return data_home
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    """Look for benchmarks in an empty folder."""
-    monkeypatch.setenv("DEEP_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "home"
-
-
 def lines(path, *rows):
     """Write a JSON object a line."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,15 +8,6 @@ from deep.exceptions import InputError
 from tests.datasets.downloads import BODY, SHA256, served, server
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    """Download benchmarks to an empty folder."""
-    monkeypatch.setenv("DEEP_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    return tmp_path / "home"
-
-
 def test_a_download_is_kept_and_not_repeated(home, monkeypatch):
     """The file goes to the first home; once it is there, nothing is asked."""
     with server({"/fect.csv": BODY}) as (url, asked):

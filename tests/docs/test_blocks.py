@@ -31,8 +31,8 @@ RUN = {"bash": SHELL, "sh": SHELL, "python": [sys.executable, "-c"]}
 SHOWN = {"console", "csv", "json", "mermaid", "sql", "text", "toml", "yaml"}
 SAID = RUN.keys() | {"console"}
 """Languages of code."""
-MADE_FIRST = {"README", "index"}
-"""Pages for those who have nothing yet: no model lies there."""
+MADE_FIRST = {"index"}
+"""A page for those who have nothing yet: no model lies there."""
 LIMIT = 600
 
 
@@ -147,21 +147,13 @@ FIRST = {
 """The first block of code of each page."""
 
 
-@pytest.mark.parametrize("page", FIRST, ids=lambda path: path.stem)
-def test_the_first_block_of_a_page_runs(page, world, tmp_path):
-    """With nothing but what the page speaks of, or says in its first line what it needs."""
-    language, text = FIRST[page]
-    if page.stem in NEEDS:
-        assert text.startswith(f"# Needs {NEEDS[page.stem]}.\n")
-        return
-    assert language in RUN, f"{page.name} must have a first block that runs, or one that says what it needs"
-    if not text.startswith(
-        "pip install"
-    ):  # the extra of an integration: tests/integrations/test_pages.py runs the rest
-        folder = shutil.copytree(world, tmp_path / "here")
-        if page.stem in MADE_FIRST:
-            (folder / "model.json").unlink()
-        run_blocks([(language, text)], folder)
+def test_the_first_block_of_a_page_runs_or_says_what_it_needs():
+    """With nothing but what the page speaks of, `test_blocks_run` runs it; else its first line names what is needed."""
+    for page, (language, text) in FIRST.items():
+        if page.stem in NEEDS:
+            assert text.startswith(f"# Needs {NEEDS[page.stem]}.\n"), page
+        else:
+            assert language in RUN, f"{page.name} must have a first block that runs, or one that says what it needs"
 
 
 @pytest.mark.slow
@@ -169,6 +161,8 @@ def test_the_first_block_of_a_page_runs(page, world, tmp_path):
 def test_blocks_run(page, world, tmp_path):
     """Each block of a page ends without an error, after those before it."""
     folder = shutil.copytree(world, tmp_path / "here")
+    if page.stem in MADE_FIRST:
+        (folder / "model.json").unlink()
     run_blocks([block for block in blocks(page) if block[0] in RUN], folder)
 
 

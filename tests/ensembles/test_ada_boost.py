@@ -1,17 +1,14 @@
 """AdaBoost: parity with scikit-learn on repeated rows and real votes, where it stops, and its parameters."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 from scipy.special import expit, logit
 from sklearn import ensemble
 
 from deep.datasets import read_votes
 from deep.ensembles import AdaBoost
 from deep.ensembles._encoding import merge_repeats, signed
-from deep.exceptions import InputError
 from tests.ensembles.test_trees import COMPLETE, repeated
 
 
@@ -38,19 +35,6 @@ def test_ada_boost_stops_at_a_flawless_stump() -> None:
     assert len(model.stumps_) == 1
     staged = model.staged_predict_proba([[1], [0]], [1, 10, 50])
     np.testing.assert_allclose(staged, [[expit(1), expit(-1)]] * 3)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"learning_rate": -1.0}, "`learning_rate` must be a finite number above 0"),
-        ({"n_estimators": 0}, "a whole number of at least 1"),
-    ],
-)
-def test_ada_boost_refuses_bad_parameters(params: dict[str, Any], message: str) -> None:
-    """The parameter and what it may be are named."""
-    with pytest.raises(InputError, match=message):
-        AdaBoost(**params).fit([[1], [0]], [1, 0])
 
 
 def test_ada_boost_equals_scikit_learns_on_real_votes(data_home: Path) -> None:

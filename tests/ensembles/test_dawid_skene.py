@@ -133,17 +133,3 @@ def test_no_votes_at_all_is_an_error():
     """There is nothing to learn from."""
     with pytest.raises(InputError, match=r"`X` must hold at least one vote. Got only -1"):
         DawidSkene().fit([[-1, -1]])
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"max_iter": -1}, "`max_iter` must be at least 0. Got -1"),
-        ({"tol": -1e-9}, "`tol` must be at least 0. Got -1e-09"),
-        ({"tol": float("nan")}, "`tol` must be at least 0. Got nan"),
-    ],
-)
-def test_parameters_out_of_range(params, message):
-    """Parameters are checked at fit, by name."""
-    with pytest.raises(InputError, match=message):
-        DawidSkene(**params).fit([[1, 0]])

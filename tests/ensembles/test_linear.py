@@ -8,7 +8,6 @@ from scipy.special import expit
 from sklearn import discriminant_analysis, linear_model
 
 from deep.ensembles import LDA, LogisticRegression
-from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
 
@@ -80,17 +79,3 @@ def test_lda_follows_a_voter_that_is_never_wrong() -> None:
     X, y = make_votes()
     votes = np.column_stack([y, X[:, :2]])
     assert LDA().fit(votes, y).predict([[1, 0, 0], [0, 1, 1]]).tolist() == [1, 0]
-
-
-@pytest.mark.parametrize("C", [0, -1.0, float("nan")])
-def test_c_must_be_positive(C: float) -> None:
-    """A penalty that is no number above 0 is refused by name."""
-    with pytest.raises(InputError, match=rf"`C` must be a finite number above 0. Got {C!r}"):
-        LogisticRegression(C=C).fit([[1], [0]], [1, 0])
-
-
-@pytest.mark.parametrize("shrinkage", [-0.1, 1.1, float("nan")])
-def test_shrinkage_must_be_a_share(shrinkage: float) -> None:
-    """Shrinkage outside [0, 1] is refused by name."""
-    with pytest.raises(InputError, match=rf"`shrinkage` must be in \[0, 1\]. Got {shrinkage!r}"):
-        LDA(shrinkage=shrinkage).fit([[1], [0]], [1, 0])

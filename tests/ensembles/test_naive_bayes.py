@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from sklearn import naive_bayes
 
-from deep.base import BaseEnsembler
 from deep.ensembles import BernoulliNB, MultinomialNB
 from deep.ensembles._encoding import tokens
-from deep.exceptions import InputError
 from deep.model import RECIPES, chain_tasks, search, training_set
 from deep.records import VoteMatrix
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
@@ -79,11 +77,3 @@ def test_multinomial_hears_who_speaks_in_which_class() -> None:
     X = [[1, -1], [0, -1], [-1, 1], [-1, 0]]
     model = MultinomialNB().fit(X, [1, 1, 0, 0], [50] * 4)
     assert model.predict([[1, -1], [0, -1], [-1, 1], [-1, 0]]).tolist() == [1, 1, 0, 0]
-
-
-@pytest.mark.parametrize("kind", [BernoulliNB, MultinomialNB])
-@pytest.mark.parametrize("alpha", [0, -2.0])
-def test_alpha_must_be_positive(kind: type[BaseEnsembler], alpha: float) -> None:
-    """Without credit a voter never wrong would make P 0 or 1."""
-    with pytest.raises(InputError, match=rf"`alpha` must be a finite number above 0. Got {alpha!r}"):
-        kind(alpha=alpha).fit([[1], [0]], [1, 0])

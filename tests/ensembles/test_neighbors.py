@@ -7,7 +7,6 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from deep.ensembles import KNeighbors, _classifiers
-from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 
 
@@ -79,10 +78,3 @@ def test_training_rows_are_kept_once() -> None:
     model = KNeighbors().fit(np.tile(X, (10, 1)), np.tile(y, 10))
     assert len(model.patterns_) == len(np.unique(X, axis=0))
     np.testing.assert_allclose(model.counts_.sum(axis=0), [10 * np.sum(y == 0), 10 * np.sum(y == 1)])
-
-
-@pytest.mark.parametrize("n_neighbors", [0, -3])
-def test_n_neighbors_must_be_positive(n_neighbors: float) -> None:
-    """A number of neighbours that is not above 0 is refused by name."""
-    with pytest.raises(InputError, match=rf"`n_neighbors` must be a finite number above 0. Got {n_neighbors}"):
-        KNeighbors(n_neighbors=n_neighbors).fit([[1], [0]], [1, 0])

@@ -21,21 +21,6 @@ def test_is_the_library_on_rows_repeated_one_by_one():
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"n_epochs": 0}, "`n_epochs` must be a whole number of at least 1. Got 0"),
-        ({"n_epochs": None}, "`n_epochs` must be a whole number of at least 1. Got None"),
-        ({"lr": 0.0}, "`lr` must be a finite number above 0. Got 0.0"),
-        ({"l2": -0.1}, "`l2` must be at least 0. Got -0.1"),
-    ],
-)
-def test_parameters_out_of_range(params, message):
-    """Parameters are checked at fit, by name."""
-    with pytest.raises(InputError, match=message):
-        SnorkelLabelModel(**params).fit(simulate(20))
-
-
-@pytest.mark.parametrize(
     "params", [{"n_epochs": 20}, {"lr": 0.05}, {"l2": 0.1}, {"class_balance": (0.7, 0.3)}, {"random_state": 3}]
 )
 def test_every_parameter_reaches_the_library(params):

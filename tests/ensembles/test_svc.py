@@ -8,13 +8,8 @@ from sklearn import svm
 
 from deep.ensembles import SVC, _classifiers
 from deep.ensembles._classifiers import _decisions
-from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
-
-
-def signed(X: Any) -> Any:
-    """Return votes as +1, -1, and 0 for none."""
-    return np.where(np.asarray(X) == -1, 0.0, 2.0 * np.asarray(X) - 1.0)
+from tests.ensembles.test_linear import signed
 
 
 @pytest.mark.parametrize("C", [1.0, 30.0])
@@ -67,13 +62,6 @@ def test_votes_that_say_nothing_leave_the_prior() -> None:
     """Where no decision is possible, P is the share of Platt's targets and nothing warns."""
     p = SVC().fit([[1, 0], [1, 0], [0, 1], [0, 1]], [0, 1, 0, 1], [2 / 3] * 4).predict_proba(patterns(2))[:, 1]
     np.testing.assert_allclose(p, 0.5, atol=1e-6)
-
-
-@pytest.mark.parametrize("C", [0, -1.0])
-def test_c_must_be_positive(C: float) -> None:
-    """A penalty that is not above 0 is refused by name."""
-    with pytest.raises(InputError, match=rf"`C` must be a finite number above 0. Got {C!r}"):
-        SVC(C=C).fit([[1], [0]], [1, 0])
 
 
 def test_decisions_are_scikit_learns(monkeypatch: pytest.MonkeyPatch) -> None:

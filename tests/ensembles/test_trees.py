@@ -143,13 +143,6 @@ def test_random_forest_serves_draws_without_one_class() -> None:
     assert 0 < p[1] < 0.5
 
 
-@pytest.mark.parametrize("n_estimators", [0, -1])
-def test_a_forest_has_trees(n_estimators: int) -> None:
-    """A forest without trees is refused."""
-    with pytest.raises(InputError, match=f"`n_estimators` must be a whole number of at least 1. Got {n_estimators}"):
-        RandomForest(n_estimators).fit([[1], [0]], [1, 0])
-
-
 def test_weights_are_checked_by_scikit_learn_again_after_a_fit() -> None:
     """Only weights that need no check pass unchecked, only while a fit of deep runs."""
     from sklearn.tree import _classes

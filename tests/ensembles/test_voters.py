@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from deep.ensembles import MajorityLabelVoter, WeightedMajorityVoting
-from deep.exceptions import InputError
 
 
 @pytest.mark.parametrize(
@@ -73,10 +72,3 @@ def test_voters_no_better_than_chance_are_not_heard(votes: list[int]) -> None:
     assert weight_of(votes, labels, weights) == 0
     voter = WeightedMajorityVoting().fit(np.array(votes)[:, None], labels, weights)
     assert voter.predict_proba([[1], [0], [-1]])[:, 1].tolist() == [0.5, 0.5, 0.5]
-
-
-@pytest.mark.parametrize("smoothing", [0, -1.0, float("nan"), float("inf")])
-def test_smoothing_must_be_positive(smoothing: float) -> None:
-    """Without smoothing a flawless voter's weight would be infinite."""
-    with pytest.raises(InputError, match=rf"`smoothing` must be a finite number above 0. Got {smoothing!r}"):
-        WeightedMajorityVoting(smoothing=smoothing).fit([[1], [0]], [1, 0])

@@ -67,6 +67,7 @@ def test_panels_less_a_judge_are_those_fitted_from_nothing():
     """They set out from the whole panel's fits, and come to where a fit of their own comes to."""
     votes = votes_of([0.8, 0.7, 0.6, 0.55], n=60, seed=4)
     training = training_set(votes, RECIPES["deep"])
+    report, values = panel_worth(votes), judge_values(training)
     for columns, found in ((range(4), 0), *((np.delete(range(4), j), j) for j in range(4))):
         own = training.select(list(columns))
         p = out_of_fold("LogisticRegression", own)
@@ -74,11 +75,11 @@ def test_panels_less_a_judge_are_those_fitted_from_nothing():
         losses = -(counts[..., 1] * np.log(p) + counts[..., 0] * np.log1p(-p)).sum(axis=0) / 2
         if len(list(columns)) == 4:
             whole = losses
-            assert panel_worth(votes).steps[0].log_loss == pytest.approx(losses.mean(), abs=1e-8)
+            assert report.steps[0].log_loss == pytest.approx(losses.mean(), abs=1e-8)
         else:
-            rise = panel_worth(votes).value[f"judge{found}"][0]
+            rise = report.value[f"judge{found}"][0]
             assert rise == pytest.approx((losses - whole).mean(), abs=1e-8)
-            assert judge_values(training)[f"judge{found}"][0] == rise
+            assert values[f"judge{found}"][0] == rise
 
 
 def test_judges_are_chosen_without_the_data_that_they_are_measured_on(monkeypatch):

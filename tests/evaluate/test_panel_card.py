@@ -120,7 +120,7 @@ def test_a_card_says_whose_labels_it_has(summeval_card):
 
 def test_alttest_by_the_labels_beside_the_votes(alttest):
     """Ten datasets of several base rates; nobody is named, so nothing is said of people's agreement."""
-    card = panel_card(alttest, n_boot=50)
+    card = panel_card(alttest, n_boot=50, worth=False)
     check_against_people(card, alttest, alttest.labels)
     assert (card.people, card.people_agreement, card.n_labeled) == ((), (), len(alttest.labels))
     voted = [(alttest.votes[alttest.datasets == name] >= 0).any(axis=0).sum() for name in alttest.dataset_names]
@@ -130,7 +130,7 @@ def test_alttest_by_the_labels_beside_the_votes(alttest):
 def test_fect_with_judges_that_abstain(fect):
     """What a judge leaves out is counted, and is in no figure; each missing vote has its reason."""
     votes, out = fect
-    card = panel_card(votes, failures=read_reasons([out], votes), n_boot=50)
+    card = panel_card(votes, failures=read_reasons([out], votes), n_boot=50, worth=False)
     check_against_people(card, votes, votes.labels)
     for column, each in enumerate(card.judges):
         assert each.itself.reasons == {"abstained": (votes.votes[:, column] < 0).sum()}

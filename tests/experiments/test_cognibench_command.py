@@ -31,13 +31,9 @@ from tests.experiments.cognibench_case import (
 from tests.prompt_pool.tiered_script import MARKED, REPLY, task_of
 from tests.scripted_llm import Fault, ScriptedLLM
 
+pytestmark = pytest.mark.usefixtures("own_key")
+
 RUN = ["--llm", "tiny", "--threshold", "2", "3", "5", "--ablation"]
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 @pytest.fixture(scope="module")

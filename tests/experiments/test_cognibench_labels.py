@@ -32,13 +32,9 @@ from tests.model_server import serving
 from tests.prompt_pool.tiered_script import answer, asker, marked_in, task_of
 from tests.scripted_llm import Fault, ScriptedLLM
 
+pytestmark = pytest.mark.usefixtures("own_key")
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def script(asked):

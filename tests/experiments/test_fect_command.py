@@ -14,6 +14,8 @@ from tests.deep_commands import fect as main
 from tests.deep_commands import fit
 from tests.scripted_llm import Fault, ScriptedLLM
 
+pytestmark = pytest.mark.usefixtures("own_key")
+
 GUIDE = Path(__file__).parents[2] / "docs" / "fect.md"
 
 T_2 = 4.302652729911275
@@ -22,13 +24,6 @@ T_2 = 4.302652729911275
 LABELS = (1, 1, 1, 1, 0, 0)
 LIMIT = 4096
 """Tokens: no prompt of FECT asks for more; a reply that was cut off is asked for again with more."""
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    """Give every command a key, and nothing else of the caller's environment."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 @pytest.fixture

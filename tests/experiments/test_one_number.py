@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from deep.calibration import balanced_accuracy, expected_calibration_error
-from tests.deep_commands import loo, paper
+from tests.deep_commands import loo
 from tests.experiments.test_paper_command import make_tables
 
 CHAINS = ["--ensembler", "LabelModel", "LogisticRegression", "MajorityLabelVoter", "--n-boot", "100", "--jobs", "1"]
@@ -177,11 +177,9 @@ def terminal_of_paper(claims, text):
                     claims.add(place, name[0], size, (calibrator or ["none"])[0], metric, cell[0])
 
 
-def paper_claims(folder):
-    """Run `deep paper` and return all that it says of one dataset."""
-    votes, _ = make_tables(folder)
-    text = printed(paper, ["--votes", str(votes), "--no-netcal", *CHAINS, "--out", str(folder / "out")])
-    out, claims = folder / "out", Claims()
+def paper_claims(out, text):
+    """Return all that a run of `deep paper` says of one dataset."""
+    claims = Claims()
     runs = {run["test"]: run for run in json.loads((out / "results.json").read_text(encoding="utf-8"))["runs"]}
     for row in (*runs[TEST]["rows"], runs[TEST]["recommended_paper"]):
         claims.row("results.json", row)
@@ -200,9 +198,9 @@ def paper_claims(folder):
 
 
 @pytest.mark.figures
-def test_one_run_of_paper_says_one_thing(tmp_path):
+def test_one_run_of_paper_says_one_thing(paper_run):
     """Figure 4 is Table 4's LabelModel, and the terminal is the file."""
-    claims = paper_claims(tmp_path)
+    claims = paper_claims(*paper_run)
     assert claims.places() >= {"figure4.svg", "terminal, table 2", "terminal, table 4", "results.json"} | {
         f"figures.csv, table {table}" for table in "245"
     }

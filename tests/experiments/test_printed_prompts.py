@@ -20,6 +20,8 @@ from tests.experiments.test_probe_measures import ANSWERS, samples
 from tests.prompt_pool.tiered_script import reply_of
 from tests.scripted_llm import Fault, ScriptedLLM
 
+pytestmark = pytest.mark.usefixtures("own_key")
+
 JUDGE = """
 id = "mine"
 [decompose]
@@ -47,12 +49,6 @@ WRITTEN = {
     ),
     "evaluate": lambda said: f"REASONING: I looked.\n\nVERDICT: {said['verdict']}",
 }
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def printed(asked):

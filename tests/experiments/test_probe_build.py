@@ -29,12 +29,7 @@ from tests.experiments.probe_world import INVENTED, MODELS, answer, parts, sente
 from tests.prompt_pool.injections import INJECTIONS
 from tests.scripted_llm import Fault, ScriptedLLM
 
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch):
-    """Give every command the test's key."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+pytestmark = pytest.mark.usefixtures("own_key")
 
 
 def words(folder, server, *more, models=MODELS, out="bench"):

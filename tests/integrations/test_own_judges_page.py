@@ -53,6 +53,14 @@ def run(folder, name, **environment):
     return done.stdout.splitlines()[-1]
 
 
+def test_the_first_block_runs_and_prints_what_it_says(capsys):
+    """A function is a judge, without any package."""
+    first = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+    exec(compile(first, "own-judges.md", "exec"), {"__name__": "page"})
+    printed, says = capsys.readouterr().out.strip(), re.findall(r"print\(.*?\)  # (\[.*?\])", first)
+    assert says == [printed]
+
+
 @pytest.mark.parametrize("name", PACKAGES)
 def test_an_example_runs(tmp_path, name):
     """Three claims are asked about, and the votes are those of the server; asked again, nothing is."""

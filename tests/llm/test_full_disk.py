@@ -64,11 +64,11 @@ def test_the_reserve_takes_room_and_leaves_no_name(tmp_path):
 def test_without_any_room_what_was_in_flight_is_told(tmp_path):
     """Where files may not grow, the reserve is no help: one line, exit 2, and the next run tells what is in doubt."""
     resource = pytest.importorskip("resource")
-    examples, ledger = write_examples(tmp_path / "news.csv", 900), tmp_path / "l"
+    examples, ledger = write_examples(tmp_path / "news.csv", 350), tmp_path / "l"
     with FaultServer(latency=0.02) as server:
         out = ["--out", str(tmp_path / "votes.parquet")]
         where = ["--llm", "tiny", "--base-url", server.url, "--ledger", str(ledger), "--concurrency", "8"]
-        command = [sys.executable, "-m", "deep", "ask", str(examples), "--prompt", "yes-no", *where, *out]
+        command = [sys.executable, "-m", "deep", "ask", str(examples), "--prompt", "deep-strict-steps", *where, *out]
         options = {"capture_output": True, "text": True, "env": {**os.environ, "OPENAI_API_KEY": KEY}}
         small = (SIZE >> 2,) * 2
         full = subprocess.run(command, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, small), **options)
@@ -84,4 +84,4 @@ def test_without_any_room_what_was_in_flight_is_told(tmp_path):
         again = subprocess.run(command, **options)
         assert again.returncode == 0
         assert f"{lost} requests were in flight when an earlier run ended" in again.stderr
-        assert server.count <= 900 + lost
+        assert server.count <= 350 + lost

@@ -1,97 +1,17 @@
 """A ledger that earlier code has made, by the statements it made it with: it opens, and nothing is bought again."""
 
+import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 from deep.llm import History
 from tests.fault_server import FaultServer
 from tests.llm.calls import answers, question, questions, rows, run, states
 
-OLD_TABLES = """
-CREATE TABLE deep_meta (
-    version INTEGER NOT NULL,
-    PRIMARY KEY (version)
-);
-CREATE TABLE runs (
-    id INTEGER NOT NULL,
-    started FLOAT NOT NULL,
-    ended FLOAT,
-    options TEXT NOT NULL,
-    PRIMARY KEY (id)
-);
-CREATE TABLE requests (
-    "key" TEXT NOT NULL,
-    state TEXT NOT NULL,
-    owner INTEGER NOT NULL,
-    endpoint TEXT NOT NULL,
-    prompt TEXT NOT NULL,
-    prompt_hash TEXT NOT NULL,
-    model TEXT NOT NULL,
-    sample INTEGER NOT NULL,
-    requested_body TEXT NOT NULL,
-    changed_body TEXT,
-    attempts INTEGER DEFAULT 0 NOT NULL,
-    failure TEXT,
-    message TEXT,
-    vote INTEGER,
-    reason TEXT,
-    score FLOAT,
-    batch TEXT,
-    queued FLOAT NOT NULL,
-    finished FLOAT, effective_body TEXT GENERATED ALWAYS AS (coalesce(changed_body, requested_body)) VIRTUAL,
-    PRIMARY KEY ("key")
-);
-CREATE INDEX requests_open ON requests (state) WHERE state <> 'done';
-CREATE TABLE attempts (
-    "key" TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    run INTEGER NOT NULL,
-    started FLOAT NOT NULL,
-    outcome TEXT,
-    reached BOOLEAN DEFAULT true NOT NULL,
-    status INTEGER,
-    retry_after FLOAT,
-    seconds FLOAT,
-    message TEXT,
-    reply TEXT,
-    answered_by TEXT,
-    finish_reason TEXT,
-    input_tokens INTEGER,
-    cached_tokens INTEGER,
-    output_tokens INTEGER,
-    reasoning_tokens INTEGER,
-    cost FLOAT,
-    worst_case FLOAT,
-    PRIMARY KEY ("key", number)
-);
-CREATE TABLE items (
-    endpoint TEXT NOT NULL,
-    dataset TEXT NOT NULL,
-    item TEXT NOT NULL,
-    voter TEXT NOT NULL,
-    sample INTEGER NOT NULL,
-    "key" TEXT NOT NULL,
-    PRIMARY KEY (endpoint, dataset, item, voter, sample)
-) WITHOUT ROWID;
-CREATE TABLE quirks (
-    endpoint TEXT NOT NULL,
-    model TEXT NOT NULL,
-    parameter TEXT NOT NULL,
-    action TEXT NOT NULL,
-    message TEXT,
-    noticed FLOAT NOT NULL,
-    PRIMARY KEY (endpoint, model, parameter)
-);
-CREATE TABLE batches (
-    id TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    owner INTEGER NOT NULL,
-    remote TEXT,
-    state TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    created FLOAT NOT NULL,
-    PRIMARY KEY (id)
-);
+MADE = (Path(__file__).parents[1] / "attack" / "fbc87a9" / "ledger.sql").read_text(encoding="utf-8")
+OLD_TABLES = "".join(re.findall(r"^CREATE .*?;\n", MADE, re.MULTILINE | re.DOTALL))
+OLD_RUNS = """
 INSERT INTO deep_meta VALUES (1);
 INSERT INTO runs VALUES (1, 1.0, 2.0, '{}'), (2, 3.0, NULL, '{}');
 INSERT INTO quirks VALUES ('server', 'tiny', 'temperature', 'dropped', 'Unsupported value', 1.0);
@@ -120,7 +40,7 @@ def old_ledger(path, *, temperature):
     ]
     empty = dict.fromkeys(("failure", "message", "vote", "reason", "outcome", "reply")) | {"owner": 1}
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(OLD_TABLES)
+        connection.executescript(OLD_TABLES + OLD_RUNS)
         for item, row in enumerate(found):
             key = question(item, temperature=temperature).key
             values = {**empty, "item": str(item), "key": key, **row}

@@ -8,7 +8,7 @@ import pytest
 
 from deep.cli import main
 from deep.report import write_report
-from tests.browsing import IMAGE, MARKS, SCRIPT, Opened, faults, is_narrow, launched, violations
+from tests.browsing import IMAGE, MARKS, SCRIPT, Opened, faults, is_narrow, violations
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY
 from tests.llm.crash import PROMPTS, write_examples
@@ -18,13 +18,6 @@ pytestmark = MARKS
 CHAPTERS = ["verdict", "items", "headline", "reliability", "methods", "panel", "prior", "watch"]
 CLAIMS = Path(__file__).parents[2] / "examples" / "claims.csv"
 ROWS = "#browser table.items > tbody > tr:not([id])"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Return a browser."""
-    with launched() as browser:
-        yield browser
 
 
 class Report(Opened):

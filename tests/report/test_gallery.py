@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 from pypdf import PdfReader
 
-from tests.browsing import MARKS, PHONE, Opened, faults, launched, violations
+from tests.browsing import MARKS, PHONE, Opened, faults, violations
 
 pytestmark = MARKS
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -46,13 +46,6 @@ def views(tmp_path_factory):
     patched = patch.multiple(figures, save_figure=measured, narrowed=narrowed)
     with patched, gallery.pages(tmp_path_factory.mktemp("gallery")) as made:
         yield {view.name: view for view in made}
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Return a browser."""
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -18,11 +18,13 @@ from deep.model import load, pattern_grid
 from deep.prompt_pool import PromptJudge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused
 from tests.deep_commands import fit, score, votes
-from tests.llm.calls import KEY, rows
+from tests.llm.calls import rows
 from tests.llm.crash import write_examples
 from tests.model.fitted import small_votes, table_of
 from tests.prompt_pool.tiered_script import answer as tiered
 from tests.scripted_llm import Fault, ScriptedLLM
+
+pytestmark = pytest.mark.usefixtures("own_key")
 
 PROMPTS = ["deep-strict-steps", "yes-no", "deep-key-points", "fect-basic-direct-xml"]
 VOTERS = [PromptJudge(load_prompt(name)).voter("tiny") for name in PROMPTS]
@@ -32,13 +34,6 @@ QUESTIONS = "SELECT count(*) FROM requests WHERE prompt NOT LIKE '%#repair'"
 """Repair turns are more requests to a judge that was asked already."""
 
 COMMON = ["--backoff", "0.01", "--max-attempts", "2", "--constrain", "none"]
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    """Give every command the test's key, and nothing else of the caller's environment."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 
 from deep.evaluate import DecisionCounts, suspect_words
 from deep.integrations.serve import ServerOptions, create_app, serving
-from tests.browsing import IMAGE, MARKS, PHONE, SCRIPT, Opened, is_narrow, launched, violations
+from tests.browsing import IMAGE, MARKS, PHONE, SCRIPT, Opened, is_narrow, violations
 from tests.serve.served import UNLABELED, lexical_model
 
 pytestmark = MARKS
@@ -17,13 +17,6 @@ pytestmark = MARKS
 SOURCE = "Rain \U0001f327 fell on Monday. The river \U0001f30a rose by 14 centimetres."
 CLAIM = "The river \U0001f30a rose by 41 centimetres."
 REFUSED = "Failed to load resource"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Return a browser."""
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

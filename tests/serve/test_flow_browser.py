@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from deep.integrations.labeling import read_label_log
-from tests.browsing import IMAGE, MARKS, SCRIPT, Opened, launched, violations
+from tests.browsing import IMAGE, MARKS, SCRIPT, Opened, violations
 from tests.serve.label_case import LabelServer
 from tests.serve.served import ROOT, UNLABELED
 from tests.serve.truth import CONSISTENT
@@ -92,13 +92,6 @@ class Person(Opened):
         self.page.reload()
         self.page.locator("#work").wait_for()
         assert self.page.locator("#person").inner_text() == self.name
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Return a browser."""
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

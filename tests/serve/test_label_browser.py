@@ -16,7 +16,6 @@ from tests.browsing import (
     SCRIPT,
     Opened,
     is_narrow,
-    launched,
     sync_api,
     violations,
 )
@@ -27,13 +26,6 @@ pytestmark = MARKS
 KEPT = "kept."
 GONE = ("net::ERR_",)
 """What the console says of a server that is gone."""
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Return a browser."""
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

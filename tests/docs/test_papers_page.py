@@ -9,7 +9,10 @@ import pytest
 
 from deep.cli import main as deep
 
-ROOT = Path(__file__).resolve().parents[1]
+# `make docs` runs what looks at pages and at the programs that fill them.
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
 SPEC = importlib.util.spec_from_file_location("papers_page", ROOT / "benchmarks" / "papers.py")
 page = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(page)

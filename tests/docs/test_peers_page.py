@@ -10,7 +10,10 @@ import pytest
 
 from deep.datasets import read_votes
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+# `make docs` runs what looks at pages and at the programs that fill them.
+pytestmark = pytest.mark.slow
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 CHEAP = ("wrench", "crowds", "calibrators")
 
 
@@ -90,7 +93,6 @@ def test_a_quick_run_gives_every_table(peers, monkeypatch, tmp_path):
     assert any(line.startswith("| netcal-bbq |") for line in tables["calibrators"])
 
 
-@pytest.mark.slow
 def test_a_quick_run_of_what_takes_labels(peers, monkeypatch, tmp_path):
     """Shares, A against B and P on the smallest panel: deep and the labels alone are always there."""
     found = run(peers, monkeypatch, tmp_path / "found.json", "share", "compare", "p")["found"]

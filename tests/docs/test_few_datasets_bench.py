@@ -13,12 +13,15 @@ from deep.datasets import read_votes, simulate_votes
 from deep.experiments.few_datasets import StudyPanel, draws_of
 from deep.model.adaptation import AcrossPanels
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import few_datasets as bench
 import few_targets as targets
 from thirty_lines import thirty_lines
 
-DATA = Path(os.environ.get("DEEP_DATA_HOME", Path(__file__).resolve().parents[2] / "shared" / "data"))
+# `make docs` runs what looks at pages and at the programs that fill them.
+pytestmark = pytest.mark.slow
+
+DATA = Path(os.environ.get("DEEP_DATA_HOME", Path(__file__).resolve().parents[3] / "shared" / "data"))
 REAL = {"alttest": "votes.parquet", "css_binary": "votes.parquet", "summeval_llm": "votes_ge5.csv"}
 
 

@@ -14,10 +14,13 @@ from deep.experiments.few_datasets import StudyPanel, draws_of, few_labels, labe
 from deep.model.adaptation import LeftOutRows, PriorEstimate, learn_misfit
 from deep.model.score import Scores
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from transfer import main
 from transfer_report import summarize
 from transfer_worlds import PATTERNS, WORLDS, transfer_in, true_tables
+
+# `make docs` runs what looks at pages and at the programs that fill them.
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -66,7 +69,6 @@ def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
     assert sum(results["targets"][0]["weights"].values()) == pytest.approx(1, abs=1e-3)
 
 
-@pytest.mark.slow
 def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
     """A cell for each panel and number of training datasets; deep less itself is nothing; scores join their panel."""
     for name, seed in (("one", 0), ("two", 1)):
@@ -170,7 +172,6 @@ def rows(p):
     return LeftOutRows(logit(p), p, 1 - p, np.arange(len(p)))
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_the_held_out_labels_are_not_looked_at(tmp_path, capsys):
     """With the labels of one dataset turned round, its estimated prior and the weights stay."""
