@@ -193,7 +193,7 @@ def _unknown(path: Path, loaded: Sequence[FileRow] | FileRow) -> InputError:
     known = "; ".join(tool.title for tool in tools())
     if isinstance(loaded, Mapping):
         columns = list(loaded)
-        remedy = "That is one object: give the file with a record an item (lm-eval: samples_*.jsonl, of --log_samples)"
+        remedy = "That is one object. Give a file with a record for each item (lm-eval: samples_*.jsonl)"
     else:
         columns = list(dict.fromkeys(key for record in loaded[:100] for key in record))
         guess = " ".join(f"--{role} {name!r}" for role, name in suggested(loaded).items()) if loaded else ""
@@ -276,10 +276,13 @@ def _likeliest(record: FileRow, known: Mapping[str, Any]) -> str:
 
 
 def _of_inspect(answer: ForeignAnswer, record: FileRow, *, failed: bool) -> ForeignAnswer:
-    """Return an answer of Inspect with the judgment that it is, by Inspect's own reasons."""
+    """Return an answer of Inspect; with the judgment that it is, by Inspect's own reasons, where it is no number."""
     name = answer.judge.partition(".")[0]
     score = (record.get("scores") or {}).get(answer.judge) or (record.get("scores") or {}).get(name) or {}
     reason = score.get("reason") if isinstance(score, Mapping) else None
+    number = isinstance(answer.value, int | float) and not isinstance(answer.value, bool)
+    if number and reason is None and not failed:
+        return answer  # a vote, a grade or a probability: its scale tells
     given = SimpleNamespace(value=answer.value, reason=reason, explanation=answer.why)
     return answer._replace(judgment=judgment_of(given if score else None, failed=failed))
 
