@@ -22,13 +22,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 
 from deep import VoteMatrix
-from deep.datasets import PublishedDataset, published_datasets, published_points, recover_counts
+from deep.datasets import OperatingPoint, PublishedDataset, published_datasets, published_points
 from deep.datasets import _simulate as simulated
 from deep.ensembles import default_ensemblers
 from deep.experiments.paper import PublishedFigure, kept_out, published_table
@@ -64,6 +65,59 @@ STAY = (0.02, 0.2, 1.0, 4.0, 4.0)
 are training data for each other, so later rounds mend, and move less and less."""
 
 COOLEST, HOTTEST = 0.001, 0.5
+
+HALF_DIGIT = 0.0005 + 1e-9
+"""A figure printed in percent with one decimal stands for an interval of this half width."""
+
+
+class WholeCounts(NamedTuple):
+    """Votes for consistent behind a cell of Table 1, in whole items."""
+
+    true_positives: int
+    false_positives: int
+    reproduces: bool
+    """Whether these counts give all three printed figures, to their last digit."""
+
+
+def _whole_within(rate: float, half: float, n: int) -> npt.NDArray[np.intp]:
+    """Return the whole numbers k of `n` whose share k / n is within `half` of `rate`."""
+    k = np.arange(n + 1)
+    return k[np.abs(k / n - rate) <= half]
+
+
+def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCounts:
+    """Return the whole counts of votes behind an operating point.
+
+    Parameters
+    ----------
+    point : OperatingPoint
+    dataset : PublishedDataset
+        The one that `point` was measured on.
+
+    Returns
+    -------
+    WholeCounts
+        The counts that reproduce balanced accuracy, precision and recall to their last printed digit, the
+        closest where there are several. Where none do, the whole numbers nearest to TPR times the
+        consistent and FPR times the inconsistent items.
+
+    """
+    tp = _whole_within(point.tpr, HALF_DIGIT, dataset.n_consistent)[:, None]
+    # The rate is 2 balanced accuracy - recall, so that the rounding of the one counts twice, and of the other once.
+    fp = _whole_within(1.0 - point.tnr, 3.0 * HALF_DIGIT, dataset.n_inconsistent)[None, :]
+    # The squared distance of counts from the printed figures, infinite where one is not reproduced.
+    recall = tp / dataset.n_consistent
+    balanced, precision = (recall + 1.0 - fp / dataset.n_inconsistent) / 2.0, tp / (tp + fp)
+    printed = np.array([point.recall, point.balanced_accuracy, point.precision])
+    gaps = np.stack(np.broadcast_arrays(recall, balanced, precision), axis=-1) - printed
+    error = np.where(np.abs(gaps).max(axis=-1) <= HALF_DIGIT, (gaps**2).sum(axis=-1), np.inf)
+    if error.size and np.isfinite(error.min()):
+        i, j = np.unravel_index(error.argmin(), error.shape)
+        return WholeCounts(int(tp[i, 0]), int(fp[0, j]), reproduces=True)
+    n_true_negatives = round(point.tnr * dataset.n_inconsistent)
+    return WholeCounts(
+        round(point.tpr * dataset.n_consistent), dataset.n_inconsistent - n_true_negatives, reproduces=False
+    )
 
 
 def start() -> dict[str, Counts]:

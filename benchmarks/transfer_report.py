@@ -74,7 +74,6 @@ def summarize(targets: Sequence[Row]) -> Row:
         "cells_covered_interval": _interval_of_mean(cells),
         "few_labels": {n: _mean(target["few_labels"][n] for target in targets) for n in targets[0]["few_labels"]},
         "labeled": summarize_labeled(targets),
-        "fewer_labels": _fewer(targets),
     }
 
 
@@ -99,16 +98,6 @@ def _with_interval(values: Floats) -> list[float] | None:
     if len(values) < 2 or not np.isfinite(values).all():
         return None
     return list(mean_interval(values, LEVEL))
-
-
-def _fewer(targets: Sequence[Row]) -> dict[str, Row]:
-    """Return, by strategy, on how many datasets a quarter fewer labels do as well as random ones, and the mean."""
-    found = {}
-    for strategy in targets[0]["fewer_labels"]:
-        known = [target["fewer_labels"][strategy] for target in targets if target["fewer_labels"][strategy] is not None]
-        held = sum(value <= 0 for value in known)
-        found[strategy] = {"datasets": len(known), "held": held, "difference": _mean(known)}
-    return found
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -188,7 +177,6 @@ def _uncertainty(targets: Sequence[Row], summary: Row) -> list[str]:
         f"Log loss of deep is below that of Platt on the pooled data on {below['platt']} of "
         f"{summary['n_datasets']} datasets, below that of the paper's recipe on {below['paper']}.",
         "",
-        *_strategies(summary["fewer_labels"]),
     ]
 
 
@@ -209,22 +197,6 @@ def _prior_row(target: Row) -> dict[str, str]:
 
 def _few(found: Row) -> dict[str, str]:
     return {f"ECE, {n} labels": in_percent(error) for n, error in found["few_labels"].items()}
-
-
-def _strategies(found: dict[str, Row]) -> list[str]:
-    """Return the labels that each strategy of choosing them saves, as lines of text."""
-    known = {strategy: row for strategy, row in found.items() if row["datasets"]}
-    if not known:
-        return ["Choosing which items to label was not measured: no dataset is large enough."]
-    return [
-        "A quarter fewer labels, ECE less that of random ones (0 or less: the strategy saves a quarter):",
-        "",
-        *(
-            f"- {strategy}: {100 * row['difference']:+.2f} points on average, 0 or less on {row['held']} of "
-            f"{row['datasets']} datasets"
-            for strategy, row in known.items()
-        ),
-    ]
 
 
 def _covered(summary: Row) -> str:

@@ -9,22 +9,16 @@ from deep._util.checks import Floats, Labels
 from deep.calibration import balanced_accuracy, ece_noise_floor, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.evaluate import HoldOut, Row, hold_out, row_weights
-from deep.experiments.few_datasets import errors_after, few_labels
+from deep.experiments.few_datasets import few_labels
 from deep.experiments.loo import TestCells, balanced_accuracies, best_threshold, context_baseline, vote_baselines
 from deep.experiments.loo._rivals import PAPER_ENSEMBLERS, PAPER_SIZES, fit_and_score, paper_chains
 from deep.features import distinct_patterns
-from deep.model import STRATEGIES, Candidate, Model, Scores, propose_labels, recommend, training_groups
+from deep.model import Candidate, Model, Scores, recommend, training_groups
 from deep.records import VoteMatrix
 
 MIN_CELL = 30
 """Rows of a vote pattern from which its observed rate is compared with the interval of P."""
 
-
-PAIRS = ((15, 20), (30, 40), (75, 100))
-"""A quarter fewer labels by a strategy, beside the number by random draws."""
-
-DRAWS = 0.25
-"""Share of the draws that a strategy gets: it is compared with random draws on three pairs together."""
 
 Decisions = npt.NDArray[np.bool_]
 
@@ -92,29 +86,7 @@ def transfer_to(
         },
         "cells": _cell_coverage(split.test, found),
         **few_labels(y, found.p_consistent, found.prior, found.misfit, **labeling),
-        "fewer_labels": fewer_labels(y, found, **labeling),
         "weights": _weights(fitted),
-    }
-
-
-def fewer_labels(y: Labels, found: Scores, *, n_draws: int, n_bins: int, random_state: int) -> dict[str, float | None]:
-    """Return, by strategy, its calibration error with a quarter fewer labels less that of random draws.
-
-    The mean over `PAIRS`; 0 or less says that the strategy needs at least a quarter fewer labels. None where the
-    dataset is too small.
-    """
-    if 2 * max(n for _, n in PAIRS) > len(y):
-        return dict.fromkeys(STRATEGIES)
-    p = found.p_consistent
-    draws = range(random_state, random_state + max(1, round(DRAWS * n_draws)))
-
-    def error(strategy: str, n: int) -> float:
-        proposals = (propose_labels(p, found.misfit, n, strategy=strategy, random_state=seed) for seed in draws)
-        return float(np.mean([errors_after(y, p, proposal.rows, found.misfit, n_bins)[0] for proposal in proposals]))
-
-    usual = [error("random", n) for _, n in PAIRS]
-    return {
-        strategy: float(np.mean([error(strategy, n) for n, _ in PAIRS]) - np.mean(usual)) for strategy in STRATEGIES
     }
 
 

@@ -232,19 +232,19 @@ CEILINGS = {
     "calibration": 807,
     "commands": 722,
     "console": 1_243,
-    "datasets": 2_502,
+    "datasets": 2_477,
     "ensembles": 817,
-    "evaluate": 2_678,
+    "evaluate": 2_673,
     "experiments/loo": 1_750,
     "features": 1_080,
     "llm": 3_058,
-    "model": 5_398,
+    "model": 5_370,
     "prompt_pool": 2_137,
-    "report": 1_559,
+    "report": 1_560,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_287, 14_817, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_230, 14_823, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

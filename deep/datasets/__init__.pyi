@@ -57,12 +57,10 @@ from ._rows import read_rows as read_rows
 from ._simulate import PUBLISHED_RANGES as PUBLISHED_RANGES
 from ._simulate import OperatingPoint as OperatingPoint
 from ._simulate import PublishedDataset as PublishedDataset
-from ._simulate import WholeCounts as WholeCounts
 from ._simulate import parse_ranges as parse_ranges
 from ._simulate import published_datasets as published_datasets
 from ._simulate import published_points as published_points
 from ._simulate import published_source as published_source
-from ._simulate import recover_counts as recover_counts
 from ._simulate import score_ranges as score_ranges
 from ._simulate import simulate_votes as simulate_votes
 from ._source import PACKED as PACKED

@@ -9,19 +9,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from numbers import Integral
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Positions, Votes
+from deep._util.checks import Floats, Votes
 from deep._util.files import JsonObject
 from deep._util.names import family_of
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
-
-# A figure printed in percent with one decimal stands for an interval of this half width.
-HALF_DIGIT = 0.0005 + 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +101,6 @@ class PublishedDataset:
         return self.n_consistent + self.n_inconsistent
 
 
-class WholeCounts(NamedTuple):
-    """Votes for consistent behind a cell of Table 1, in whole items."""
-
-    true_positives: int
-    false_positives: int
-    reproduces: bool
-    """Whether these counts give all three printed figures, to their last digit."""
-
-
 @cache
 def _figures() -> JsonObject:
     figures: JsonObject = json.loads(files("deep.datasets").joinpath("operating_points.json").read_bytes())
@@ -166,52 +153,6 @@ def published_points() -> tuple[OperatingPoint, ...]:
     """
     cells = _cells(_figures()["prompts"]["rows"])
     return tuple(OperatingPoint(row["prompt"], row["model"], dataset, *figures) for row, dataset, figures in cells)
-
-
-def _whole_within(rate: float, half: float, n: int) -> Positions:
-    """Return the whole numbers k of `n` whose share k / n is within `half` of `rate`."""
-    k = np.arange(n + 1)
-    return k[np.abs(k / n - rate) <= half]
-
-
-def recover_counts(point: OperatingPoint, dataset: PublishedDataset) -> WholeCounts:
-    """Return the whole counts of votes behind an operating point.
-
-    Parameters
-    ----------
-    point : OperatingPoint
-    dataset : PublishedDataset
-        The one that `point` was measured on.
-
-    Returns
-    -------
-    WholeCounts
-        The counts that reproduce balanced accuracy, precision and recall to their last printed digit, the
-        closest where there are several. Where none do, the whole numbers nearest to TPR times the
-        consistent and FPR times the inconsistent items.
-
-    Examples
-    --------
-    >>> from deep.datasets import published_datasets, published_points, recover_counts
-    >>> recover_counts(published_points()[0], published_datasets()[0])
-    WholeCounts(true_positives=233, false_positives=128, reproduces=True)
-    """
-    tp = _whole_within(point.tpr, HALF_DIGIT, dataset.n_consistent)[:, None]
-    # The rate is 2 balanced accuracy - recall, so that the rounding of the one counts twice, and of the other once.
-    fp = _whole_within(1.0 - point.tnr, 3.0 * HALF_DIGIT, dataset.n_inconsistent)[None, :]
-    # The squared distance of counts from the printed figures, infinite where one is not reproduced.
-    recall = tp / dataset.n_consistent
-    balanced, precision = (recall + 1.0 - fp / dataset.n_inconsistent) / 2.0, tp / (tp + fp)
-    printed = np.array([point.recall, point.balanced_accuracy, point.precision])
-    gaps = np.stack(np.broadcast_arrays(recall, balanced, precision), axis=-1) - printed
-    error = np.where(np.abs(gaps).max(axis=-1) <= HALF_DIGIT, (gaps**2).sum(axis=-1), np.inf)
-    if error.size and np.isfinite(error.min()):
-        i, j = np.unravel_index(error.argmin(), error.shape)
-        return WholeCounts(int(tp[i, 0]), int(fp[0, j]), reproduces=True)
-    n_true_negatives = round(point.tnr * dataset.n_inconsistent)
-    return WholeCounts(
-        round(point.tpr * dataset.n_consistent), dataset.n_inconsistent - n_true_negatives, reproduces=False
-    )
 
 
 # Patterns of votes, shape (n_patterns, 10), and how many inconsistent and consistent items have each.

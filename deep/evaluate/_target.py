@@ -131,9 +131,7 @@ def read_together(model: Model, votes: Sequence[str], labels: Sequence[str] = ()
     return Target(join_labels(every, read_labels(labels, every)) if labels else unlabeled)
 
 
-def label_proposal(
-    model: Model, target: Target, n: int, *, strategy: str = "random", random_state: int = 0
-) -> dict[str, object]:
+def label_proposal(model: Model, target: Target, n: int, *, random_state: int = 0) -> dict[str, object]:
     """Propose items of one dataset to label, and the error expected then; labeled items are passed over.
 
     Parameters
@@ -143,8 +141,6 @@ def label_proposal(
     target : Target
     n : int
         Items to propose.
-    strategy : {'design', 'random', 'spread'}, default='random'
-        See :func:`deep.model.propose_labels`.
     random_state : int, default=0
 
     Returns
@@ -161,13 +157,10 @@ def label_proposal(
     votes = target.votes
     result = model.scores_of(votes)
     p, labeled = result.p_consistent, np.flatnonzero(votes.labels >= 0)
-    proposal = adaptation.propose_labels(
-        p, model.misfit, n, strategy=strategy, labeled=labeled, random_state=random_state
-    )
+    proposal = adaptation.propose_labels(p, model.misfit, n, labeled=labeled, random_state=random_state)
     needed = adaptation.labels_needed(p, model.misfit, random_state=random_state)
     return {
         "dataset": target.name,
-        "strategy": strategy,
         "prior": asdict(result.share),
         "expected_error_before": proposal.error_before,
         "expected_error_after": proposal.error_after,

@@ -5,7 +5,6 @@ from .adaptation import SHARE_METHODS as SHARE_METHODS
 from .adaptation import SHARES_OF as SHARES_OF
 from .adaptation import SIGNIFICANCE as SIGNIFICANCE
 from .adaptation import STATISTICS as STATISTICS
-from .adaptation import STRATEGIES as STRATEGIES
 from .adaptation import Belief as Belief
 from .adaptation import Canary as Canary
 from .adaptation import Clusters as Clusters

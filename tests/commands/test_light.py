@@ -153,7 +153,7 @@ def test_items_to_label_are_drawn_without_libraries_of_models(tmp_path):
     code = (
         "from deep.integrations.labeling import open_label_desk, read_label_subject\n"
         f"subject = read_label_subject([{str(tmp_path / 'v.csv')!r}])\n"
-        "print(len(subject.propose(5, taken={}, strategy='random', random_state=0)))"
+        "print(len(subject.propose(5, taken={}, random_state=0)))"
     )
     printed, modules = loaded(code)
     assert printed == "5"

@@ -1,11 +1,17 @@
 """Votes simulated from the paper's figures."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from deep.datasets import published_datasets, published_points, recover_counts, simulate_votes
+from deep.datasets import published_datasets, published_points, simulate_votes
 from deep.ensembles import LabelModel
 from tests.datasets.tables import fault
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from fit_votes import recover_counts
 
 DATASETS = [dataset.name for dataset in published_datasets()]
 

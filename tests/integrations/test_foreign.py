@@ -198,7 +198,7 @@ def test_texts_alone_lead_to_judges(tmp_path, capsys, monkeypatch):
             "alpha,beta\nsome words of a text,others\n",
             r"; Mechanical Turk batch \(CSV\); .* or a table .* with 'alpha', 'beta'\. Say",
         ),
-        ("x.json", '{"a": {"b": 1}}', r"Got '.*x\.json' with 'a'\. Say which column is which, for instance: --source"),
+        ("x.json", '{"a": {"b": 1}}', r"Got '.*x\.json' with 'a'\. That is one object: give the file"),
         (
             "x.txt",
             "words",
@@ -216,3 +216,39 @@ def test_what_is_none_of_them_is_refused_in_one_line(name, content, message, tmp
     assert data(["from", str(path), "--out", str(tmp_path / "v.parquet")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "v.parquet").exists()
+
+
+def test_the_likeliest_choice_is_the_claim(tmp_path):
+    """lm-eval keeps a log-likelihood a choice where a task is of multiple choice, and no text of an answer."""
+    rows = [
+        {
+            "doc_id": n,
+            "doc": {"passage": "It rained.", "label": 1},
+            "target": "1",
+            "arguments": {
+                f"gen_args_{at}": {"arg_0": "Did it rain?", "arg_1": f" {word}"}
+                for at, word in enumerate(("no", "yes"))
+            },
+            "resps": [[["-0.9", "False"]], [["-0.2", "False"]]],
+            "filtered_resps": [["-0.9", "False"], ["-0.2", "False"]] if n else [[-0.1, True], [-2.5, False]],
+            "filter": "none",
+            "acc": float(n),
+        }
+        for n in range(2)
+    ]
+    path = tmp_path / "samples_rain_2026-11-29T06-36-42.955934.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert [one.claim for one in read_foreign([path]).examples] == ["no", "yes"]
+    with pytest.raises(InputError, match=r"`out` must end in \.parquet"):
+        read_foreign([path]).write(tmp_path / "x.csv")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_object_is_no_table(tmp_path):
+    """What lm-eval writes beside its samples holds no items, so no column of it is proposed."""
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"results": {"acc": 0.6}, "pretty_env_info": "x" * 300}), encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"That is one object: give the file with a record an item \(lm-eval: samples_"
+    ):
+        read_foreign([path])

@@ -101,6 +101,8 @@ class Foreign:
         list of Path
             The files that people name in the next command: the answers first.
         """
+        # What is refused leaves no file of texts.
+        out = check_out(out, [".parquet"]) if self.voters else out
         written, made = [], {"schema_version": 1, "voters": {name: {"kind": "foreign"} for name in self.voters}}
         if any(one.claim for one in self.examples):
             texts = out.with_suffix(".examples.jsonl")
@@ -112,7 +114,6 @@ class Foreign:
             written.append(texts)
         if self.voters:
             rows = zip(self.examples, self.judgments, strict=True)
-            out = check_out(out, [".parquet"])
             asking.write_judged(rows, self.voters, out, made, soft=self.soft, graders=self.scales)
             written = [out, *([out.with_suffix(".soft.parquet")] if self.soft else []), *written]
         return written
@@ -183,16 +184,20 @@ def _open(path: Path) -> _ForeignFile:
     loaded = load(path)
     result = recognise(loaded)
     if result is None:
-        raise _unknown(path, [loaded] if isinstance(loaded, Mapping) else [])
+        raise _unknown(path, loaded if isinstance(loaded, Mapping) else [])
     head = loaded.get("eval", {}) if isinstance(loaded, Mapping) else {}
     return _ForeignFile(path, *result, head)
 
 
-def _unknown(path: Path, records: Sequence[FileRow]) -> InputError:
+def _unknown(path: Path, loaded: Sequence[FileRow] | FileRow) -> InputError:
     known = "; ".join(tool.title for tool in tools())
-    columns = list(dict.fromkeys(key for record in records[:100] for key in record))
-    guess = " ".join(f"--{role} {name!r}" for role, name in suggested(records).items()) if records else ""
-    remedy = f"Say which column is which, for instance: {guess or '--source COLUMN --claim COLUMN --judges COLUMN'}"
+    if isinstance(loaded, Mapping):
+        columns = list(loaded)
+        remedy = "That is one object: give the file with a record an item (lm-eval: samples_*.jsonl, of --log_samples)"
+    else:
+        columns = list(dict.fromkeys(key for record in loaded[:100] for key in record))
+        guess = " ".join(f"--{role} {name!r}" for role, name in suggested(loaded).items()) if loaded else ""
+        remedy = f"Say which column is which, for instance: {guess or '--source COLUMN --claim COLUMN --judges COLUMN'}"
     return InputError(
         f"`files` must be one of: {known}; or a table with a column of answers or of claims. Got {str(path)!r} with "
         f"{listed([repr(name) for name in columns], 12) or 'nothing in it'}. {remedy}."
@@ -245,6 +250,8 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
         one.answers = list(answers_in(tool, known, question, person))
         one.answers += [ForeignAnswer(_per(tool, known, column), record.get(column)) for column in rest]
         one.failed, one.people = first_of(known, tool.broken) is not None, tool.people
+        if tool.name == "lm-eval":
+            texts["claim"] = _likeliest(record, known) or texts["claim"]
         if tool.name == "inspect":
             one.answers = [_of_inspect(answer, record, failed=one.failed) for answer in one.answers]
         if long and item in by_id:
@@ -254,6 +261,18 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
         if not long:
             yield one
     yield from by_id.values() if long else ()
+
+
+def _likeliest(record: FileRow, known: Mapping[str, Any]) -> str:
+    """Return the text of the likeliest choice of lm-eval, empty where the model was not asked for likelihoods.
+
+    Such a response is a log-likelihood and whether greedy decoding gives that choice, as numbers or as their texts.
+    """
+    pairs = record.get("filtered_resps") or []
+    if not all(isinstance(one, list) and len(one) == 2 and str(one[1]) in ("True", "False") for one in pairs):
+        return ""
+    best = max(range(len(pairs)), key=lambda i: float(pairs[i][0]), default=0)
+    return text_of(first_of(known, (f"arguments.gen_args_{best}.arg_1", f"arguments.{best}.1"))).strip()
 
 
 def _of_inspect(answer: ForeignAnswer, record: FileRow, *, failed: bool) -> ForeignAnswer:

@@ -9,7 +9,7 @@ For instance:
       thirty items at random; their labels in labels.csv, for `deep fit votes.parquet --labels labels.csv`
   deep label votes.parquet --n 60 --double 20 --person Ann --model model.json
       sixty, twenty of them for two people, whose agreement is shown; P by a model in place of the votes alone
-  deep label list model.json --votes votes.parquet --n 50 --strategy spread --out to-label.csv
+  deep label list model.json --votes votes.parquet --n 50 --out to-label.csv
       no page: one item from each of fifty strata by P, into a file with an empty column for the labels
   deep label guideline > worksheet.md
       the steps decompose, decouple and detach, for people who label on paper

@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from deep import console, model
+from deep import console
 from deep._util.names import check_name, plain_form
 from deep._util.options import argument, option
 from deep.exceptions import ExitStatus
@@ -37,8 +37,6 @@ class _Page:
         Labels that exist already: dataset, item_id, label; these items are skipped.
     dataset : str, optional
         Which dataset, if the votes have several; its name, if the tables have no such column.
-    strategy : str, default='random'
-        How the items are chosen.
     out : Path, default=Path('labels.csv')
         The labels; each person's labels and the log go beside them.
     port : int, default=8001
@@ -53,7 +51,6 @@ class _Page:
     model: str | None = option(None, "MODEL")
     labels: tuple[str, ...] = option((), "FILE")
     dataset: str | None = option(None, "NAME")
-    strategy: str = option("random", choices=lambda: model.STRATEGIES)
     out: Path = option(Path("labels.csv"), "LABELS.csv")
     port: int = option(8001, "N")
 
@@ -94,7 +91,7 @@ def _page(args: argparse.Namespace) -> int:
         columns=console.column_map(args),
     )
     serve.check_free(options)
-    choice = {"n": args.n, "double": args.double, "strategy": args.strategy, "random_state": args.seed}
+    choice = {"n": args.n, "double": args.double, "random_state": args.seed}
     with labeling.open_label_desk(subject, args.out, **choice) as desk:
         app = labeling.label_app(desk, person=person)
         console.print_result({}, labeling.label_lines(desk.summary(), told=desk.log.told), as_json=False)

@@ -300,7 +300,6 @@ def open_label_desk(
     *,
     n: int = 30,
     double: int = 0,
-    strategy: str = "random",
     random_state: int = 0,
 ) -> Iterator[LabelDesk]:
     """Open the desk for one dataset: the first time its items are drawn, later it goes on where it ended.
@@ -314,8 +313,6 @@ def open_label_desk(
         Items to label; more than before adds some.
     double : int, default=0
         How many of them two people are to label.
-    strategy : {'design', 'random', 'spread'}, default='random'
-        See :func:`deep.model.propose_labels`.
     random_state : int, default=0
 
     Raises
@@ -327,7 +324,7 @@ def open_label_desk(
         raise InputError(f"`double` must be from 0 to {n}, the number of items to label. Got {double!r}.")
     files = LabelFolder(Path(out))
     files.check()
-    plan_after = partial(_plan, subject, files.log, (n, double), strategy=strategy, random_state=random_state)
+    plan_after = partial(_plan, subject, files.log, (n, double), random_state=random_state)
     seen = _label_log.read_label_log(files.log)[0] if _label_log.label_log_files(files.log) else AnswerBook()
     plan = plan_after(seen)  # what is refused leaves no file
     with _label_log.open_label_log(files.log) as log:
@@ -357,7 +354,6 @@ def _plan(
     sizes: tuple[int, int],
     book: AnswerBook,
     *,
-    strategy: str,
     random_state: int,
 ) -> _Plan:
     """Return the plan for a queue, the first items of which are for two people."""
@@ -376,7 +372,7 @@ def _plan(
             f"`n` must be at most {len(queue) + left}, the {len(queue)} items of {str(path)!r} and the {left} "
             f"others without a label. Got {n}."
         )
-    new = subject.propose(more, taken=queue, strategy=strategy, random_state=random_state) if more > 0 else []
+    new = subject.propose(more, taken=queue, random_state=random_state) if more > 0 else []
     now = max(AHEAD, double)
     people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new[:now]])}
     wanted = [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]

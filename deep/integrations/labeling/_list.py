@@ -4,8 +4,8 @@ For instance:
 
   deep label list model.json --votes mine.parquet --n 20
       twenty items at random: no other choice that was tried was reliably better (docs/results.md)
-  deep label list model.json --votes mine.parquet --n 50 --strategy spread --out to-label.csv
-      one item from each of fifty strata by P, into a file with an empty column for the labels
+  deep label list model.json --votes mine.parquet --n 50 --out to-label.csv
+      fifty, into a file with an empty column for the labels
 """
 
 import argparse
@@ -28,14 +28,11 @@ class _Proposal:
     ----------
     n : int, default=20
         Items to propose.
-    strategy : str, default='random'
-        How the items are chosen.
     out : Path, optional
         Write them to a .csv with an empty column `label`.
     """
 
     n: int = option(20, "N")
-    strategy: str = option("random", choices=lambda: model.STRATEGIES)
     out: Path | None = option(None, "FILE")
 
 
@@ -53,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     fitted = model.load(args.model)
     votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
     target = evaluate.Target(model.scores_for(fitted, votes, args.scores))
-    report = evaluate.label_proposal(fitted, target, args.n, strategy=args.strategy, random_state=args.seed)
+    report = evaluate.label_proposal(fitted, target, args.n, random_state=args.seed)
     results = console.SCHEMA | report
     if out is not None:
         _write(results, out)
@@ -69,7 +66,7 @@ def _write(found: console.Results, out: Path) -> None:
 
 
 def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
-    yield f"{found['dataset']}: {len(found['items'])} items to label ({found['strategy']})"
+    yield f"{found['dataset']}: {len(found['items'])} items to label, drawn at random"
     if out is None:
         yield from (f"  {item['item_id']}  {item['p_consistent']:.3f}" for item in found["items"])
     now, then = (evaluate.in_percent(found[f"expected_error_{when}"]) for when in ("before", "after"))

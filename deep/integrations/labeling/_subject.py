@@ -76,14 +76,12 @@ class LabelSubject:
         """Return P(consistent) of every row, by the votes and no label."""
         return self.model.scores_of(self.target.votes)
 
-    def propose(
-        self, n: int, *, taken: Collection[Item] = (), strategy: str = "random", random_state: int = 0
-    ) -> list[Item]:
+    def propose(self, n: int, *, taken: Collection[Item] = (), random_state: int = 0) -> list[Item]:
         """Return `n` items to label, none of which has a label or is `taken`."""
         check_uncorrected(self.model)
         labeled = np.flatnonzero(self._joined(dict.fromkeys([*taken, *self.passed], 0)) >= 0)
         p, misfit = self.scores.p_consistent, self.model.misfit
-        result = propose_labels(p, misfit, n, strategy=strategy, labeled=labeled, random_state=random_state)
+        result = propose_labels(p, misfit, n, labeled=labeled, random_state=random_state)
         name = self.target.name
         return [(name, str(item)) for item in self.target.votes.item_ids[result.rows]]
 

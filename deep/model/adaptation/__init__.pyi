@@ -1,6 +1,5 @@
 from ._canary import POWERS as POWERS
 from ._canary import SIGNIFICANCE as SIGNIFICANCE
-from ._canary import STRATEGIES as STRATEGIES
 from ._canary import Canary as Canary
 from ._canary import Proposal as Proposal
 from ._canary import canary as canary

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, check_choice, check_probabilities
+from deep._util.checks import Floats, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
 from deep.model.adaptation._correction import NOISE, Clusters, FewLabels, labeled_mask, standardised
@@ -316,9 +316,6 @@ def _power(z: Floats, size: int, truth: Floats, misfit: Misfit | None, rng: np.r
     return float((_score_statistics(rows, labels, ones) > threshold).mean())
 
 
-STRATEGIES = ("design", "random", "spread")
-
-
 @dataclass(frozen=True, eq=False)
 class Proposal:
     """Items to label, and the calibration error expected afterwards.
@@ -342,11 +339,10 @@ def propose_labels(
     misfit: Misfit,
     n: int,
     *,
-    strategy: str = "random",
     labeled: npt.ArrayLike = (),
     random_state: int = 0,
 ) -> Proposal:
-    """Propose items to label for :class:`FewLabels`.
+    """Propose items to label for :class:`FewLabels`: drawn at random, as no choice did reliably better (decision 52).
 
     Parameters
     ----------
@@ -356,9 +352,6 @@ def propose_labels(
         What the training datasets tell of intercept and slope on a new one.
     n : int
         How many, at most the unlabeled ones.
-    strategy : {'design', 'random', 'spread'}, default='random'
-        'random' draws; 'spread' draws one from each of n strata of equal size by P; 'design' takes, one after the
-        other, the item whose label is expected to lower the mean variance of P over all items most.
     labeled : array-like of int, default=()
         Positions of items that have a label already.
     random_state : int, default=0
@@ -386,11 +379,10 @@ def propose_labels(
     Examples
     --------
     >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
-    >>> found = propose_labels(np.linspace(0.05, 0.95, 200), misfit, 20, strategy="spread")
+    >>> found = propose_labels(np.linspace(0.05, 0.95, 200), misfit, 20)
     >>> len(found.rows), round(found.error_before, 2), round(found.error_after, 2)
     (20, 0.15, 0.08)
     """
-    check_choice(strategy, STRATEGIES, "strategy")
     z = logit(check_probabilities(y_prob))
     labeled_rows = np.asarray(labeled, dtype=np.intp).ravel()
     free = np.setdiff1d(np.arange(len(z)), labeled_rows)
@@ -402,15 +394,7 @@ def propose_labels(
     if type(n) is not int or not 1 <= n <= len(free):
         raise InputError(f"`n` must be a whole number from 1 to {len(free)}, the unlabeled items. Got {n!r}.")
     design = _Design(z, misfit, labeled_rows)
-    rng = np.random.default_rng(random_state)
-    if strategy == "design":
-        proposal = design.choose(free, n, rng)
-    else:
-        proposal = rng.permutation(free)
-        if strategy == "spread":  # one item from each stratum by P; equal P are in random order
-            strata = np.array_split(proposal[np.argsort(z[proposal], kind="stable")], n)
-            proposal = rng.permutation(np.array([stratum[rng.integers(len(stratum))] for stratum in strata]))
-        proposal = proposal[:n]
+    proposal = np.random.default_rng(random_state).permutation(free)[:n]
     return Proposal(proposal, design.error(labeled_rows[:0]), design.error(proposal))
 
 
@@ -456,22 +440,3 @@ class _Design:
         variance = np.einsum("ij,jk,ik->i", self._gradient, covariance, self._gradient)
         # The mean distance of a normal error is sqrt(2 / pi) standard deviations.
         return float(np.sqrt(2 * variance / np.pi).mean())
-
-    def choose(self, free: npt.NDArray[np.intp], n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-        """Return the items that lower the mean variance of P most, one after the other."""
-        target = self._gradient.T @ self._gradient / len(self._gradient)
-        free = rng.permutation(free)
-        x, information = self._x[free], self._information[free]
-        covariance = np.linalg.inv(self._precision)
-        open_, rows = np.ones(len(free), dtype=bool), []
-        for _ in range(n):
-            step = x @ covariance
-            gain = information * np.einsum("ij,jk,ik->i", step, target, step)
-            gain /= 1 + information * (step * x).sum(axis=1)
-            best = int(np.argmax(np.where(open_, gain, -np.inf)))
-            open_[best] = False
-            rows.append(free[best])
-            covariance -= np.outer(step[best], step[best]) * (
-                information[best] / (1 + information[best] * (step[best] @ x[best]))
-            )
-        return np.array(rows, dtype=np.intp)

@@ -1,42 +1,28 @@
-"""Which items to label: what each strategy takes, and that the expected error means something."""
+"""Which items to label: none twice, none with a label; and that the expected error means something."""
 
 import numpy as np
 import pytest
 from scipy.special import expit, logit
 
 from deep.exceptions import InputError
-from deep.model import STRATEGIES, FewLabels, Misfit, propose_labels
+from deep.model import FewLabels, Misfit, propose_labels
 
 MISFIT = Misfit(np.array([0.0, 1.0]), np.array([[0.6, 0.0], [0.0, 0.1]]), 10)
 
 P = np.linspace(0.05, 0.95, 300)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_distinct_unlabeled_rows(strategy):
+def test_distinct_unlabeled_rows():
     """None twice, none that has a label; more labels are expected to leave less error."""
     labeled = np.arange(0, 300, 7)
-    few, many = (propose_labels(P, MISFIT, n, strategy=strategy, labeled=labeled) for n in (10, 60))
+    few, many = (propose_labels(P, MISFIT, n, labeled=labeled) for n in (10, 60))
     for found in (few, many):
         assert len(set(found.rows.tolist())) == len(found.rows)
         assert not set(found.rows.tolist()) & set(labeled.tolist())
     assert many.error_after < few.error_after < few.error_before
 
 
-def test_spread_takes_one_of_each_stratum():
-    """Ten items of three hundred: one from each tenth by P."""
-    rows = propose_labels(P, MISFIT, 10, strategy="spread", random_state=3).rows
-    assert sorted(rows // 30) == list(range(10))
-
-
-def test_design_expects_least():
-    """No random draw is expected to leave less error than the design."""
-    design = propose_labels(P, MISFIT, 12, strategy="design").error_after
-    assert all(propose_labels(P, MISFIT, 12, random_state=seed).error_after > design for seed in range(20))
-
-
-@pytest.mark.parametrize("strategy", ["random", "spread"])
-def test_the_expected_error_is_met(strategy):
+def test_the_expected_error_is_met():
     """Over worlds drawn from the misfit itself, the mean error after labeling is the expected one, within a tenth."""
     rng = np.random.default_rng(0)
     z = logit(P)
@@ -44,7 +30,7 @@ def test_the_expected_error_is_met(strategy):
     for seed in range(200):
         intercept, slope = rng.multivariate_normal([0, 1], MISFIT.covariance)
         truth = expit(intercept + slope * z)
-        found = propose_labels(P, MISFIT, 40, strategy=strategy, random_state=seed)
+        found = propose_labels(P, MISFIT, 40, random_state=seed)
         few = FewLabels(MISFIT).fit(P[found.rows], (rng.random(40) < truth[found.rows]).astype(int))
         errors.append(np.abs(few.transform(P) - truth).mean())
         expected.append(found.error_after)
@@ -62,9 +48,3 @@ def test_nothing_is_left_to_label():
     """It is said, and no range without a number in it."""
     with pytest.raises(InputError, match=r"`votes` must hold an item without a label. Got 300 items, all with one"):
         propose_labels(P, MISFIT, 1, labeled=range(300))
-
-
-def test_unknown_strategy():
-    """The message lists what there is."""
-    with pytest.raises(InputError, match="`strategy` must be one of design, random, spread"):
-        propose_labels(P, MISFIT, 3, strategy="entropy")
