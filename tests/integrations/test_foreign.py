@@ -249,6 +249,6 @@ def test_an_object_is_no_table(tmp_path):
     path = tmp_path / "results.json"
     path.write_text(json.dumps({"results": {"acc": 0.6}, "pretty_env_info": "x" * 300}), encoding="utf-8")
     with pytest.raises(
-        InputError, match=r"That is one object: give the file with a record an item \(lm-eval: samples_"
+        InputError, match=r"That is one object: give the file with one record per item \(lm-eval: samples_"
     ):
         read_foreign([path])
