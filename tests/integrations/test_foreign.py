@@ -198,7 +198,7 @@ def test_texts_alone_lead_to_judges(tmp_path, capsys, monkeypatch):
             "alpha,beta\nsome words of a text,others\n",
             r"; Mechanical Turk batch \(CSV\); .* or a table .* with 'alpha', 'beta'\. Say",
         ),
-        ("x.json", '{"a": {"b": 1}}', r"Got '.*x\.json' with 'a'\. That is one object: give the file"),
+        ("x.json", '{"a": {"b": 1}}', r"Got '.*x\.json' with 'a'\. That is one object: give one record"),
         (
             "x.txt",
             "words",
@@ -248,7 +248,5 @@ def test_an_object_is_no_table(tmp_path):
     """What lm-eval writes beside its samples holds no items, so no column of it is proposed."""
     path = tmp_path / "results.json"
     path.write_text(json.dumps({"results": {"acc": 0.6}, "pretty_env_info": "x" * 300}), encoding="utf-8")
-    with pytest.raises(
-        InputError, match=r"That is one object: give the file with one record per item \(lm-eval: samples_"
-    ):
+    with pytest.raises(InputError, match=r"That is one object: give one record per item \(lm-eval: samples_"):
         read_foreign([path])

@@ -193,7 +193,7 @@ def _unknown(path: Path, loaded: Sequence[FileRow] | FileRow) -> InputError:
     known = "; ".join(tool.title for tool in tools())
     if isinstance(loaded, Mapping):
         columns = list(loaded)
-        remedy = "That is one object: give the file with one record per item (lm-eval: samples_*.jsonl, of --log_samples)"
+        remedy = "That is one object: give one record per item (lm-eval: samples_*.jsonl, of --log_samples)"
     else:
         columns = list(dict.fromkeys(key for record in loaded[:100] for key in record))
         guess = " ".join(f"--{role} {name!r}" for role, name in suggested(loaded).items()) if loaded else ""
