@@ -227,7 +227,7 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 923,
-    "_util": 2_131,
+    "_util": 2_132,
     "asking": 2_482,
     "calibration": 807,
     "commands": 722,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_228, 14_826, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_229, 14_826, 260
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -64,11 +64,12 @@ def listed(names: Sequence[object], most: int = 4, rest: str = "others") -> str:
 
     Examples
     --------
-    >>> listed(["news", "chat", "law"], 2)
-    'news, chat and 1 others'
+    >>> listed(["news", "chat", "law"], 2), listed(["news", "chat", "law"], 1)
+    ('news, chat and 1 other', 'news and 2 others')
     """
     more = len(names) - most
-    return ", ".join(map(str, names[:most])) + (f" and {more:,} {rest}" if more > 0 else "")
+    named, rest = ", ".join(map(str, names[:most])), rest if more > 1 else rest.removesuffix("s")
+    return f"{named} and {more:,} {rest}" if more > 0 else named
 
 
 def dollars(amount: float) -> str:

@@ -275,3 +275,16 @@ def test_labels_that_the_model_may_have_seen_are_warned_of(home, tmp_path, capsy
     for model in (home / "model.json", tmp_path / "unlabeled.json"):
         main([str(model), *words])
         assert warning not in capsys.readouterr().out
+
+
+def test_grades_that_the_model_was_fitted_on_are_known_again(tmp_path, monkeypatch, capsys):
+    """By the answers, as they stand on their scales, and not by the votes that are cut from them."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    grades = pd.DataFrame(rng.integers(1, 6, size=(60, 3)), columns=["a", "b", "c"])
+    grades.insert(0, "dataset", "mine")
+    grades.insert(1, "item_id", [f"i{n}" for n in range(60)])
+    grades.to_csv("grades.csv", index=False)
+    assert fit_command(["grades.csv", "--out", "model.json"]) == 0
+    assert main(["model.json", "--votes", "grades.csv"]) == 0
+    assert "The model was fitted on these votes of mine: nothing is new." in capsys.readouterr().out

@@ -315,8 +315,8 @@ def _few(panel: Panel) -> Iterator[str]:
         yield f"Only {n_items:g} items have votes, too few to learn which judge is better."
     if n_judges < MIN_JUDGES:
         yield (
-            f"Only {n_judges} judges differ. Fewer than {MIN_JUDGES} cannot show how often they err: deep assumes "
-            "that they are right on 3 of 4 items."
+            f"Fewer than {MIN_JUDGES} different judges cannot show how often they err. "
+            "deep assumes that they are right on 3 of 4 items."
         )
     elif n_votes < MIN_VOTES:
         yield f"An item has {n_votes:.1f} votes on average, too few to check one judge by another."

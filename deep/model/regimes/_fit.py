@@ -120,8 +120,8 @@ def fit(
         provenance=provenance,
     )
     provenance_of_fit = cast("Mapping[str, object]", model.fit_report["provenance"])
-    own = {**provenance_of_fit, TRAINING_ROWS: row_fingerprints(matrix, select_columns(model.voters, matrix))}
-    return replace(model, fit_report={**model.fit_report, "provenance": own})
+    rows = row_fingerprints(matrix, select_columns(model.voters, matrix, model.scales))
+    return replace(model, fit_report={**model.fit_report, "provenance": {**provenance_of_fit, TRAINING_ROWS: rows}})
 
 
 def fit_asked(
@@ -184,7 +184,7 @@ def fit_asked(
 # Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label.
 MISFIT = ((1.0, 0.0), (0.0, 0.15))
 
-RELATIVE = "P without labels ranks the items; ten labels show its level."
+RELATIVE = "P without labels is relative; ten labels show its level."
 
 NONE = "No row is labeled: P comes from agreement alone, and its error is unknown."
 FEW = "Too few labeled rows or documents of a class: P comes from agreement, corrected by the labels."
