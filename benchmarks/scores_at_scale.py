@@ -1,10 +1,10 @@
-"""Fit and score the stack on 10^4 to 10^7 simulated rows, of 9 judges' votes and of 23 judges' votes and soft scores.
+"""Fit and score the stack on 10^4 to 10^7 simulated rows: of 9 judges' votes, of their grades, of 23 judges' scores.
 
-    python benchmarks/scores_at_scale.py [--sizes 10000 100000 1000000] [--out FILE.json]
+    python benchmarks/scores_at_scale.py [--sizes 10000 100000 1000000] [--kinds votes grades] [--out FILE.json]
     python benchmarks/scores_at_scale.py --parts file --earlier fits.json --picture growth.svg
     python benchmarks/scores_at_scale.py --proof --data "$DEEP_DATA_HOME" [--out FILE.json]
 
-The rows are SIMULATED (seed 0): 23 scores and votes cut from them at 0.5, nine of them alone, on five datasets. Each
+The rows are SIMULATED (seed 0): 23 scores; votes cut from nine of them at 0.5, and grades of five levels. Each
 fit runs in a process of its own, on one thread, on arrays in memory, and so does each scoring of a Parquet file into
 another (its rows come again after 200,000, their ids do not). The part ``command`` is `deep fit` on a Parquet file of
 labeled votes and one of scores, each row drawn anew. Processor seconds, the slope of their logarithm over the last
@@ -54,16 +54,20 @@ def simulate(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 
 def one_run(kind: str, n: int) -> dict[str, Any]:
     """Return what fitting and scoring took in this process."""
-    from deep.model import Stack
+    from deep.model import fit
+    from deep.records import VoteMatrix
 
     votes, labels, groups, scores = simulate(n)
-    given = {"scores": scores} if kind == "scores" else {}
-    votes = votes if kind == "scores" else np.ascontiguousarray(votes[:, :N_VOTERS])
+    answers = {"votes": votes, "grades": np.digitize(scores, (0.2, 0.4, 0.6, 0.8)) + 1.0, "scores": scores}[kind]
+    answers = answers if kind == "scores" else np.ascontiguousarray(answers[:, :N_VOTERS])
+    names, scale = [f"judge-{j}" for j in range(answers.shape[1])], {"grades": "1-5", "scores": "unit"}.get(kind)
+    scales = None if scale is None else [scale] * len(names)
+    matrix = VoteMatrix(answers, [f"i{i}" for i in range(n)], names, groups, labels, scales=scales)
     started = time.process_time()
-    stack = Stack().fit(votes, labels, groups=groups, **given)
+    model = fit(matrix, ensembler="Stack")
     fitted = time.process_time()
     piece = min(n, 200_000)
-    stack.score(votes[:piece], **{name: value[:piece] for name, value in given.items()})
+    model.score(matrix.rows(slice(0, piece)))
     scored = time.process_time()
     return {
         "kind": kind,
@@ -224,20 +228,20 @@ def draw_alone(found: list[dict[str, Any]], path: Path) -> None:
 def proof(data: Path, sizes: list[int]) -> list[dict[str, float]]:
     """Return by how much log loss rises where the stack is fitted on samples of real rows."""
     from deep.datasets import join_scores, read_scores, read_votes
-    from deep.model import Stack
+    from deep.model import fit
     from deep.model.linear import sample_rows
 
     tables = data / "llm_aggrefact"
     votes = read_votes(str(tables / "votes.parquet"))
-    scores = join_scores(votes, read_scores([str(tables / "scores.parquet")])).scores
+    scores = join_scores(votes, read_scores([str(tables / "scores.parquet")]))
 
     def loss(most: int) -> float:
         sample_rows.__defaults__ = (most,)
-        stack = Stack().fit(votes.votes, votes.labels, groups=votes.datasets, scores=scores)
+        model = fit(votes, scores=scores.scores, score_names=scores.score_names, ensembler="Stack")
         losses = []
         for name in votes.dataset_names:
             rows = votes.datasets == name
-            found, y = stack.score(votes.votes[rows], scores=scores[rows]), votes.labels[rows]
+            found, y = model.scores_of(votes.rows(rows), scores=scores.scores[rows]), votes.labels[rows]
             p = np.clip(found.p_uniform, 1e-6, 1 - 1e-6)
             losses.append(-(np.log(p[y == 1]).mean() + np.log1p(-p[y == 0]).mean()) / 2)
         return float(np.mean(losses))
@@ -258,7 +262,7 @@ def main() -> None:
     p.add_argument("--proof", action="store_true")
     p.add_argument("--samples", type=int, nargs="+", default=[2_000, 4_000, 8_000, 16_000])
     p.add_argument("--data", type=Path, default=os.environ.get("DEEP_DATA_HOME"), help="default: $DEEP_DATA_HOME")
-    p.add_argument("--kinds", nargs="+", default=["votes", "scores"], choices=["votes", "scores"])
+    p.add_argument("--kinds", nargs="+", default=["votes", "scores"], choices=["votes", "grades", "scores"])
     p.add_argument("--parts", nargs="+", default=["fit", "file"], choices=["command", "file", "fit"])
     p.add_argument("--earlier", type=Path, nargs="+", default=[], metavar="FILE.json")
     p.add_argument("--picture", type=Path, metavar="FILE.svg")

@@ -234,17 +234,17 @@ CEILINGS = {
     "console": 1_243,
     "datasets": 2_477,
     "ensembles": 817,
-    "evaluate": 2_673,
+    "evaluate": 2_668,
     "experiments/loo": 1_750,
     "features": 1_080,
     "llm": 3_058,
-    "model": 5_370,
+    "model": 5_360,
     "prompt_pool": 2_137,
     "report": 1_558,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_229, 14_826, 260
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_214, 14_826, 258
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

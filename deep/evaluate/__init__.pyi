@@ -1,10 +1,8 @@
-from ._annotators import agreement_measures as agreement_measures
-from ._annotators import balanced_accuracy_of_counts as balanced_accuracy_of_counts
-from ._annotators import clustered_interval as clustered_interval
-from ._annotators import clustered_share as clustered_share
 from ._breakdowns import OwnFamily as OwnFamily
-from ._breakdowns import constant_judges as constant_judges
-from ._breakdowns import constant_words as constant_words
+from ._breakdowns import agreement_measures as agreement_measures
+from ._breakdowns import balanced_accuracy_of_counts as balanced_accuracy_of_counts
+from ._breakdowns import clustered_interval as clustered_interval
+from ._breakdowns import clustered_share as clustered_share
 from ._breakdowns import level_rows as level_rows
 from ._breakdowns import level_tables as level_tables
 from ._breakdowns import own_families as own_families
@@ -85,8 +83,9 @@ from ._panel_measures import read_panel_card as read_panel_card
 from ._selective import Findings as Findings
 from ._selective import Selection as Selection
 from ._selective import adapt as adapt
-from ._selective import canary_lines as canary_lines
 from ._selective import check as check
+from ._selective import constant_judges as constant_judges
+from ._selective import constant_words as constant_words
 from ._selective import drift_lines as drift_lines
 from ._selective import estimate as estimate
 from ._selective import fit_report as fit_report
@@ -97,6 +96,7 @@ from ._selective import sure_words as sure_words
 from ._selective import transferred_confidence as transferred_confidence
 from ._target import Target as Target
 from ._target import adapt_model as adapt_model
+from ._target import canary_lines as canary_lines
 from ._target import canary_report as canary_report
 from ._target import check_uncorrected as check_uncorrected
 from ._target import dataset_canary as dataset_canary

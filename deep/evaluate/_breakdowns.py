@@ -1,22 +1,183 @@
-"""The answers of judges, by level of their scale, and by the LLM that wrote the text."""
+"""How far raters agree, and the answers of judges by level of their scale and by the LLM that wrote the text.
+
+The agreement of annotators, with and without items that they call ambiguous: arXiv:2508.00889, section 2.
+"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, repeat
+from itertools import combinations, pairwise
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
+from scipy import special
 
-from deep._util.checks import Floats, Mask, Positions
-from deep._util.names import listed, short_names
-from deep._util.scales import BINARY, MOST_LEVELS, Scale
-from deep.evaluate._annotators import clustered_share
+from deep import calibration, model
+from deep._util.checks import Floats, Mask, Positions, percentile_interval
+from deep._util.scales import MOST_LEVELS, Scale
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, shown
-from deep.evaluate._verdict import NO_JUDGE_DISTINGUISHES
+from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from deep.judges import parse_voter
-from deep.model import estimate_share
+from deep.model import Clusters, standardised
 from deep.records import ABSTAIN, VoteMatrix
+
+# The most raters of whom every pair is compared (66 pairs); of more, only measures of all together are taken.
+MOST_PAIRED = 12
+
+
+def agreement_measures(
+    ratings: Ratings,
+    names: Sequence[str],
+    *,
+    documents: npt.ArrayLike | None = None,
+    n_boot: int = 2000,
+    random_state: int = 0,
+) -> list[dict[str, object]]:
+    """Measure how far raters agree, each measure with its 95 % interval over resampled documents.
+
+    Parameters
+    ----------
+    ratings : ndarray of int, shape (n_items, n_raters)
+        1, 0, or -1 where a rater gave no label.
+    names : sequence of str, length n_raters
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
+    n_boot : int, default=2000
+    random_state : int, default=0
+
+    Returns
+    -------
+    list of dict
+        `name`, `items`, `value`, `low` and `high` of Cohen's kappa of each pair, Fleiss' kappa and Krippendorff's
+        alpha; empty where there are no items. Of more than `MOST_PAIRED` raters, no pairs.
+    """
+    if not len(ratings):
+        return []
+    raters = range(len(names)) if len(names) <= MOST_PAIRED else ()
+    measures: list[tuple[str, Callable[[npt.ArrayLike], float], Ratings]] = [
+        *(
+            (f"Cohen's kappa, {names[i]} and {names[j]}", cohen_kappa, ratings[:, [i, j]])
+            for i, j in combinations(raters, 2)
+        ),
+        ("Fleiss' kappa", fleiss_kappa, ratings),
+        ("Krippendorff's alpha", krippendorff_alpha, ratings),
+    ]
+    result: list[dict[str, object]] = []
+    for name, measure, of in measures:
+        n_ratings = (of >= 0).sum(axis=1)
+        # Only Krippendorff's alpha can use an item that some annotators left out.
+        comparable = n_ratings > 1 if measure is krippendorff_alpha else n_ratings == of.shape[1]
+        low, high = agreement_interval(measure, of, documents=documents, n_boot=n_boot, random_state=random_state)
+        values = {"value": measure(of), "low": low, "high": high}
+        numbers = {key: None if np.isnan(value) else value for key, value in values.items()}
+        result.append({"name": name, "items": int(comparable.sum()), **numbers})
+    return result
+
+
+def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of items, some of which share a document.
+
+    Parameters
+    ----------
+    hits : array-like of bool, shape (n_items,)
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
+
+    Returns
+    -------
+    low, high : float
+        NaN where there are no items.
+
+    Notes
+    -----
+    The number of items is divided by Kish's design effect, from the intraclass correlation of the hits, and the
+    quantile is Student's on as many degrees of freedom as there are documents less one [1]_.
+
+    References
+    ----------
+    .. [1] Korn and Graubard, Survey Methodology 24, 1998: confidence intervals for proportions with small expected
+       number of positive counts estimated from survey data.
+
+    Examples
+    --------
+    >>> from deep.evaluate import clustered_share
+    >>> hits = [True] * 60 + [False] * 20
+    >>> [round(end, 2) for end in clustered_share(hits, None)]
+    [0.64, 0.83]
+    >>> [round(end, 2) for end in clustered_share(hits, [i // 10 for i in range(80)])]
+    [0.35, 0.94]
+    """
+    hit = np.asarray(hits, dtype=np.float64)
+    if not len(hit):
+        return float("nan"), float("nan")
+    share = hit.mean()
+    clusters = Clusters.from_documents(documents, len(hit))
+    errors = standardised(hit, np.full(len(hit), share))
+    n = len(hit) / (1.0 if clusters.alone else clusters.design_effect(clusters.correlation(errors)))
+    freedom = max(len(clusters.sizes) - 1, 1)
+    low, high = calibration.wilson_interval(np.array(share), np.array(n), float(special.stdtrit(freedom, 0.975)))
+    return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
+
+
+def clustered_interval(
+    measure: Callable[[Floats], Floats],
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    documents: npt.ArrayLike | None,
+    *,
+    level: float = 0.95,
+    n_boot: int = 2000,
+    random_state: int = 0,
+) -> tuple[float, float]:
+    """Return the percentile interval of a measure of two columns of 0 and 1, over resampled documents.
+
+    Parameters
+    ----------
+    measure : callable
+        From tables of counts by the one and the other, shape (n_boot, 2, 2), to its values:
+        :func:`deep.features.kappa_of_counts` of two raters, or :func:`balanced_accuracy_of_counts` of labels and
+        decisions.
+    a, b : array-like of shape (n_items,)
+        0 or 1.
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
+    level, n_boot, random_state
+
+    Returns
+    -------
+    low, high : float
+        NaN where the measure is undefined in every resample, and where there are no items.
+
+    Notes
+    -----
+    Documents with the same counts are drawn together: one multinomial draw over the distinct ones is the bootstrap.
+
+    Examples
+    --------
+    >>> from deep.evaluate import clustered_interval
+    >>> from deep.features import kappa_of_counts
+    >>> clustered_interval(kappa_of_counts, [1, 0] * 50, [1, 0] * 50, None, n_boot=100)
+    (1.0, 1.0)
+    """
+    codes = 2 * np.asarray(a, dtype=np.intp) + np.asarray(b, dtype=np.intp)
+    groups = Clusters.from_documents(documents, len(codes)).codes
+    if not len(codes):
+        return float("nan"), float("nan")
+    counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
+    distinct, times = np.unique(counts, axis=0, return_counts=True)
+    draws = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot) @ distinct
+    return percentile_interval(measure(np.asarray(draws.reshape(-1, 2, 2), dtype=np.float64)), level)
+
+
+def balanced_accuracy_of_counts(counts: npt.ArrayLike) -> Floats:
+    """Return the balanced accuracy of tables of labels and decisions, shape (n, 2, 2); NaN where a label is missing."""
+    tables = np.asarray(counts, dtype=np.float64)
+    of_class = tables.sum(axis=2)
+    undefined = np.full_like(of_class, np.nan)
+    right = np.divide(np.diagonal(tables, axis1=1, axis2=2), of_class, out=undefined, where=of_class > 0)
+    return np.asarray(right.mean(axis=1))
+
 
 # Families of LLMs, looked for anywhere in a name; of another LLM it is the first word of its name.
 FAMILIES = ("claude", "command", "deepseek", "gemini", "gemma", "gpt", "grok", "llama", "mistral", "phi", "qwen")
@@ -141,7 +302,7 @@ def _bias(
     # Less an intercept a side and the slope.
     noise = float(((off - slope * y) ** 2).sum()) / max(len(y) - len(sides) - 1, 1)
     own, others = (
-        estimate_share(
+        model.estimate_share(
             shares[side],
             votes.labels[side],
             documents=None if votes.document_ids is None else votes.document_ids[side],
@@ -276,65 +437,3 @@ def _cell(row: Row | None) -> str:
     if row is None or not row["items"]:
         return ""
     return f"{row['items']:,}" + (f" ({shown(row['consistent'], '.0%')})" if row["labeled"] else "")
-
-
-# A judge that always says the same is told from so many votes on.
-# A judge that says 1 of 4 items in 5 says it of 5 in a row in 33 of 100 cases, of 10 in 11.
-MIN_CONSTANT_VOTES = 10
-
-# The share of votes of the other sign up to which a judge says nearly always the same: 2 of 100.
-MAX_OTHER_VOTES = 0.02
-
-# A judge is called constant only if it votes on so many of the items. A rule that votes 1 or not at all says something
-# by where it votes, and so do the many that vote 0 alone.
-MIN_COVERAGE = 0.9
-
-
-def constant_words(judges: Mapping[str, tuple[str, int, int, int]]) -> list[str]:
-    """Return sentences on judges that say the same of every item, or of nearly every one.
-
-    Parameters
-    ----------
-    judges : mapping of str to (str, int, int, int)
-        Of each judge its most frequent answer, how many of its answers are that one, how many it gave, and of how many
-        items.
-
-    Returns
-    -------
-    list of str
-        One for all judges that always say the same, one for each that nearly does; at last that no judge distinguishes
-        the items, where none does.
-
-    Examples
-    --------
-    >>> from deep.evaluate import constant_words
-    >>> judges = {"yes-no": ("1", 100, 100, 100), "rule": ("1", 40, 40, 100), "grader": ("4", 99, 100, 100)}
-    >>> for line in constant_words(judges):
-    ...     print(line)
-    yes-no always says 1: it tells nothing about which claims are consistent.
-    grader says 4 for 99 of its 100 claims: that says little about which claims are consistent.
-    """
-    many = {name: each for name, each in judges.items() if each[2] >= max(MIN_CONSTANT_VOTES, MIN_COVERAGE * each[3])}
-    lines = []
-    for answer in dict.fromkeys(answer for answer, same, n, _ in many.values() if same == n):
-        names = [name for name, (own, same, n, _) in many.items() if (own, same) == (answer, n)]
-        say, it_tells = ("says", "it tells") if len(names) == 1 else ("say", "they tell")
-        lines.append(f"{listed(names)} always {say} {answer}: {it_tells} nothing about which claims are consistent.")
-    for name, (answer, same, n, _) in many.items():
-        if 0 < n - same <= MAX_OTHER_VOTES * n:
-            alike = f"{answer} for {same:,} of its {n:,} claims"
-            lines.append(f"{name} says {alike}: that says little about which claims are consistent.")
-    if many and all(same == n == items for _, same, n, items in judges.values()):
-        lines.append(NO_JUDGE_DISTINGUISHES)
-    return lines
-
-
-def constant_judges(votes: VoteMatrix) -> list[str]:
-    """Return the sentences of :func:`constant_words` on the judges of a table, whose grades are told as given."""
-    judges = {}
-    columns = zip(short_names(votes.voter_names).values(), votes.answers_or_votes.T, strict=True)
-    for (name, column), scale in zip(columns, votes.scales or repeat(BINARY), strict=False):
-        own, counts = np.unique(column[column >= 0], return_counts=True)
-        same, place = max(zip(counts.tolist(), own.tolist(), strict=True), default=(0, 0.0))
-        judges[name] = (scale.answer(place), same, int(counts.sum()), len(column))
-    return constant_words(judges)

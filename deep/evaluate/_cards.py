@@ -11,7 +11,7 @@ from deep import evaluate  # by the room: few cards have grades
 from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
 from deep._util.names import dollars, short_names
 from deep.datasets import VoterUsage
-from deep.evaluate._annotators import clustered_interval, clustered_share
+from deep.evaluate._breakdowns import clustered_interval, clustered_share
 from deep.evaluate._contribution import PanelReport
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value, shown
 from deep.features import cohen_kappa, kappa_of_counts, krippendorff_alpha

@@ -15,7 +15,7 @@ from deep._util.checks import Floats, Votes
 from deep._util.frames import Frame
 from deep._util.names import dollars, short_names
 from deep.evaluate import _cards
-from deep.evaluate._annotators import agreement_measures
+from deep.evaluate._breakdowns import agreement_measures
 from deep.evaluate._contribution import PanelProgress, PanelReport, panel_worth
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.evaluate._measured import Row, shown

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import repeat
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from deep import calibration, evaluate  # by the room, since a fit's report needs nothing of what they hold
 from deep._util.checks import Floats, check_share
+from deep._util.names import listed, short_names
 from deep._util.odds import expit
 from deep.datasets import LabelsGiven, as_labels
 from deep.exceptions import InputError
@@ -298,6 +300,68 @@ FEW = "too few labels to learn from: learned from agreement, then corrected by t
 MIN_WEIGHT = 0.005
 
 
+# A judge that always says the same is told from so many votes on.
+# A judge that says 1 of 4 items in 5 says it of 5 in a row in 33 of 100 cases, of 10 in 11.
+MIN_CONSTANT_VOTES = 10
+
+# The share of votes of the other sign up to which a judge says nearly always the same: 2 of 100.
+MAX_OTHER_VOTES = 0.02
+
+# A judge is called constant only if it votes on so many of the items. A rule that votes 1 or not at all says something
+# by where it votes, and so do the many that vote 0 alone.
+MIN_COVERAGE = 0.9
+
+
+def constant_words(judges: Mapping[str, tuple[str, int, int, int]]) -> list[str]:
+    """Return sentences on judges that say the same of every item, or of nearly every one.
+
+    Parameters
+    ----------
+    judges : mapping of str to (str, int, int, int)
+        Of each judge its most frequent answer, how many of its answers are that one, how many it gave, and of how many
+        items.
+
+    Returns
+    -------
+    list of str
+        One for all judges that always say the same, one for each that nearly does; at last that no judge distinguishes
+        the items, where none does.
+
+    Examples
+    --------
+    >>> from deep.evaluate import constant_words
+    >>> judges = {"yes-no": ("1", 100, 100, 100), "rule": ("1", 40, 40, 100), "grader": ("4", 99, 100, 100)}
+    >>> for line in constant_words(judges):
+    ...     print(line)
+    yes-no always says 1: it tells nothing about which claims are consistent.
+    grader says 4 for 99 of its 100 claims: that says little about which claims are consistent.
+    """
+    many = {name: each for name, each in judges.items() if each[2] >= max(MIN_CONSTANT_VOTES, MIN_COVERAGE * each[3])}
+    lines = []
+    for answer in dict.fromkeys(answer for answer, same, n, _ in many.values() if same == n):
+        names = [name for name, (own, same, n, _) in many.items() if (own, same) == (answer, n)]
+        say, it_tells = ("says", "it tells") if len(names) == 1 else ("say", "they tell")
+        lines.append(f"{listed(names)} always {say} {answer}: {it_tells} nothing about which claims are consistent.")
+    for name, (answer, same, n, _) in many.items():
+        if 0 < n - same <= MAX_OTHER_VOTES * n:
+            alike = f"{answer} for {same:,} of its {n:,} claims"
+            lines.append(f"{name} says {alike}: that says little about which claims are consistent.")
+    if many and all(same == n == items for _, same, n, items in judges.values()):
+        lines.append(evaluate.NO_JUDGE_DISTINGUISHES)
+    return lines
+
+
+def constant_judges(votes: VoteMatrix) -> list[str]:
+    """Return the sentences of :func:`constant_words` on the judges of a table, whose grades are told as given."""
+    judges = {}
+    columns = zip(short_names(votes.voter_names).values(), votes.answers_or_votes.T, strict=True)
+    for (name, column), scale in zip(columns, votes.scales or repeat(None), strict=False):
+        own, counts = np.unique(column[column >= 0], return_counts=True)
+        same, place = max(zip(counts.tolist(), own.tolist(), strict=True), default=(0, 0.0))
+        judges[name] = (f"{place:g}" if scale is None else scale.answer(place), same, int(counts.sum()), len(column))
+    return constant_words(judges)
+
+
 def fit_report(model: Model) -> dict[str, object]:
     """Return how a model was fitted and why, its scores on datasets left out, and the prior, as JSON values.
 
@@ -417,25 +481,6 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
     return evaluate.adapt_model(model, _target(model, votes, labels), decide=decide)[0]
 
 
-def canary_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines on labels beside P, of the values of :func:`canary_report`."""
-    verdict = "DISAGREE with the model" if report["flagged"] else "do not disagree with the model"
-    documents = f" of {report['documents']} documents" if report["documents"] else ""
-    yield f"{report['dataset']}: {report['n_labels']} labels{documents} {verdict}, p = {report['p_value']:.2g}"
-    observed, expected = (evaluate.in_percent(report[name]) for name in ("observed", "expected"))
-    yield (
-        f"  {observed} % of them are consistent, {expected} % were "
-        f"expected; log loss {report['loss']:.3f}, expected {report['expected_loss']:.3f}"
-    )
-    yield (f"  p: how often labels disagree this much if P is about right; labels DISAGREE below {report['alpha']:g}")
-    possible, needed = evaluate.in_percent(report["possible_error"]), report["labels_for_15_points"]
-    yield (
-        f"  These labels leave a calibration error of up to {possible} points possible (95 %). It takes "
-        f"{needed or 'more than these items or 1,000'} labels to find an error of 15 points in 8 of 10 cases."
-    )
-    yield from (f"  {line}" for line in report["advice"])
-
-
 def drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:
     """Yield lines on the judges that have moved, and on how far that can be told."""
     yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
@@ -506,7 +551,7 @@ def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> 
         report = evaluate.drift_report(model, target.votes)
         return Findings(report.as_dict(), drift_lines(report))
     result = evaluate.canary_report(model, target)
-    return Findings(result, canary_lines(result))
+    return Findings(result, evaluate.canary_lines(result))
 
 
 def estimate(

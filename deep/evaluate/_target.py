@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from deep import calibration
+from deep import calibration, evaluate
 from deep._util.checks import Floats, check_share
 from deep.datasets import (
     join_labels,
@@ -476,3 +477,22 @@ def _advice(
         yield f"With {n} labels, correcting P helps more than a test: {adapt}."
     elif flagged:
         yield f"{adapt} corrects P by these labels; {MIN_LABELS} labels bring most of the gain (`deep label list`)."
+
+
+def canary_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield lines on labels beside P, of the values of :func:`canary_report`."""
+    verdict = "DISAGREE with the model" if report["flagged"] else "do not disagree with the model"
+    documents = f" of {report['documents']} documents" if report["documents"] else ""
+    yield f"{report['dataset']}: {report['n_labels']} labels{documents} {verdict}, p = {report['p_value']:.2g}"
+    observed, expected = (evaluate.in_percent(report[name]) for name in ("observed", "expected"))
+    yield (
+        f"  {observed} % of them are consistent, {expected} % were "
+        f"expected; log loss {report['loss']:.3f}, expected {report['expected_loss']:.3f}"
+    )
+    yield (f"  p: how often labels disagree this much if P is about right; labels DISAGREE below {report['alpha']:g}")
+    possible, needed = evaluate.in_percent(report["possible_error"]), report["labels_for_15_points"]
+    yield (
+        f"  These labels leave a calibration error of up to {possible} points possible (95 %). It takes "
+        f"{needed or 'more than these items or 1,000'} labels to find an error of 15 points in 8 of 10 cases."
+    )
+    yield from (f"  {line}" for line in report["advice"])
