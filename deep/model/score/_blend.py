@@ -1,4 +1,4 @@
-"""From rows to log-odds of P: scorers as arrays, their weighted sum, its word on distinct rows, and each vote's part."""
+"""From rows to log-odds of P: scorers as arrays, their weighted sum, its word on distinct rows, each vote's part."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
