@@ -27,7 +27,6 @@ from deep import console
 from deep._util.files import MARKER
 from deep._util.names import listed
 from deep._util.options import option
-from deep._util.scales import scale_sentence
 from deep.exceptions import DeepError, ExitStatus
 
 if TYPE_CHECKING:
@@ -283,6 +282,7 @@ def _foreign(path: Path, **options: Any) -> Finding:
 
 def _describe_votes(found: Finding, votes: "VoteMatrix") -> Finding:
     """Describe answers: how many of whom, and judges that tell nothing or tell it twice."""
+    from deep._util.scales import scale_sentence
     from deep.datasets import file_beside
 
     n, k = votes.shape
