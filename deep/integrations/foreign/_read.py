@@ -271,7 +271,10 @@ def _likeliest(record: FileRow, known: Mapping[str, Any]) -> str:
     pairs = record.get("filtered_resps") or []
     if not all(isinstance(one, list) and len(one) == 2 and str(one[1]) in ("True", "False") for one in pairs):
         return ""
-    best = max(range(len(pairs)), key=lambda i: float(pairs[i][0]), default=0)
+    likelihoods = [number for one in pairs if (number := number_in(one[0])) is not None]
+    if not pairs or len(likelihoods) < len(pairs):
+        return ""
+    best = likelihoods.index(max(likelihoods))
     return text_of(first_of(known, (f"arguments.gen_args_{best}.arg_1", f"arguments.{best}.1"))).strip()
 
 
