@@ -104,16 +104,16 @@ def test_a_quick_run_of_what_takes_labels(peers, monkeypatch, tmp_path):
 def test_a_peer_that_is_missing_or_refuses_is_no_figure(peers, monkeypatch):
     """Not installed: no row. No number: the mean of the labels counts, and that is said."""
 
-    def missing(p, labels):
+    def missing(p, labels, votes):
         raise ImportError
 
-    def refuses(p, labels):
+    def refuses(p, labels, votes):
         raise ValueError
 
     p, labels = np.full(20, 0.5), np.array([1, 0] * 5 + [-1] * 10)
     monkeypatch.setattr(peers, "SHARES", {"missing": missing, "refuses": refuses, "labels alone": peers.by_labels})
-    assert peers.or_labels("missing", p, labels) is None
-    assert np.isnan(peers.or_labels("refuses", p, labels)).all()
+    assert peers.or_labels("missing", p, labels, p) is None
+    assert np.isnan(peers.or_labels("refuses", p, labels, p)).all()
     rows = [("panel", "set", "deep", 0.1), ("panel", "set", "refuses", np.nan), ("panel", "set", "labels alone", 0.3)]
     frame = peers.pd.DataFrame(rows, columns=["panel", "dataset", "method", "error"]).assign(held=True, width=0.2)
     found = peers.share_table(frame)

@@ -169,6 +169,17 @@ def test_graders_become_voters(tmp_path, capsys):
     assert said["reasons"] == reasons.reason.value_counts().to_dict()
 
 
+def test_scorers_that_grade_stay_graders(tmp_path):
+    """Numbers between 0 and 1 are grades where there are several of them, and no missing answers."""
+    grades = dict(zip("abcdef", (0.0, 0.25, 0.5, 0.75, 1.0, 0.25), strict=True))
+    graders = [grader_of("graded", grades), grader_of("strict", dict(zip("abcdef", "CICICI", strict=True)))]
+    run_task(pairs_named(*"abcdef"), tmp_path / "logs", graders=graders)
+    assert data(["from", str(tmp_path / "logs"), "--out", str(tmp_path / "votes.parquet")]) == 0
+    votes = read_votes([tmp_path / "votes.parquet"])
+    assert votes.voter_names == ("graded", "strict")
+    assert votes.answers[:, 0].tolist() == [*grades.values()]
+
+
 def test_epochs_go_there_and_back(tmp_path, capsys):
     """Each epoch is an item of one document, and its score goes back to that epoch; a model is fitted on the table."""
     pairs = pairs_named(*(f"s{i}" for i in range(20)))

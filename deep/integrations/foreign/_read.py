@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -238,6 +239,8 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
     several = any(record.get("epoch", 1) not in (1, None) for record in file.records)
     judges = {first_of(flat(record), tool.answers.get("judge", ())) for record in file.records} - {None}
     person = str(judges.pop()) if len(judges) == 1 and tool.is_long else file.path.name.partition(".")[0]
+    every = (answers_in(tool, flat(record), question, person) for record in file.records)
+    graders = _graders(chain.from_iterable(every)) if tool.name == "inspect" else set[str]()
     by_id: dict[str, ForeignItem] = {}
     for number, record in enumerate(file.records, start=1):
         known = flat(record)
@@ -253,7 +256,7 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
         if tool.name == "lm-eval":
             texts["claim"] = _likeliest(record, known) or texts["claim"]
         if tool.name == "inspect":
-            one.answers = [_of_inspect(answer, record, failed=one.failed) for answer in one.answers]
+            one.answers = [_of_inspect(answer, record, graders, failed=one.failed) for answer in one.answers]
         if long and item in by_id:
             by_id[item].answers += one.answers
             continue
@@ -278,14 +281,26 @@ def _likeliest(record: FileRow, known: Mapping[str, Any]) -> str:
     return text_of(first_of(known, (f"arguments.gen_args_{best}.arg_1", f"arguments.{best}.1"))).strip()
 
 
-def _of_inspect(answer: ForeignAnswer, record: FileRow, *, failed: bool) -> ForeignAnswer:
-    """Return an answer of Inspect; with the judgment that it is, by Inspect's own reasons, where it is no number."""
+def _graders(answers: Iterable[ForeignAnswer]) -> set[str]:
+    """Return the scorers of Inspect that give grades: numbers alone, at least three and a tenth of them no 0 or 1.
+
+    Of the others a number between 0 and 1 is partial credit, which is no vote.
+    """
+    values = defaultdict[str, list[object]](list)
+    for answer in answers:
+        values[answer.judge] += [] if is_empty(answer.value) else [answer.value]
+    numbers = {name: own for name, own in values.items() if all(isinstance(one, int | float) for one in own)}
+    between = {name: sum(one not in (0, 1) for one in own) for name, own in numbers.items()}
+    return {name for name, own in numbers.items() if between[name] >= max(3, len(own) / 10)}
+
+
+def _of_inspect(answer: ForeignAnswer, record: FileRow, graders: set[str], *, failed: bool) -> ForeignAnswer:
+    """Return an answer of Inspect; but for a grade with the judgment that it is, by Inspect's own reasons."""
     name = answer.judge.partition(".")[0]
     score = (record.get("scores") or {}).get(answer.judge) or (record.get("scores") or {}).get(name) or {}
     reason = score.get("reason") if isinstance(score, Mapping) else None
-    number = isinstance(answer.value, int | float) and not isinstance(answer.value, bool)
-    if number and reason is None and not failed:
-        return answer  # a vote, a grade or a probability: its scale tells
+    if answer.judge in graders and reason is None and not is_empty(answer.value):
+        return answer  # its scale tells
     given = SimpleNamespace(value=answer.value, reason=reason, explanation=answer.why)
     return answer._replace(judgment=judgment_of(given if score else None, failed=failed))
 
