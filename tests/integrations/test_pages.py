@@ -119,5 +119,5 @@ def test_inspect(run_page, tmp_path):
     assert (scored.name, scored.scored_samples) == ("precomputed_scores", 24)
     assert by_model.metrics["mean"].value == pytest.approx(scored.metrics["accuracy"].value, abs=1e-12)
     assert set(committee.metrics) == {"effective_size", "agreement", "calibrated_accuracy"}
-    assert "24 votes of includes, " in printed
+    assert "24 answers of includes, " in printed
     assert "written: out/graders.parquet" in printed
