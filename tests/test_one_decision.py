@@ -375,7 +375,7 @@ def test_three_states_make_up_all_items(capsys, here):
         "1 consistent: P expects 1 of them to be wrong",
         "2 undecided: 1 lean inconsistent, 1 consistent",
         "1 without a vote",
-        "On a side: the whole 90 % interval of P gives that decision 2 in 3. P estimates how many are wrong.",
+        "An item is decided where its whole 90 % interval gives that answer a chance of 2 in 3 or more.",
     ]
     assert not any(line.startswith("The highest P") for line in counts.lines())
     none = DecisionCounts(most=2)

@@ -449,7 +449,7 @@ def certainty_words(tally: DecisionCounts, *, labeled: bool = False) -> str:
     if tally.alike:
         return NO_JUDGE_DISTINGUISHES
     if tally.consistent or tally.inconsistent:
-        return "On a side: the whole 90 % interval of P gives that decision 2 in 3. P estimates how many are wrong."
+        return "An item is decided where its whole 90 % interval gives that answer a chance of 2 in 3 or more."
     if not tally.undecided:
         return ""
     label = "" if labeled else " Label about 30 of these claims to narrow the intervals."

@@ -165,7 +165,7 @@ def _coded(text: str) -> str:
 def _counted(text: str) -> str:
     """Return lines as markup, a number that begins one large and what the numbers mean small."""
     lines = [re.sub(r"^( *)(\d[\d,]*)", r"\1<strong>\2</strong>", _coded(line)) for line in text.split("\n")]
-    return "\n".join(re.sub(r"^((?:On a side|Nothing is sure): .*)", r"<span>\1</span>", line) for line in lines)
+    return "\n".join(re.sub(r"^((?:An item is decided|Nothing is sure).*)", r"<span>\1</span>", line) for line in lines)
 
 
 def between(bounds: Iterable[float] | None) -> str:

@@ -437,6 +437,8 @@ def test_unlabeled_claims_come_with_a_verdict_and_no_figure_of_other_data(tmp_pa
     says = first_words(out)
     states = re.findall(r"(?m)^ *(\d+) (?:inconsistent|consistent|undecided)", says["suspect"])
     assert (len(states), sum(map(int, states))) == (3, 40)
+    large = re.findall(r"<strong>(\d+)</strong> (?:inconsistent|consistent|undecided)", out.read_text(encoding="utf-8"))
+    assert large == states
     assert says["trust"].startswith("P is unverified here: none of these claims has a label")
     assert "deep label " in says["then"]
     page = out.read_text(encoding="utf-8")

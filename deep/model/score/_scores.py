@@ -186,8 +186,8 @@ class DecisionRule:
         at = "the threshold of its dataset" if result is None else f"{result:.3f}"
         bound = "above" if fixed is None and result is not None and result < 0.5 else "at least"
         return (
-            f"rule: consistent if P is {bound} {at}, {self._why()}; sure if the whole interval gives the decision "
-            "2 in 3"
+            f"rule: consistent if P is {bound} {at}, {self._why()}. "
+            "An item is sure where its whole 90 % interval gives that answer a chance of 2 in 3 or more"
         )
 
     def _why(self) -> str:
