@@ -27,9 +27,9 @@ from deep._util.odds import expit, logit
 from deep.console import parallel_map, progress_bars
 from deep.datasets import read_votes
 from deep.evaluate import hold_out
-from deep.experiments.few_datasets import ALL, Draw, StudyPanel, draws_of, measurable
+from deep.experiments.few_datasets import ALL, Draw, StudyPanel, draws_of, fit_and_score, measurable
 from deep.experiments.few_datasets import transfer_metrics as measures
-from deep.experiments.loo._rivals import Baseline, fit_and_score
+from deep.experiments.loo import Baseline
 from deep.features import distinct_patterns
 from deep.model import LabeledRows, LearnedPrior, Scores, fit_best_judge
 from deep.model.adaptation import AcrossPanels

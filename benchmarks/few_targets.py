@@ -26,8 +26,7 @@ from deep._util.odds import expit
 from deep.console import parallel_map, progress_bars
 from deep.datasets import join_scores, read_scores, read_votes
 from deep.evaluate import hold_out
-from deep.experiments.few_datasets import StudyPanel, measurable
-from deep.experiments.loo._rivals import fit_and_score
+from deep.experiments.few_datasets import StudyPanel, fit_and_score, measurable
 from deep.model import FewLabels
 from deep.model.adaptation._misfit import newton_logistic
 

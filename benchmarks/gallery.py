@@ -98,9 +98,8 @@ def studies(folder: Path) -> dict[str, str]:
         "paper": ["paper", *chains, "--no-netcal", *SMALL],
         "fect": ["fect", *fect],
     }
-    loo = "deep.experiments.loo"
     with (
-        patch(f"{loo}._rivals.PAPER_ENSEMBLERS", ("LogisticRegression",)),
+        patch("deep.experiments.few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",)),
         patch("deep.experiments.few_datasets.LABEL_DRAWS", 3),
     ):
         said = {name: deep(*words, "--out", folder / name) for name, words in alone.items()}

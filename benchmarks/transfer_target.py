@@ -9,9 +9,8 @@ from deep._util.checks import Floats, Labels
 from deep.calibration import balanced_accuracy, ece_noise_floor, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable
 from deep.evaluate import HoldOut, Row, hold_out, row_weights
-from deep.experiments.few_datasets import few_labels
+from deep.experiments.few_datasets import PAPER_ENSEMBLERS, PAPER_SIZES, few_labels, fit_and_score, paper_chains
 from deep.experiments.loo import TestCells, balanced_accuracies, best_threshold, context_baseline, vote_baselines
-from deep.experiments.loo._rivals import PAPER_ENSEMBLERS, PAPER_SIZES, fit_and_score, paper_chains
 from deep.features import distinct_patterns
 from deep.model import Candidate, Model, Scores, recommend, training_groups
 from deep.records import VoteMatrix

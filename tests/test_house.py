@@ -231,11 +231,11 @@ CEILINGS = {
     "asking": 2_482,
     "calibration": 807,
     "commands": 722,
-    "console": 1_243,
-    "datasets": 2_388,
+    "console": 1_233,
+    "datasets": 2_349,
     "ensembles": 817,
-    "evaluate": 2_668,
-    "experiments/loo": 1_750,
+    "evaluate": 2_566,
+    "experiments/loo": 1_679,
     "features": 1_080,
     "llm": 3_058,
     "model": 5_360,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_125, 14_838, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_903, 15_060, 258
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

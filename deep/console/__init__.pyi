@@ -2,7 +2,6 @@ from ._arguments import NOTICE as NOTICE
 from ._arguments import SIMULATED as SIMULATED
 from ._arguments import FitData as FitData
 from ._arguments import ask_options as ask_options
-from ._arguments import ask_programs as ask_programs
 from ._arguments import check_draws as check_draws
 from ._arguments import check_least as check_least
 from ._arguments import check_models as check_models

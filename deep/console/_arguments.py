@@ -4,11 +4,11 @@ import argparse
 import math
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from deep._util.files import LARGEST_TEXT, check_out, read_bytes
 from deep._util.names import check_name
 from deep._util.options import options_of, topic_values
 from deep.console import _options
-from deep.console._output import SCHEMA, Results, live_progress, percent, print_result
-from deep.exceptions import InputError, StoppedError, note
+from deep.console._output import SCHEMA, Results, percent, print_result
+from deep.exceptions import InputError, note
 from deep.records import Example, VoteMatrix
 
 if TYPE_CHECKING:
@@ -506,25 +506,6 @@ def ask_options(args: argparse.Namespace, out: Path) -> "asking.AskOptions":
     record |= {"ledger": llm.describe_ledger(ledger), "base_url": llm.public_url(asking.base_url_from(args.base_url))}
     more = {name: vars(args)[name] for name in ("repair", "max_failure_rate") if vars(args).get(name) is not None}
     return asking.AskOptions(**topic_values(asking.AskOptions, args) | more | {"ledger": ledger, "record": record})
-
-
-def ask_programs(
-    args: argparse.Namespace, programs: "Callable[[], Iterable[asking.Entry]]"
-) -> "dict[asking.ProgramId, Any]":
-    """Run programs to their end as the options of `CALL_TOPICS` say, and return the value of each.
-
-    Raises
-    ------
-    StoppedError
-        The run was stopped before.
-    """
-    options = ask_options(args, args.out)
-    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)  # where the ledger lies
-    with live_progress() as progress:
-        outcome, values = asking.run_programs(programs, options, endpoint=endpoint_of(args), progress=progress)
-    if outcome.stopped is not None:
-        raise StoppedError(outcome.stopped)
-    return values
 
 
 def options_given(args: argparse.Namespace, *topics: type) -> list[str]:

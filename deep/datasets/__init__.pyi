@@ -60,11 +60,9 @@ from ._simulate import PublishedDataset as PublishedDataset
 from ._simulate import parse_ranges as parse_ranges
 from ._simulate import published_datasets as published_datasets
 from ._simulate import published_points as published_points
-from ._simulate import published_source as published_source
 from ._simulate import score_ranges as score_ranges
 from ._simulate import simulate_votes as simulate_votes
 from ._source import PACKED as PACKED
-from ._source import BatchColumns as BatchColumns
 from ._source import table_in as table_in
 from ._tables import VOTE_COLUMNS as VOTE_COLUMNS
 from ._tables import Paths as Paths

@@ -3,18 +3,16 @@
 The data file beside this module holds Table 1 in percent, as printed; here they are fractions in [0, 1].
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Votes
-from deep._util.files import JsonObject
+from deep._util.files import JsonObject, packaged
 from deep._util.names import family_of
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
@@ -102,25 +100,6 @@ class PublishedDataset:
 
 
 @cache
-def _figures() -> JsonObject:
-    figures: JsonObject = json.loads(files("deep.datasets").joinpath("operating_points.json").read_bytes())
-    return figures
-
-
-def published_source() -> str:
-    """Return the reference of the paper that all published figures come from.
-
-    Examples
-    --------
-    >>> from deep.datasets import published_source
-    >>> published_source().endswith("arXiv:2406.13009")
-    True
-    """
-    source = _figures()["source"]
-    return f"{source['authors']}. {source['title']}. arXiv:{source['arxiv']}"
-
-
-@cache
 def published_datasets() -> tuple[PublishedDataset, ...]:
     """Return the paper's four test sets, in its order.
 
@@ -130,7 +109,7 @@ def published_datasets() -> tuple[PublishedDataset, ...]:
     >>> [(d.n_consistent, d.n_inconsistent) for d in published_datasets()]
     [(285, 273), (1500, 1500), (151, 116), (169, 98)]
     """
-    rows = _figures()["datasets"]
+    rows = packaged("deep.datasets", "operating_points.json")["datasets"]
     return tuple(PublishedDataset(row["name"], row["title"], row["consistent"], row["inconsistent"]) for row in rows)
 
 
@@ -151,7 +130,7 @@ def published_points() -> tuple[OperatingPoint, ...]:
     >>> len(published_points()), published_points()[0].voter
     (40, 'prompt-1/gpt-3.5')
     """
-    cells = _cells(_figures()["prompts"]["rows"])
+    cells = _cells(packaged("deep.datasets", "operating_points.json")["prompts"]["rows"])
     return tuple(OperatingPoint(row["prompt"], row["model"], dataset, *figures) for row, dataset, figures in cells)
 
 
@@ -162,7 +141,7 @@ SimulatedCells = tuple[Votes, npt.NDArray[np.int64]]
 @cache
 def fitted_cells() -> dict[str, SimulatedCells]:
     """Return the fitted votes by dataset."""
-    stored: JsonObject = json.loads(files("deep.datasets").joinpath("simulated_votes.json").read_bytes())
+    stored = packaged("deep.datasets", "simulated_votes.json")
     return {
         name: (
             np.array([list(map(int, pattern)) for pattern in row], dtype=np.int8),

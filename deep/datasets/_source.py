@@ -2,32 +2,21 @@
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from deep._util.checks import AnyVotes, Texts, check_kind, shown
+from deep._util.checks import check_kind, shown
 from deep._util.columns import (
-    Column,
-    TablePlace,
-    answer_cells,
     long_names,
     read_table,
-    text_cells,
-    vote_cells,
 )
 from deep._util.files import check_regular
 from deep._util.frames import DATASET, UNNAMED, Frame, FrameSource, Source, frame_table
 from deep._util.join import LongSource
 from deep._util.names import is_storable
-from deep._util.scales import Scale
 from deep.datasets._rows import (
     ENDINGS,
     MOST_EXPANDED,
@@ -185,53 +174,3 @@ class RowSource(Source):
     def _row(self, row: int) -> str:
         line, _ = next(islice(self._rows(), row, None))
         return f"row {row + 1} (line {line})"
-
-
-@dataclass(frozen=True, eq=False)
-class BatchColumns:
-    """Columns of an Arrow batch, read and checked as those of a file are.
-
-    Parameters
-    ----------
-    batch : RecordBatch or Table
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> batch = pa.record_batch({"a": pa.array([1, None, 0], pa.int8()), "s": [0.5, 0.25, None]})
-    >>> BatchColumns(batch).votes(["a"]).tolist()
-    [[1], [-1], [0]]
-    """
-
-    batch: "pa.RecordBatch | pa.Table"
-
-    def votes(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> AnyVotes:
-        """Return columns of votes as 1, 0, or -1 where a cell is empty, shape (n_rows, n_names); None: all empty.
-
-        With scales of the columns, answers are places on them.
-
-        Raises
-        ------
-        InputError
-            A column is missing, or a cell is none of these.
-        """
-        empty = np.full(self.batch.num_rows, np.nan) if scales else np.full(self.batch.num_rows, -1, dtype=np.int8)
-        read = partial(answer_cells, scales=scales) if scales else vote_cells
-        columns = [empty if name is None else read(self._column(name, "votes")) for name in names]
-        return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0), dtype=np.int8)
-
-    def names(self, column: str) -> Texts:
-        """Return a column of text, none of it empty."""
-        return text_cells(self._column(column, "batch"), required=True)
-
-    def _column(self, name: str, role: str) -> Column:
-        import pyarrow as pa
-
-        if self.batch.schema.names.count(name) != 1:
-            raise InputError(
-                f"`{role}` must have one column named {shown(name)}. Got {self.batch.schema.names.count(name)} of "
-                f"{len(self.batch.schema.names)} in the batch."
-            )
-        values = self.batch.column(name)
-        whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-        return Column(TablePlace(), name, whole)

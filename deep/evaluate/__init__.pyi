@@ -37,12 +37,6 @@ from ._contribution import chosen_judges as chosen_judges
 from ._contribution import judge_values as judge_values
 from ._contribution import outer_worth as outer_worth
 from ._contribution import panel_worth as panel_worth
-from ._explanation import Likeness as Likeness
-from ._explanation import explanation as explanation
-from ._explanation import item_row as item_row
-from ._explanation import likeness as likeness
-from ._explanation import model_at as model_at
-from ._explanation import model_votes as model_votes
 from ._holdout import METRICS as METRICS
 from ._holdout import HoldOut as HoldOut
 from ._holdout import HoldOutUnit as HoldOutUnit
@@ -98,10 +92,11 @@ from ._target import Target as Target
 from ._target import adapt_model as adapt_model
 from ._target import canary_lines as canary_lines
 from ._target import canary_report as canary_report
-from ._target import check_uncorrected as check_uncorrected
 from ._target import dataset_canary as dataset_canary
-from ._target import label_proposal as label_proposal
+from ._target import explanation as explanation
+from ._target import item_row as item_row
 from ._target import labels_seen as labels_seen
+from ._target import model_at as model_at
 from ._target import read_target as read_target
 from ._target import read_targets as read_targets
 from ._target import read_together as read_together

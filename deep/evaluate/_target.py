@@ -8,6 +8,7 @@ import numpy as np
 
 from deep import calibration, evaluate
 from deep._util.checks import Floats, check_share
+from deep._util.names import resolve_dataset
 from deep.datasets import (
     join_labels,
     read_labels,
@@ -23,7 +24,7 @@ from deep.model import (
     scales_of_columns,
     scores_for,
 )
-from deep.records import VoteMatrix
+from deep.records import ABSTAIN, VoteMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,53 +131,6 @@ def read_together(model: Model, votes: Sequence[str], labels: Sequence[str] = ()
     every = scores_for(model, every, scores)
     unlabeled = every.with_columns(labels=np.full(len(every.labels), -1))
     return Target(join_labels(every, read_labels(labels, every)) if labels else unlabeled)
-
-
-def label_proposal(model: Model, target: Target, n: int, *, random_state: int = 0) -> dict[str, object]:
-    """Propose items of one dataset to label, and the error expected then; labeled items are passed over.
-
-    Parameters
-    ----------
-    model : Model
-        Not corrected by labels of its target.
-    target : Target
-    n : int
-        Items to propose.
-    random_state : int, default=0
-
-    Returns
-    -------
-    dict
-        JSON values; `labels_needed` is how many the canary needs, by power.
-
-    Raises
-    ------
-    InputError
-        The model was corrected by labels, or there are fewer unlabeled items than `n`.
-    """
-    check_uncorrected(model)
-    votes = target.votes
-    result = model.scores_of(votes)
-    p, labeled = result.p_consistent, np.flatnonzero(votes.labels >= 0)
-    proposal = adaptation.propose_labels(p, model.misfit, n, labeled=labeled, random_state=random_state)
-    needed = adaptation.labels_needed(p, model.misfit, random_state=random_state)
-    return {
-        "dataset": target.name,
-        "prior": asdict(result.share),
-        "expected_error_before": proposal.error_before,
-        "expected_error_after": proposal.error_after,
-        "labels_needed": {str(power): size for power, size in needed.items()},
-        "items": [{"item_id": str(votes.item_ids[row]), "p_consistent": float(p[row])} for row in proposal.rows],
-    }
-
-
-def check_uncorrected(model: Model) -> None:
-    """Raise where labels have corrected a model, by which no items to label can then be proposed."""
-    if model.correction is not None:
-        raise InputError(
-            f"`model` must not have been corrected by labels. Got one corrected by {model.correction.n_labels}. Use "
-            "the model it was made from."
-        )
 
 
 def adapt_model(model: Model, target: Target, *, decide: str | None = None) -> tuple[Model, dict[str, object]]:
@@ -496,3 +450,84 @@ def canary_lines(report: Mapping[str, Any]) -> Iterator[str]:
         f"{needed or 'more than these items or 1,000'} labels to find an error of 15 points in 8 of 10 cases."
     )
     yield from (f"  {line}" for line in report["advice"])
+
+
+def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int:
+    """Return the row of one item.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+    item : str
+        An example id.
+    dataset : str, optional
+        Its dataset, where several have an item of that id.
+
+    Raises
+    ------
+    InputError
+        There is no such item, or more than one.
+    """
+    mask = votes.item_ids == item
+    if dataset is not None:
+        mask &= votes.datasets == resolve_dataset(dataset, votes.dataset_names, param="dataset")
+    rows = np.flatnonzero(mask)
+    if len(rows) != 1:
+        where = ", ".join(sorted(set(votes.datasets[rows]))) or "none"
+        raise InputError(f"`item` must be the id of one item. Got {item!r}, of {len(rows)} (datasets: {where}).")
+    return int(rows[0])
+
+
+def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tuple[Model, dict[str, int]]:
+    """Return the model of the dataset of a row, whose P is that of a table of the dataset, and the votes of the row.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix
+        Of the whole dataset.
+    row : int
+    **matching : bool
+        `allow_mismatch` and `allow_missing`, as in :meth:`deep.model.Model.score`.
+    """
+    matrix = model.select(votes, **matching)
+    name = str(votes.datasets[row])
+    # P of a row in a table is at the share and the means of its whole dataset, so the explained P has to be too.
+    there = model if model.target is not None else model.adapted(matrix[votes.datasets == name], target=name)
+    return there, dict(zip(model.voter_names, matrix[row].tolist(), strict=True))
+
+
+def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
+    """Return P, its interval, P without any vote, and the contribution of each vote; the row is scored by itself.
+
+    Parameters
+    ----------
+    model : Model
+    votes : mapping of str to int
+        By voter; a voter that is not named has no vote.
+
+    Returns
+    -------
+    dict
+        JSON values.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.evaluate import explanation
+    >>> from deep.model import fit
+    >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> found = explanation(model, dict.fromkeys(model.voter_names, 1))
+    >>> found["p_consistent"] > found["p_without_votes"], len(found["contributions"])
+    (True, 3)
+    """
+    row = np.array([[votes.get(name, ABSTAIN) for name in model.voter_names]], dtype=np.int8)
+    low, high = model.intervals(row, streamed=True)[0]
+    return {
+        "p_consistent": float(model.score(row, streamed=True)[0]),
+        "p_low": float(low),
+        "p_high": float(high),
+        "p_without_votes": float(model.score(np.full_like(row, ABSTAIN), streamed=True)[0]),
+        "prior": asdict(model.prior),
+        "contributions": [asdict(contribution) for contribution in model.explain(row[0].tolist())],
+    }

@@ -14,11 +14,23 @@ from deep import evaluate, model
 from deep._util.checks import Floats, Labels, Mask
 from deep._util.figures import save_figures
 from deep._util.names import listed
+from deep._util.odds import DECISION, at_prior, expit, logit
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable, join_scores
-from deep.evaluate import DatasetVerdict, IntervalRow, Row, draw_intervals, hold_out, in_percent, markdown
+from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
+from deep.evaluate import (
+    DatasetVerdict,
+    HoldOut,
+    IntervalRow,
+    Row,
+    draw_intervals,
+    hold_out,
+    in_percent,
+    markdown,
+    row_weights,
+)
 from deep.exceptions import InputError
-from deep.experiments.loo import fit_and_score, learned_rivals, mean_of
+from deep.experiments.loo import Baseline, TestCells, context_baseline, mean_of, score_held_out, with_scores
 from deep.records import VoteMatrix
 
 ALL = "all"
@@ -484,3 +496,90 @@ def measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
             f"Got all 0 or all 1 in {listed(left, 5)}."
         )
     return (votes.rows(kept) if left else votes), left
+
+
+# The mean prior of the training datasets for every row, which decides nothing.
+CONSTANT = "training prior"
+
+
+PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
+
+
+# Numbers of voters, as in the paper's tables.
+PAPER_SIZES = (3, 5, 9)
+
+
+def learned_rivals(split: HoldOut, scores: ScoreTable | None, random_state: int) -> Iterator[Baseline]:
+    """Yield other ways to learn P, each with its P; those that weigh both classes alike get the mean training prior.
+
+    Parameters
+    ----------
+    split : HoldOut
+    scores : ScoreTable or None
+        Aligned with the whole vote matrix.
+    random_state : int
+    """
+    train, test = split.train, split.test.votes
+    shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]
+    # A mean of log-odds, from 1 to 99 %: a dataset of one class would else decide it alone.
+    prior = float(expit(logit(shares, clip=0.01).mean()))
+    rows, w = model.LabeledRows.of(train), row_weights(train)
+
+    def at_mean(name: str, uniform: Floats) -> Baseline:
+        return Baseline(name, "other", uniform >= DECISION, p=at_prior(uniform, prior))
+
+    def as_given(name: str, p: Floats) -> Baseline:
+        return Baseline(name, "other", p >= DECISION, p=p)
+
+    yield Baseline(CONSTANT, "other", np.ones(len(test), dtype=bool), p=np.full(len(test), prior))
+    yield at_mean("best judge", expit(model.fit_best_judge(rows).log_odds(test)))
+    # A majority decides by itself; labels only give it a probability.
+    ones = (test == 1).sum(axis=1) - (test == 0).sum(axis=1)
+    yield Baseline("majority", "other", ones >= 0, p=at_prior(expit(model.fit_majority(rows).log_odds(test)), prior))
+    for name, ensembler in (
+        ("weighted majority", WeightedMajorityVoting()),
+        ("naive Bayes", BernoulliNB()),
+        ("ridge", LogisticRegression()),
+    ):
+        fitted = ensembler.fit(train.votes, train.labels, sample_weight=w)
+        yield at_mean(name, fitted.predict_proba(test)[:, 1])
+    yield as_given("Dawid-Skene on the target", DawidSkene().fit(test).predict_proba(test)[:, 1])
+    if test.shape[1] >= LabelModel.min_voters:
+        yield at_mean("LabelModel", LabelModel().fit(train.votes, sample_weight=w).predict_proba(test)[:, 1])
+    best = model.recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, random_state), "accuracy")
+    yield as_given("the paper's recipe", best.p[TestCells.from_votes(split.test).row_pattern])
+    context = context_baseline(split, scores, groups=model.training_groups(train), random_state=random_state)
+    if context is not None:
+        yield replace(context, name="best judge, its context")
+        stack = fit_and_score(split, scores, ensembler=model.STACK, random_state=random_state)[1]
+        yield Baseline("Stack", "other", stack.decisions, p=stack.p_consistent)
+
+
+def fit_and_score(
+    split: HoldOut, scores: ScoreTable | None, *, random_state: int, ensembler: str | None = None
+) -> tuple[model.Model, model.Scores]:
+    """Return the fit on the training datasets and its scores of the held-out one.
+
+    Parameters
+    ----------
+    split : HoldOut
+    scores : ScoreTable or None
+        Aligned with the whole vote matrix; a fit that cannot use them goes without.
+    random_state : int
+    ensembler : str, optional
+        As in :func:`deep.model.fit`.
+    """
+    fitted = model.fit(with_scores(split, scores)[0], ensembler=ensembler, random_state=random_state)
+    return fitted, score_held_out(fitted, split, scores)
+
+
+def paper_chains(
+    split: HoldOut, ensemblers: Sequence[str], sizes: Sequence[int | str], random_state: int
+) -> list[model.Candidate]:
+    """Return the chains of the paper's recipe, each with Platt."""
+    recipe = model.RECIPES["paper"]
+    training = model.training_set(split.train, recipe, random_state=random_state)
+    tasks = model.chain_tasks(
+        training, recipe, sizes=sizes, ensemblers=ensemblers, calibrators=["platt"], random_state=random_state
+    )
+    return model.search(tasks, TestCells.from_votes(split.test).patterns)

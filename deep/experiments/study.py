@@ -4,15 +4,17 @@ import argparse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
+from deep import asking
 from deep._util.checks import check_choice
 from deep._util.figures import AMBER, BLUE, RED, new_figure, save_figures
 from deep._util.files import JsonObject, packaged, write_results
-from deep.console import print_result, study_lines
+from deep.console import ask_options, endpoint_of, live_progress, print_result, study_lines
 from deep.evaluate import DatasetVerdict, markdown, write_table
+from deep.exceptions import StoppedError
 from deep.report import report_line, reported_folder
 
 if TYPE_CHECKING:
@@ -219,3 +221,22 @@ def printed_text(paper: str, names: Collection[str]) -> list[str]:
     for _, title, frame in printed_beside(paper, names):
         lines += [title, "", *markdown(frame.astype(str)), ""]
     return lines
+
+
+def ask_programs(
+    args: argparse.Namespace, programs: "Callable[[], Iterable[asking.Entry]]"
+) -> "dict[asking.ProgramId, Any]":
+    """Run programs to their end as the options of `CALL_TOPICS` say, and return the value of each.
+
+    Raises
+    ------
+    StoppedError
+        The run was stopped before.
+    """
+    options = ask_options(args, args.out)
+    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)  # where the ledger lies
+    with live_progress() as progress:
+        outcome, values = asking.run_programs(programs, options, endpoint=endpoint_of(args), progress=progress)
+    if outcome.stopped is not None:
+        raise StoppedError(outcome.stopped)
+    return values

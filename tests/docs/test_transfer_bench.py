@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 def quick(monkeypatch):
     """Leave the slow ensemblers out of the paper's recipe."""
     monkeypatch.setattr("transfer_target.PAPER_ENSEMBLERS", ("LogisticRegression",))
-    monkeypatch.setattr("deep.experiments.loo._rivals.PAPER_ENSEMBLERS", ("LogisticRegression",))
+    monkeypatch.setattr("deep.experiments.few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",))
 
 
 def write_votes(path, *, n=200, n_datasets=5, seed=0):

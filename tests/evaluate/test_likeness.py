@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from deep import VoteMatrix, fit
-from deep.evaluate import likeness
 from deep.exceptions import DeepWarning, InputError
+from deep.integrations.serve._likeness import likeness
 
 NAMES = ("strict", "lenient", "lexical")
 

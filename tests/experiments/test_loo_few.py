@@ -14,7 +14,7 @@ QUICK = ["--ensembler", "Average", "--n-boot", "100", "--jobs", "1", "--json"]
 @pytest.fixture
 def votes(tmp_path, monkeypatch):
     """Return a table of four labeled datasets by three judges; the slow parts of the study are few."""
-    monkeypatch.setattr("deep.experiments.loo._rivals.PAPER_ENSEMBLERS", ("LogisticRegression",))
+    monkeypatch.setattr("deep.experiments.few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",))
     monkeypatch.setattr("deep.experiments.few_datasets.LABEL_DRAWS", 3)
     monkeypatch.setattr("deep.experiments.few_datasets.DATASET_DRAWS", 4)
     rng = np.random.default_rng(0)

@@ -23,6 +23,7 @@ from deep._util.options import option
 from deep.asking import Entry, ProgramId
 from deep.datasets import read_rows
 from deep.exceptions import ExitStatus, InputError
+from deep.experiments import study
 from deep.experiments.stepwise import fenced_messages
 from deep.judges import Program, Question
 from deep.prompt_pool import why_unusable
@@ -142,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
         for topic in topics:
             yield topic.identity, topic.llm, dialogue_program(topic, args.turns, args.words, asker)
 
-    values = console.ask_programs(args, programs)
+    values = study.ask_programs(args, programs)
     rows = [row for topic in topics for row in _rows(topic, values[topic.identity][0], alone=len(llms) == 1)]
     ended = Counter(reason for _, reason in values.values() if reason)
     with whole_file(out) as scratch:

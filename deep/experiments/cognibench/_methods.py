@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject
 from deep.asking import Entry, ProgramId
-from deep.console import ask_programs
 from deep.datasets import file_beside, read_judgments, read_rows, read_votes
 from deep.exceptions import InputError
-from deep.experiments import tiered
+from deep.experiments import study, tiered
 from deep.experiments.cognibench._turns import SentenceFlags, Turn, letters_of, place_of
 from deep.experiments.printed import load_tag_judge
 from deep.judges import Program
@@ -186,7 +185,7 @@ def ask_about(
                 identity = ProgramId(judge.voter(llm), dataset, turn.turn_id)
                 yield identity, llm, _reading(judge, turn, None if kinds is None else kinds[i])
 
-    values = ask_programs(args, programs)
+    values = study.ask_programs(args, programs)
     return [[values[ProgramId(judge.voter(llm), dataset, turn.turn_id)] for turn in turns] for judge, llm in judges]
 
 

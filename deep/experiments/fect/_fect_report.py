@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from deep._util.checks import Floats
+from deep._util.checks import Floats, Votes, check_choice
 from deep._util.figures import AMBER, BLUE, GRAY, RED, new_figure, plain_grid
 from deep._util.files import JsonObject, packaged
 from deep.asking import Finder, ask
 from deep.datasets import read_votes
-from deep.evaluate import DatasetVerdict, markdown, model_votes, t_reach
+from deep.ensembles import ENSEMBLER_NAMES, ENSEMBLERS
+from deep.evaluate import DatasetVerdict, markdown, t_reach
 from deep.exceptions import InputError
-from deep.experiments.loo import ensemble_votes
 from deep.features import krippendorff_alpha
 from deep.judges import Judge, parse_voter
 from deep.model import load
@@ -469,3 +469,79 @@ def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Fig
     ax.set(xlabel=said, xlim=(-0.02, 1.02), ylim=(-0.6, len(models) - 0.4))
     figure.legend(fontsize=9, loc="outside upper center", ncols=4, frameon=False)
     return figure
+
+
+def model_votes(model: "Model", votes: VoteMatrix, *, allow_missing: bool = False) -> VoteMatrix:
+    """Return the decisions of a model as one voter, named as its rule is.
+
+    Each dataset is scored by itself. An item on which every voter of the model is without a vote gets none.
+
+    Parameters
+    ----------
+    model : Model
+    votes : VoteMatrix
+        Its columns are matched by name.
+    allow_missing : bool, default=False
+        Let a voter without a column count as no vote.
+
+    Raises
+    ------
+    InputError
+        A voter of the model is missing or of another version.
+    """
+    selected = model.select(votes, allow_missing=allow_missing)
+    decisions: Votes = np.full((len(selected), 1), ABSTAIN, dtype=np.int8)
+    for name in votes.dataset_names:
+        rows = np.flatnonzero((votes.datasets == name) & (selected != ABSTAIN).any(axis=1))
+        if len(rows):
+            decisions[rows, 0] = model.scores_of(votes.rows(rows), allow_missing=allow_missing).decisions
+    return VoteMatrix(
+        votes=decisions,
+        item_ids=votes.item_ids,
+        voter_names=(model.rule.decide,),
+        datasets=votes.datasets,
+        labels=votes.labels,
+        document_ids=votes.document_ids,
+    )
+
+
+def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
+    """Return the decisions of ensembles of all voters, each fitted to each dataset's votes without their labels.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Of at least two voters. Those without a vote on a dataset are left out there.
+    names : sequence of str
+        Of ensemblers that learn from votes alone: they can be fitted to the votes that they are to judge.
+
+    Returns
+    -------
+    VoteMatrix
+        A voter an ensembler, ``<name> of <number of voters>``; no vote where its P(consistent) is 0.5.
+
+    Examples
+    --------
+    >>> from deep import VoteMatrix
+    >>> from deep.experiments.fect._fect_report import ensemble_votes
+    >>> votes = VoteMatrix([[1, 1, 0], [0, -1, 0], [1, 0, -1]], "abc", ["x", "y", "z"], ["d"] * 3, [-1] * 3)
+    >>> made = ensemble_votes(votes, ["MajorityLabelVoter"])
+    >>> made.voter_names, made.votes.ravel().tolist()
+    (('MajorityLabelVoter of 3',), [1, 0, -1])
+    """
+    label_free = [name for name in ENSEMBLER_NAMES if not ENSEMBLERS[name].uses_labels]
+    chosen = [check_choice(name, label_free, "ensembler") for name in names]
+    k = len(votes.voter_names)
+    if k < 2:
+        raise InputError(f"`votes` must have at least two voters for `ensembler`. Got {k}.")
+    decided: Votes = np.full((len(votes.votes), len(chosen)), ABSTAIN, dtype=np.int8)
+    for name in votes.dataset_names:
+        rows = np.flatnonzero((votes.datasets == name) & (votes.votes != ABSTAIN).any(axis=1))
+        for column, ensembler in enumerate(chosen if len(rows) else ()):
+            # A judge without a vote in this dataset has no rates to learn.
+            cast = votes.votes[rows][:, (votes.votes[rows] != ABSTAIN).any(axis=0)]
+            p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
+            decided[rows, column] = np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5)
+    return votes.with_columns(
+        votes=decided, voter_names=tuple(f"{name} of {k}" for name in chosen), scales=None, answers=None
+    )

@@ -11,10 +11,9 @@ from ._rivals import compare_parts as compare_parts
 from ._rivals import context_baseline as context_baseline
 from ._rivals import context_member as context_member
 from ._rivals import encoder_baselines as encoder_baselines
-from ._rivals import ensemble_votes as ensemble_votes
-from ._rivals import fit_and_score as fit_and_score
-from ._rivals import learned_rivals as learned_rivals
+from ._rivals import score_held_out as score_held_out
 from ._rivals import vote_baselines as vote_baselines
+from ._rivals import with_scores as with_scores
 from ._run import leave_one_dataset_out as leave_one_dataset_out
 from ._run import loo as loo
 from ._run import run_all as run_all

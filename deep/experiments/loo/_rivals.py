@@ -1,28 +1,20 @@
 """Held-out rows as cells, and the rivals of what deep recommends: judges, majority, encoders, other ways to learn."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from deep import calibration, model
-from deep._util.checks import Floats, Labels, Mask, Texts, Votes, check_choice, numbered
-from deep._util.odds import DECISION, at_prior, expit, logit
+from deep._util.checks import Floats, Labels, Mask, Texts, Votes, numbered
+from deep._util.odds import DECISION, logit
 from deep.datasets import ScoreTable
 from deep.ensembles import (
-    ENSEMBLER_NAMES,
-    ENSEMBLERS,
-    BernoulliNB,
-    DawidSkene,
-    LabelModel,
-    LogisticRegression,
     MajorityLabelVoter,
-    WeightedMajorityVoting,
 )
 from deep.evaluate import CONTEXT, HoldOut, Row, decision_metrics, row_weights
-from deep.exceptions import InputError
 from deep.features import distinct_patterns
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -221,93 +213,9 @@ def _thresholds(
         yield "train", realistic
 
 
-# The mean prior of the training datasets for every row, which decides nothing.
-CONSTANT = "training prior"
-
-PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
-# Numbers of voters, as in the paper's tables.
-PAPER_SIZES = (3, 5, 9)
-
-
-def learned_rivals(split: HoldOut, scores: ScoreTable | None, random_state: int) -> Iterator[Baseline]:
-    """Yield other ways to learn P, each with its P; those that weigh both classes alike get the mean training prior.
-
-    Parameters
-    ----------
-    split : HoldOut
-    scores : ScoreTable or None
-        Aligned with the whole vote matrix.
-    random_state : int
-    """
-    train, test = split.train, split.test.votes
-    shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]
-    # A mean of log-odds, from 1 to 99 %: a dataset of one class would else decide it alone.
-    prior = float(expit(logit(shares, clip=0.01).mean()))
-    rows, w = model.LabeledRows.of(train), row_weights(train)
-
-    def at_mean(name: str, uniform: Floats) -> Baseline:
-        return Baseline(name, "other", uniform >= DECISION, p=at_prior(uniform, prior))
-
-    def as_given(name: str, p: Floats) -> Baseline:
-        return Baseline(name, "other", p >= DECISION, p=p)
-
-    yield Baseline(CONSTANT, "other", np.ones(len(test), dtype=bool), p=np.full(len(test), prior))
-    yield at_mean("best judge", expit(model.fit_best_judge(rows).log_odds(test)))
-    # A majority decides by itself; labels only give it a probability.
-    ones = (test == 1).sum(axis=1) - (test == 0).sum(axis=1)
-    yield Baseline("majority", "other", ones >= 0, p=at_prior(expit(model.fit_majority(rows).log_odds(test)), prior))
-    for name, ensembler in (
-        ("weighted majority", WeightedMajorityVoting()),
-        ("naive Bayes", BernoulliNB()),
-        ("ridge", LogisticRegression()),
-    ):
-        fitted = ensembler.fit(train.votes, train.labels, sample_weight=w)
-        yield at_mean(name, fitted.predict_proba(test)[:, 1])
-    yield as_given("Dawid-Skene on the target", DawidSkene().fit(test).predict_proba(test)[:, 1])
-    if test.shape[1] >= LabelModel.min_voters:
-        yield at_mean("LabelModel", LabelModel().fit(train.votes, sample_weight=w).predict_proba(test)[:, 1])
-    best = model.recommend(paper_chains(split, PAPER_ENSEMBLERS, PAPER_SIZES, random_state), "accuracy")
-    yield as_given("the paper's recipe", best.p[TestCells.from_votes(split.test).row_pattern])
-    context = context_baseline(split, scores, groups=model.training_groups(train), random_state=random_state)
-    if context is not None:
-        yield replace(context, name="best judge, its context")
-        stack = fit_and_score(split, scores, ensembler=model.STACK, random_state=random_state)[1]
-        yield Baseline("Stack", "other", stack.decisions, p=stack.p_consistent)
-
-
-def fit_and_score(
-    split: HoldOut, scores: ScoreTable | None, *, random_state: int, ensembler: str | None = None
-) -> tuple[model.Model, model.Scores]:
-    """Return the fit on the training datasets and its scores of the held-out one.
-
-    Parameters
-    ----------
-    split : HoldOut
-    scores : ScoreTable or None
-        Aligned with the whole vote matrix; a fit that cannot use them goes without.
-    random_state : int
-    ensembler : str, optional
-        As in :func:`deep.model.fit`.
-    """
-    fitted = model.fit(with_scores(split, scores)[0], ensembler=ensembler, random_state=random_state)
-    return fitted, score_held_out(fitted, split, scores)
-
-
 def score_held_out(fitted: model.Model, split: HoldOut, scores: ScoreTable | None) -> model.Scores:
     """Score the rows of a held-out dataset."""
     return fitted.scores_of(with_scores(split, scores)[1])
-
-
-def paper_chains(
-    split: HoldOut, ensemblers: Sequence[str], sizes: Sequence[int | str], random_state: int
-) -> list[model.Candidate]:
-    """Return the chains of the paper's recipe, each with Platt."""
-    recipe = model.RECIPES["paper"]
-    training = model.training_set(split.train, recipe, random_state=random_state)
-    tasks = model.chain_tasks(
-        training, recipe, sizes=sizes, ensemblers=ensemblers, calibrators=["platt"], random_state=random_state
-    )
-    return model.search(tasks, TestCells.from_votes(split.test).patterns)
 
 
 def compare_parts(
@@ -452,48 +360,6 @@ def compare(
             }
         )
     return rows
-
-
-def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
-    """Return the decisions of ensembles of all voters, each fitted to each dataset's votes without their labels.
-
-    Parameters
-    ----------
-    votes : VoteMatrix
-        Of at least two voters. Those without a vote on a dataset are left out there.
-    names : sequence of str
-        Of ensemblers that learn from votes alone: they can be fitted to the votes that they are to judge.
-
-    Returns
-    -------
-    VoteMatrix
-        A voter an ensembler, ``<name> of <number of voters>``; no vote where its P(consistent) is 0.5.
-
-    Examples
-    --------
-    >>> from deep import VoteMatrix
-    >>> from deep.experiments.loo import ensemble_votes
-    >>> votes = VoteMatrix([[1, 1, 0], [0, -1, 0], [1, 0, -1]], "abc", ["x", "y", "z"], ["d"] * 3, [-1] * 3)
-    >>> made = ensemble_votes(votes, ["MajorityLabelVoter"])
-    >>> made.voter_names, made.votes.ravel().tolist()
-    (('MajorityLabelVoter of 3',), [1, 0, -1])
-    """
-    label_free = [name for name in ENSEMBLER_NAMES if not ENSEMBLERS[name].uses_labels]
-    chosen = [check_choice(name, label_free, "ensembler") for name in names]
-    k = len(votes.voter_names)
-    if k < 2:
-        raise InputError(f"`votes` must have at least two voters for `ensembler`. Got {k}.")
-    decided: Votes = np.full((len(votes.votes), len(chosen)), ABSTAIN, dtype=np.int8)
-    for name in votes.dataset_names:
-        rows = np.flatnonzero((votes.datasets == name) & (votes.votes != ABSTAIN).any(axis=1))
-        for column, ensembler in enumerate(chosen if len(rows) else ()):
-            # A judge without a vote in this dataset has no rates to learn.
-            cast = votes.votes[rows][:, (votes.votes[rows] != ABSTAIN).any(axis=0)]
-            p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
-            decided[rows, column] = np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5)
-    return votes.with_columns(
-        votes=decided, voter_names=tuple(f"{name} of {k}" for name in chosen), scales=None, answers=None
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from deep import console
 from deep._util.columns import plain_frame
-from deep._util.files import check_replaceable
+from deep._util.files import check_replaceable, packaged
 from deep._util.options import option, topic_values
-from deep.datasets import published_source
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
 from deep.experiments import loo
@@ -73,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
     titles = {f"table{number}": f"Table {number}. {title}" for number, title in _paper_tables.TABLES.items()}
     titles |= {"distances": _show.DISTANCES, "claims": _show.CLAIMS, "threshold-moves": loo.MOVES}
     votes_of = origin if isinstance(origin, str) else ", ".join(origin)
-    note = f"In percent; * the votes were fitted to it. Published: {published_source()}. This run: {votes_of} votes."
+    paper = packaged("deep.datasets", "operating_points.json")["source"]
+    published = f"{paper['authors']}. {paper['title']}. arXiv:{paper['arxiv']}"
+    note = f"In percent; * the votes were fitted to it. Published: {published}. This run: {votes_of} votes."
 
     def write_more(folder: Path) -> None:
         marked = figures.assign(votes=figures["origin"].map(lambda name: "" if name == "published" else votes_of))

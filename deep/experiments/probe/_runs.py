@@ -18,7 +18,6 @@ from deep._util.names import check_name
 from deep.asking import Entry, ProgramId
 from deep.console import (
     SCHEMA,
-    ask_programs,
     check_least,
     check_models,
     check_not_in,
@@ -128,7 +127,7 @@ def build(args: argparse.Namespace) -> int:
     check_replaceable(args.out)
     dealt = _content.deal_tasks(articles, [task for task in TASKS if task in args.tasks], args.articles_by, args.seed)
     printed = read_printed(args.prompt, {**BUILDER_STEPS, **JUDGE_STEPS})
-    values = ask_programs(args, plan_programs(articles, dealt, recipe, args.seed, printed))
+    values = study.ask_programs(args, plan_programs(articles, dealt, recipe, args.seed, printed))
     _write(args, articles, dealt, list(values.values()), recipe)
     return ExitStatus.DONE
 
@@ -328,7 +327,7 @@ def _observe(
                 if args.stage == "all":
                     yield _identity("direct", llm, sample), llm, _probe_measures.direct_program(sample)
 
-    values = ask_programs(args, programs)
+    values = study.ask_programs(args, programs)
     observed = {llm: [values[_identity(args.stage, llm, sample)] for sample in samples] for llm in llms}
     if args.stage == "all":
         for llm, of_llm in observed.items():
@@ -359,7 +358,7 @@ def _asked(
             for sample, one in zip(samples, of_llm, strict=True):
                 yield _identity("match", llm, sample), args.match_llm, _probe_measures.equivalence_program(one, sample)
 
-    values = ask_programs(args, programs)
+    values = study.ask_programs(args, programs)
     matched = {llm: [values[_identity("match", llm, sample)] for sample in samples] for llm in observed}
     for of_llm in matched.values():
         n, failed = sum(one.match_asked for one in of_llm), sum(one.match_failed for one in of_llm)

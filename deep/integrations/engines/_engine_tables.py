@@ -10,9 +10,8 @@ import numpy.typing as npt
 from deep._util.columns import plain_cell
 from deep._util.files import whole_file
 from deep._util.names import check_name
-from deep.datasets import BatchColumns
 from deep.exceptions import InputError
-from deep.integrations.engines._moments import matched_names, quoted
+from deep.integrations.engines._moments import BatchColumns, matched_names, quoted
 from deep.model import MAX_TABLE_VOTERS, SCORE_COLUMNS, Model, exported_columns, file, pattern_grid, schema_of
 from deep.records import ABSTAIN
 

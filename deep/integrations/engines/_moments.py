@@ -4,8 +4,9 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -13,10 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import AnyVotes, Floats, Positions, Texts, check_consistent_length, shown
-from deep._util.columns import Column, name_cells, score_cells, vote_cells
+from deep._util.columns import (
+    Column,
+    TablePlace,
+    answer_cells,
+    name_cells,
+    score_cells,
+    text_cells,
+    vote_cells,
+)
 from deep._util.files import JsonObject, read_bytes
 from deep._util.names import check_name
-from deep.datasets import BatchColumns, open_all
+from deep._util.scales import Scale
+from deep.datasets import open_all
 from deep.exceptions import InputError
 from deep.model import Model, ScoreOptions, file
 from deep.model.adaptation import SHIFTS, FixedPrior, contexts_of_means
@@ -511,3 +521,53 @@ def moments_sql(model: Model, *, table: str = "votes") -> str:
 def quoted(name: str) -> str:
     """Return an identifier in double quotes."""
     return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, eq=False)
+class BatchColumns:
+    """Columns of an Arrow batch, read and checked as those of a file are.
+
+    Parameters
+    ----------
+    batch : RecordBatch or Table
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch = pa.record_batch({"a": pa.array([1, None, 0], pa.int8()), "s": [0.5, 0.25, None]})
+    >>> BatchColumns(batch).votes(["a"]).tolist()
+    [[1], [-1], [0]]
+    """
+
+    batch: "pa.RecordBatch | pa.Table"
+
+    def votes(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> AnyVotes:
+        """Return columns of votes as 1, 0, or -1 where a cell is empty, shape (n_rows, n_names); None: all empty.
+
+        With scales of the columns, answers are places on them.
+
+        Raises
+        ------
+        InputError
+            A column is missing, or a cell is none of these.
+        """
+        empty = np.full(self.batch.num_rows, np.nan) if scales else np.full(self.batch.num_rows, -1, dtype=np.int8)
+        read = partial(answer_cells, scales=scales) if scales else vote_cells
+        columns = [empty if name is None else read(self._column(name, "votes")) for name in names]
+        return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0), dtype=np.int8)
+
+    def names(self, column: str) -> Texts:
+        """Return a column of text, none of it empty."""
+        return text_cells(self._column(column, "batch"), required=True)
+
+    def _column(self, name: str, role: str) -> Column:
+        import pyarrow as pa
+
+        if self.batch.schema.names.count(name) != 1:
+            raise InputError(
+                f"`{role}` must have one column named {shown(name)}. Got {self.batch.schema.names.count(name)} of "
+                f"{len(self.batch.schema.names)} in the batch."
+            )
+        values = self.batch.column(name)
+        whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+        return Column(TablePlace(), name, whole)

@@ -14,7 +14,7 @@ from deep._util.files import JsonObject, check_out
 from deep._util.names import resolve_dataset
 from deep.console import Results
 from deep.datasets import Item
-from deep.evaluate import Target, canary_report, check_uncorrected, targets_of, votes_for
+from deep.evaluate import Target, canary_report, targets_of, votes_for
 from deep.exceptions import InputError
 from deep.integrations.labeling import _label_log
 from deep.integrations.labeling._label_book import AnswerBook, keep_other_labels, write_annotations, write_labels
@@ -322,3 +322,12 @@ def labeled_lines(found: Results) -> Iterator[str]:
 
 def _counted(n: int, one: str, several: str) -> str:
     return f"{n} {one if n == 1 else several}"
+
+
+def check_uncorrected(model: Model) -> None:
+    """Raise where labels have corrected a model, by which no items to label can then be proposed."""
+    if model.correction is not None:
+        raise InputError(
+            f"`model` must not have been corrected by labels. Got one corrected by {model.correction.n_labels}. Use "
+            "the model it was made from."
+        )

@@ -45,6 +45,7 @@ from deep.integrations.serve._exchange import (
     make_app,
     read_json,
 )
+from deep.integrations.serve._likeness import likeness
 from deep.model import Model
 from deep.records import ABSTAIN, Example, VoteMatrix
 from deep.report import page_asset
@@ -138,7 +139,7 @@ def watch(model: Model, body: object, prior: float | None = None) -> JsonReply:
     """
     rows = _rows(body, len(model.voters))
     if len(rows) == 1:
-        result = evaluate.likeness(model, rows[0])
+        result = likeness(model, rows[0])
         return {"n": 1, "unusual": result.unusual, "says": result.sentences(), "likeness": result.as_dict()}
     n = len(rows)
     matrix = VoteMatrix(rows, [str(i) for i in range(n)], model.voter_names, ["file"] * n, [ABSTAIN] * n)

@@ -1,100 +1,17 @@
-"""How a model comes to its probability for one item."""
+"""The votes on one item beside those on the rows that a model was fitted on: how usual they are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from deep._util.checks import Floats, Votes, check_votes
-from deep._util.names import resolve_dataset
 from deep.exceptions import InputError
 from deep.model import Model
-from deep.records import ABSTAIN, VoteMatrix
-
-
-def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int:
-    """Return the row of one item.
-
-    Parameters
-    ----------
-    votes : VoteMatrix
-    item : str
-        An example id.
-    dataset : str, optional
-        Its dataset, where several have an item of that id.
-
-    Raises
-    ------
-    InputError
-        There is no such item, or more than one.
-    """
-    mask = votes.item_ids == item
-    if dataset is not None:
-        mask &= votes.datasets == resolve_dataset(dataset, votes.dataset_names, param="dataset")
-    rows = np.flatnonzero(mask)
-    if len(rows) != 1:
-        where = ", ".join(sorted(set(votes.datasets[rows]))) or "none"
-        raise InputError(f"`item` must be the id of one item. Got {item!r}, of {len(rows)} (datasets: {where}).")
-    return int(rows[0])
-
-
-def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tuple[Model, dict[str, int]]:
-    """Return the model of the dataset of a row, whose P is that of a table of the dataset, and the votes of the row.
-
-    Parameters
-    ----------
-    model : Model
-    votes : VoteMatrix
-        Of the whole dataset.
-    row : int
-    **matching : bool
-        `allow_mismatch` and `allow_missing`, as in :meth:`deep.model.Model.score`.
-    """
-    matrix = model.select(votes, **matching)
-    name = str(votes.datasets[row])
-    # P of a row in a table is at the share and the means of its whole dataset, so the explained P has to be too.
-    there = model if model.target is not None else model.adapted(matrix[votes.datasets == name], target=name)
-    return there, dict(zip(model.voter_names, matrix[row].tolist(), strict=True))
-
-
-def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
-    """Return P, its interval, P without any vote, and the contribution of each vote; the row is scored by itself.
-
-    Parameters
-    ----------
-    model : Model
-    votes : mapping of str to int
-        By voter; a voter that is not named has no vote.
-
-    Returns
-    -------
-    dict
-        JSON values.
-
-    Examples
-    --------
-    >>> from deep.datasets import simulate_votes
-    >>> from deep.evaluate import explanation
-    >>> from deep.model import fit
-    >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
-    >>> found = explanation(model, dict.fromkeys(model.voter_names, 1))
-    >>> found["p_consistent"] > found["p_without_votes"], len(found["contributions"])
-    (True, 3)
-    """
-    row = np.array([[votes.get(name, ABSTAIN) for name in model.voter_names]], dtype=np.int8)
-    low, high = model.intervals(row, streamed=True)[0]
-    return {
-        "p_consistent": float(model.score(row, streamed=True)[0]),
-        "p_low": float(low),
-        "p_high": float(high),
-        "p_without_votes": float(model.score(np.full_like(row, ABSTAIN), streamed=True)[0]),
-        "prior": asdict(model.prior),
-        "contributions": [asdict(contribution) for contribution in model.explain(row[0].tolist())],
-    }
-
 
 # Votes are called unusual where fewer of the training rows are like them.
 UNUSUAL = 0.05
+
 
 ONLY_LABELS = "The model sees votes, not texts. Only labels show whether it holds for new kinds of text."
 
@@ -174,7 +91,7 @@ def likeness(model: Model, votes: Sequence[int]) -> Likeness:
     Examples
     --------
     >>> from deep.datasets import simulate_votes
-    >>> from deep.evaluate import likeness
+    >>> from deep.integrations.serve._likeness import likeness
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
     >>> found = likeness(fit(votes), [1] * len(votes.voter_names))
@@ -211,37 +128,3 @@ def _split(patterns: Votes) -> Floats:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def model_votes(model: Model, votes: VoteMatrix, *, allow_missing: bool = False) -> VoteMatrix:
-    """Return the decisions of a model as one voter, named as its rule is.
-
-    Each dataset is scored by itself. An item on which every voter of the model is without a vote gets none.
-
-    Parameters
-    ----------
-    model : Model
-    votes : VoteMatrix
-        Its columns are matched by name.
-    allow_missing : bool, default=False
-        Let a voter without a column count as no vote.
-
-    Raises
-    ------
-    InputError
-        A voter of the model is missing or of another version.
-    """
-    selected = model.select(votes, allow_missing=allow_missing)
-    decisions: Votes = np.full((len(selected), 1), ABSTAIN, dtype=np.int8)
-    for name in votes.dataset_names:
-        rows = np.flatnonzero((votes.datasets == name) & (selected != ABSTAIN).any(axis=1))
-        if len(rows):
-            decisions[rows, 0] = model.scores_of(votes.rows(rows), allow_missing=allow_missing).decisions
-    return VoteMatrix(
-        votes=decisions,
-        item_ids=votes.item_ids,
-        voter_names=(model.rule.decide,),
-        datasets=votes.datasets,
-        labels=votes.labels,
-        document_ids=votes.document_ids,
-    )
