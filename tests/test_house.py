@@ -227,24 +227,24 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 923,
-    "_util": 2_132,
+    "_util": 2_095,
     "asking": 2_482,
     "calibration": 807,
     "commands": 722,
-    "console": 1_233,
+    "console": 1_117,
     "datasets": 2_349,
     "ensembles": 817,
-    "evaluate": 2_566,
+    "evaluate": 2_673,
     "experiments/loo": 1_679,
     "features": 1_080,
     "llm": 3_058,
     "model": 5_360,
     "prompt_pool": 2_137,
-    "report": 1_558,
+    "report": 1_476,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_903, 15_060, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_775, 15_060, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from deep import evaluate
 from deep._util.entry_points import load_part
 from deep._util.files import MARKER, to_json
-from deep._util.names import dollars, short_names, table
+from deep._util.names import table
 from deep.exceptions import InputError, printable
 
 if TYPE_CHECKING:
@@ -271,11 +271,12 @@ N_WORST = 3
 # The most characters of a judge's name.
 LONGEST_NAME = 40
 
-Claims = Mapping[tuple[str, str], str]
+# The most lines of judges, the best first; `full` has all.
+MAX_JUDGES = 15
 
 
 def card_lines(
-    card: "evaluate.PanelCard", claims: Claims, notes: Sequence[str] = (), *, full: bool = False
+    card: "evaluate.PanelCard", claims: Mapping[tuple[str, str], str], notes: Sequence[str] = (), *, full: bool = False
 ) -> Iterator[str]:
     """Yield the card of a panel: which judges to keep, the people, each judge, the panel.
 
@@ -289,182 +290,37 @@ def card_lines(
     full : bool, default=False
         Every figure of every judge, in place of one line each that fits the terminal.
     """
-    yield from _verdict(card)
-    yield from _people(card)
-    if not full:
-        yield from _matrix(card, get_terminal_size().columns)
-        yield from _panel(card)
+    if worth := list(evaluate.worth_words(card)):
+        yield from (*map(printable, worth), "")
+    documents = "no document ids" if card.n_documents is None else f"{card.n_documents:,} documents"
+    datasets = f"{len(card.datasets)} dataset{'s' if len(card.datasets) > 1 else ''}"
+    yield f"{card.n:,} items of {datasets} ({documents}), {card.n_labeled:,} with a label"
+    yield evaluate.people_words(card)
+    if card.n_replaced:
+        yield f"{card.n_replaced:,} labels differ between the votes and --labels; --labels is used."
+    if card.n_unmatched:
+        yield f"{card.n_unmatched:,} labels are of items without votes, and are left out."
+    for part in evaluate.card_tables(card, N_WORST, claims):
+        if full or not part.folded:
+            rows = [{name: _short(cell) for name, cell in row.items()} for row in part.rows]
+            first = rows if full else rows[:MAX_JUDGES]
+            yield ""
+            yield from replace(part, rows=first).lines(math.inf if full else get_terminal_size().columns)
+            if len(rows) > len(first):
+                yield f"  ... and {len(rows) - len(first)} more; all of them, with intervals: --full, or --json"
+    yield from ("", *map(printable, evaluate.panel_words(card)))
+    if full:
+        yield from notes
+    else:
         yield "--full adds every figure with its interval, the order of dropping judges, and disagreements."
-        return
-    for part in evaluate.card_tables(card):
-        yield ""
-        yield from replace(part, rows=[{**row, "judge": _name(row["judge"])} for row in part.rows]).lines()
-    yield from _panel(card)
-    if card.worth is not None:
-        yield from _steps(card.worth)
-    yield from _disagreements(card, claims, notes)
 
 
-# The most lines of judges, the best first; `full` has all.
-MAX_JUDGES = 15
-
-
-def _matrix(card: "evaluate.PanelCard", width: int) -> Iterator[str]:
-    """Yield a line a judge, best first; columns that do not fit the width are left out, the last ones first."""
-    rows = [{**row, "judge": _name(row["judge"])} for row in evaluate.judge_rows(card)]
-    first = [{name.removesuffix(", %"): cell for name, cell in row.items()} for row in rows[:MAX_JUDGES]]
-    title = "Each judge, in percent (accuracy: balanced; adds: rise of the log loss without it)"
-    yield ""
-    yield from evaluate.DataTable(title, first).lines(width)
-    for part in evaluate.level_tables(card.levels, [each.judge for each in card.judges], card.rank_agreement):
-        yield ""
-        yield from replace(part, rows=[{**row, "judge": _name(row["judge"])} for row in part.rows]).lines()
-    if len(rows) > len(first):
-        yield f"  ... and {len(rows) - len(first)} more; all of them, with intervals: --full, or --json"
+def _short(cell: str) -> str:
+    text = printable(cell)
+    return text if len(text) <= LONGEST_NAME or " " in text else f"{text[: LONGEST_NAME - 3]}..."
 
 
 def shown_items(card: "evaluate.PanelCard") -> set[tuple[str, str]]:
     """Return the items that the lines of a card name."""
     worst = [row for each in card.judges for row in each.disagreements[:N_WORST]]
     return {(row["dataset"], row["item_id"]) for row in [*worst, *card.doubtful_labels[:N_WORST]]}
-
-
-def _name(judge: str) -> str:
-    name = printable(judge)
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
-
-
-def _people(card: "evaluate.PanelCard") -> Iterator[str]:
-    documents = "no document ids" if card.n_documents is None else f"{card.n_documents:,} documents"
-    datasets = f"{len(card.datasets)} dataset{'s' if len(card.datasets) > 1 else ''}"
-    yield f"{card.n:,} items of {datasets} ({documents}), {card.n_labeled:,} with a label"
-    yield evaluate.people_words(card)
-    for row in card.people_agreement:
-        ends = evaluate.shown([row["low"], row["high"]], ".2f")
-        value = evaluate.shown(row["value"]) or "undefined"
-        yield f"  {row['name']}: {value}{f' ({ends})' if ends else ''} on {row['items']:,} items"
-    if card.n_replaced:
-        yield f"{card.n_replaced:,} labels differ between the votes and --labels; --labels is used."
-    if card.n_unmatched:
-        yield f"{card.n_unmatched:,} labels are of items without votes, and are left out."
-
-
-def _panel(card: "evaluate.PanelCard") -> Iterator[str]:
-    yield ""
-    yield from map(printable, card.constant)
-    if evaluate.NO_JUDGE_DISTINGUISHES in card.constant:
-        return  # how alike the judges err, and which to keep, would be said of nothing
-    if not math.isnan(card.agreement):
-        yield f"Mean kappa between two judges: {card.agreement:.2f}."
-    # The errors of coins are alike by what they always say, which is no dependence.
-    if len(card.judges) > 1 and not math.isnan(card.effective_votes) and not card.coin:
-        yield evaluate.effective_words(len(card.judges), card.effective_votes)
-        yield f"Most similar errors: {_alike(card) or 'too few common errors to tell'}."
-    yield from map(printable, evaluate.own_family_words(card.own_family))
-    yield from map(printable, evaluate.cost_words(card))
-    if all(math.isnan(each.others.second_sample) for each in card.judges):
-        yield "No labeled item has two samples of a judge (`deep ask --samples 2`): which one to repeat is unknown."
-    elif card.sample_twice is None:
-        yield "No judge's second sample adds effective votes."
-    if card.worth is None:
-        yield f"The benefit of the panel cannot be measured. {card.worth_missing}"
-
-
-def _alike(card: "evaluate.PanelCard") -> str:
-    """Return the pairs of judges whose errors are most correlated, of those that err together often enough to tell."""
-    if card.error_correlation is None or card.joint_errors is None:
-        return ""
-    pairs = [
-        (card.error_correlation[i, j], i, j)
-        for i in range(len(card.judges))
-        for j in range(i)
-        if card.joint_errors[i, j] >= evaluate.FEWEST_JOINT_ERRORS
-    ]
-    short = list(short_names(each.judge for each in card.judges).values())
-    return ", ".join(
-        f"{printable(short[i])} and {printable(short[j])} ({value:.2f}, {card.joint_errors[i, j]:,} joint errors)"
-        for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:N_WORST]
-    )
-
-
-def _steps(report: "evaluate.PanelReport") -> Iterator[str]:
-    yield ""
-    yield "Judges dropped one by one, the least useful first; log loss and balanced accuracy on held-out datasets:"
-    yield f"  {'judges':>6}  log loss  increase (90 % interval)     accuracy  dropped"
-    for step in report.steps:
-        increase = f"{step.loss_increase:+.4f} ({evaluate.shown(step.increase_ci, '+.4f')})"
-        accuracy, dropped = evaluate.in_percent(step.balanced_accuracy), printable(step.dropped or "")
-        yield f"  {len(step.judges):>6}  {step.log_loss:>8.4f}  {increase}  {accuracy:>8}  {dropped}"
-
-
-def _verdict(card: "evaluate.PanelCard") -> Iterator[str]:
-    """Yield which judges to keep, and what they are worth beside all and beside the best one."""
-    report = card.worth
-    if report is None or evaluate.NO_JUDGE_DISTINGUISHES in card.constant:
-        return  # which to keep would be said of nothing
-    short = short_names(each.judge for each in card.judges)
-    yield card.coin or f"Keep {printable(', '.join(short[name] for name in report.keep))}."
-    yield from _outer(card, report, report.outer)
-    best = printable(short[report.best_judge])
-    coverage = next(each.itself.coverage for each in card.judges if each.judge == report.best_judge)
-    coverage_words = f"; on the {percent(coverage)} of items that it votes on" if coverage < 1 else ""
-    yield (
-        f"Panel minus best judge ({best}{coverage_words}): {evaluate.in_percent(report.gain, '+')} points of balanced "
-        f"accuracy (90 % interval {evaluate.in_percent(report.gain_ci, '+')}){_for_dollars(card, report)}."
-    )
-    if report.one_judge and not card.coin:
-        yield (
-            f"{evaluate.ONE_JUDGE.format(best)} The best single judge's log loss differs from the panel's by "
-            f"{report.steps[-1].loss_increase:+.4f}."
-        )
-    yield ""
-
-
-def _outer(card: "evaluate.PanelCard", report: "evaluate.PanelReport", outer: "evaluate.OuterWorth") -> Iterator[str]:
-    """Yield lines on the whole panel and on the judges kept, on data that had no part in the choice."""
-    prices = [each.others.cost_per_1000 for each in card.judges if each.judge in report.drop]
-    costs = [price for price in prices if price is not None]
-    saved = f"${sum(costs):.2f} less per 1,000 items, " if report.drop and len(costs) == len(prices) else ""
-    change, interval = (evaluate.in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
-    if not card.coin:
-        yield (
-            f"With {len(report.keep)} of {len(card.judges)} judges: {saved}log loss {outer.loss_increase:+.3f} (90 % "
-            f"interval {evaluate.shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}). "
-            "Judges were chosen without the part they are measured on."
-        )
-    yield (
-        f"All {len(card.judges)}, with `deep fit` and each of {outer.parts} parts held out: balanced accuracy "
-        f"{evaluate.in_percent(outer.balanced_accuracy)}, log loss {outer.log_loss:.3f}."
-    )
-
-
-def _for_dollars(card: "evaluate.PanelCard", report: "evaluate.PanelReport") -> str:
-    """Return the price of the panel beyond that of its best judge, as words."""
-    best = next(each.others.cost_per_1000 for each in card.judges if each.judge == report.best_judge)
-    if card.cost_per_1000 is None or best is None:
-        return ""
-    return f" for {dollars(card.cost_per_1000 - best)} more per 1,000 items" if card.cost_per_1000 else ""
-
-
-def _disagreements(card: "evaluate.PanelCard", claims: Claims, notes: Sequence[str]) -> Iterator[str]:
-    if card.n_labeled:
-        yield ""
-        yield f"Disagreements with people, at most {N_WORST} per judge, the worst first"
-        for each in card.judges:
-            n = 0 if each.people is None else each.people.n
-            wrong = f"{each.n_disagreements:,} of {n:,} votes, {percent(each.n_disagreements, n)}" if n else ""
-            yield f"  {_name(each.judge)}: {wrong or 'no vote on a labeled item'}"
-            for row in each.disagreements[:N_WORST]:
-                yield f"    voted {row['vote']}, label {row['label']}: {_item(row, claims)}"
-        yield "Labels that most judges contradict: the label is wrong, or the judges misread the item"
-        yield from (
-            f"    label {row['label']}, {row['against']} of {row['votes']} judges: {_item(row, claims)}"
-            for row in card.doubtful_labels[:N_WORST]
-        )
-    yield from notes
-
-
-def _item(row: Mapping[str, object], claims: Claims) -> str:
-    claim = " ".join(claims.get((str(row["dataset"]), str(row["item_id"])), "").split())
-    item_words = printable(f"{row['item_id']} of {row['dataset']}")
-    return f"{item_words}. {printable(claim[:100])}" if claim else item_words

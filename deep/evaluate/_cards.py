@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from deep import evaluate  # by the room: few cards have grades
 from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
-from deep._util.names import dollars, short_names
+from deep._util.names import dollars
 from deep.datasets import VoterUsage
 from deep.evaluate._breakdowns import clustered_interval, clustered_share
 from deep.evaluate._contribution import PanelReport
-from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value, shown
+from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value
 from deep.features import cohen_kappa, kappa_of_counts, krippendorff_alpha
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
@@ -28,8 +27,6 @@ Interval = tuple[float, float]
 # On fewer its standard error, 1 / sqrt(n), is above 0.3.
 FEWEST_JOINT_ERRORS = 10
 """The correlation of two judges' errors is shown where they err together on so many items."""
-
-ONE_JUDGE = "For decisions, these labels do not show that the panel is better than one judge ({})."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -486,53 +483,7 @@ PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
 }
 
 
-def judge_rows(card: "PanelCard") -> list[dict[str, str]]:
-    """Return a row of main figures of each judge, the one of the best balanced accuracy first; names are short."""
-    short = short_names(each.judge for each in card.judges)
-    return [{"judge": short[each.judge], **_judge_row(each, coin=bool(card.coin))} for each in ranked(card.judges)]
-
-
 def ranked(judges: Sequence[JudgeCard]) -> list[JudgeCard]:
     """Return judges by their balanced accuracy on the labeled items that they vote on, the best first."""
     accuracy = {each.judge: np.nan if each.people is None else each.people.balanced_accuracy for each in judges}
     return sorted(judges, key=lambda each: -np.nan_to_num(accuracy[each.judge], nan=-1.0))
-
-
-def _judge_row(each: JudgeCard, *, coin: bool) -> dict[str, str]:
-    result, other = each.people, each.others
-    rates = {} if result is None else {"TPR, %": in_percent(result.tpr), "TNR, %": in_percent(result.tnr)}
-    return {
-        "accuracy, %": "" if result is None else in_percent(result.balanced_accuracy),
-        "votes on, %": in_percent(each.itself.coverage),
-        "says 1, %": in_percent(each.itself.polarity),
-        **rates,
-        "adds": shown(other.adds, "+z.4f"),
-        "keep": {None: "", True: "keep", False: "drop"}[None if coin else other.kept],
-        "errors alike": shown(other.error_correlation),
-        "$ per 1,000": shown(other.cost_per_1000 or None, dollars),
-    }
-
-
-def card_tables(card: "PanelCard") -> Iterator[DataTable]:
-    """Yield the tables of a row a judge: grades by level, then against people, against itself, and the others."""
-    if card.levels:
-        yield from evaluate.level_tables(card.levels, [each.judge for each in card.judges], card.rank_agreement)
-    by = "item" if card.n_documents is None else "document"
-    tables: dict[str, Callable[[JudgeCard], Measured | None]] = {
-        f"Against people (1 = consistent; 95 % intervals, clustered by {by})": lambda each: each.people,
-        "Against itself (consistency: share of pairs of repeated samples that agree)": lambda each: each.itself,
-    }
-    if len(card.judges) > 1:
-        others = "Against the others (adds: rise of the log loss without it, 90 % interval; votes: effective number)"
-        tables[others] = lambda each: each.others
-    for title, part in tables.items():
-        rows = [{"judge": each.judge, **own.cells()} for each in card.judges if (own := part(each)) is not None]
-        if rows:
-            yield DataTable(title, rows, folded=True)
-    if card.own_family:
-        rows = [{"judge": each.judge, "family": each.family, **each.cells()} for each in card.own_family]
-        yield DataTable(
-            "Judges and texts of their own family (bias: compared with how it judges other texts)", rows, folded=True
-        )
-    if card.by_writer is not None:
-        yield card.by_writer

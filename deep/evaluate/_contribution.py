@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from deep._util.odds import DECISION, P_MIN, SLOPE, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
 from deep.evaluate._holdout import hold_out
-from deep.evaluate._measured import Measured, Row, json_value, mean_interval
+from deep.evaluate._measured import Measured, Row, TableCell, json_value, mean_interval
 from deep.exceptions import InputError
 from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, training_set
 from deep.records import ABSTAIN, VoteMatrix
@@ -50,10 +51,14 @@ class PanelStep(Measured):
 
     dropped: str | None
     judges: tuple[str, ...]
-    log_loss: float
-    balanced_accuracy: float
-    loss_increase: float
-    increase_ci: tuple[float, float]
+    log_loss: Annotated[float, TableCell("log loss", ".4f")]
+    balanced_accuracy: Annotated[float, TableCell("accuracy, %", ".1%")]
+    loss_increase: Annotated[float, TableCell("increase", "+.4f")]
+    increase_ci: Annotated[tuple[float, float], TableCell("increase, 90 %", "+.4f")]
+
+    def cells(self) -> dict[str, str]:
+        """Return the row of a table, at its end the judge that left."""
+        return super().cells() | {"dropped": self.dropped or ""}
 
     def row(self) -> Row:
         """Return the row of a table: how many judges stay, in place of their names."""
@@ -121,16 +126,24 @@ def panel_worth(
         There are fewer judges or datasets, or too few labels.
     """
     training = training_set(votes, RECIPES["deep"], random_state=random_state)
-    _check_size(training)
+    k = len(training.cells.voter_names)
+    if k < 2 or training.n_folds < 3:
+        raise InputError(
+            f"`training` must have at least 2 voters and 3 inner folds. Got {k} voters and {training.n_folds} folds."
+        )
     panel = _whole(training)
-    n_judges, whole = len(panel.judges), panel.losses()
-    step = progress("panels", n_judges * (n_judges + 1) // 2)
+    whole = panel.losses()
+    step = progress("panels", k * (k + 1) // 2)
     steps = [_step(None, panel, whole)]
     step()
     value: dict[str, tuple[float, float, float]] = {}
     while len(panel.judges) > 1:
-        without = _losses_without_each(panel, step)
-        value = value or _rises(panel.judges, without, whole)
+        without = []
+        for column in range(len(panel.judges)):
+            without.append(panel.without(column).losses())
+            step()
+        rises = (mean_interval(losses - whole, LEVEL) for losses in without)
+        value = value or dict(zip(panel.judges, rises, strict=True))
         least = int(np.argmin([np.mean(losses) for losses in without]))
         dropped, panel = panel.judges[least], panel.without(least).merged()
         steps.append(_step(dropped, panel, whole))
@@ -150,47 +163,6 @@ def panel_worth(
         one_judge=outer.gain_ci[0] <= 0,
         outer=outer,
     )
-
-
-def judge_values(training: TrainingSet) -> dict[str, tuple[float, float, float]]:
-    """Return by judge how much log loss rises where it alone is dropped from the panel, and its 90 % interval.
-
-    Parameters
-    ----------
-    training : TrainingSet
-        Of at least two judges, with at least three inner folds.
-
-    Raises
-    ------
-    InputError
-        There are fewer judges or folds.
-    """
-    _check_size(training)
-    panel = _whole(training)
-    return _rises(panel.judges, _losses_without_each(panel, lambda: None), panel.losses())
-
-
-def _losses_without_each(panel: "_FittedPanel", step: Callable[[], None]) -> list[Floats]:
-    """Return the losses of the panel without each of its judges in turn."""
-    without = []
-    for column in range(len(panel.judges)):
-        without.append(panel.without(column).losses())
-        step()
-    return without
-
-
-def _rises(judges: Sequence[str], without: Sequence[Floats], whole: Floats) -> dict[str, tuple[float, float, float]]:
-    """Return by judge how much the losses of the panel without it are above those of the whole, with an interval."""
-    return {name: mean_interval(losses - whole, LEVEL) for name, losses in zip(judges, without, strict=True)}
-
-
-def _check_size(training: TrainingSet) -> None:
-    """Raise where the judges or the folds are too few."""
-    k = len(training.cells.voter_names)
-    if k < 2 or training.n_folds < 3:
-        raise InputError(
-            f"`training` must have at least 2 voters and 3 inner folds. Got {k} voters and {training.n_folds} folds."
-        )
 
 
 def _best_judge(votes: VoteMatrix) -> int:

@@ -13,12 +13,11 @@ import numpy.typing as npt
 from deep import datasets, evaluate  # by the room: few panels have grades, or writers of their texts
 from deep._util.checks import Floats, Votes
 from deep._util.frames import Frame
-from deep._util.names import dollars, short_names
 from deep.evaluate import _cards
 from deep.evaluate._breakdowns import agreement_measures
 from deep.evaluate._contribution import PanelProgress, PanelReport, panel_worth
 from deep.evaluate._holdout import dataset_rows, row_weights
-from deep.evaluate._measured import Row, shown
+from deep.evaluate._measured import Row
 from deep.exceptions import InputError
 from deep.features import (
     cohen_kappa,
@@ -170,7 +169,9 @@ def panel_card(
     labeled, usage_of = votes.rows(labels >= 0), dict(usage or {})
     wrong = ((labeled.votes != ABSTAIN) & (labeled.votes != labeled.labels[:, None])).astype(np.int64)
     correlation = error_correlation(labeled.votes, labeled.labels, row_weights(labeled)) if len(labeled.votes) else None
-    result, missing = _worth(labeled, random_state, progress) if worth else (None, "Nobody asked for it.")
+    result, missing = None, "`deep panel` measures it."
+    if worth or not len(labeled.votes):
+        result, missing = _worth(labeled, random_state, progress)
     priced = _voter_prices(votes.voter_names, prices or {})
     resampling = {"n_boot": n_boot, "random_state": random_state}
     several = by_dataset and len(votes.dataset_names) > 1
@@ -395,35 +396,3 @@ def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
             "against": int(against[row]),
             "votes": int(voted[row]),
         }
-
-
-def people_words(card: _cards.PanelCard) -> str:
-    """Return a sentence on whose labels a panel is measured by."""
-    if len(card.people) > 1:
-        return f"The label is the majority of {len(card.people)} people; {card.n_tied:,} tied items are left out."
-    if card.n_labeled:
-        return "Each item has one label, so agreement between people cannot be measured."
-    return "No labels: rates, errors and the worth of each judge cannot be measured."
-
-
-def effective_words(n_judges: int, effective: float) -> str:
-    """Return a sentence on the number of independent judges that a panel is worth."""
-    return f"By their errors on these labels, {n_judges} judges are worth {effective:.1f} independent ones."
-
-
-def cost_words(card: _cards.PanelCard) -> Iterator[str]:
-    """Yield sentences on what a panel costs, and on the judges to drop and to ask twice for it."""
-    short = short_names(each.judge for each in card.judges)
-    if card.cost_per_1000 is None:
-        unknown = [short[each.judge] for each in card.judges if each.others.cost_per_1000 is None]
-        of = "" if len(unknown) == len(card.judges) else f" of {', '.join(unknown)}"
-        yield f"Costs{of} are not known: no file of judgments with prices lies beside the votes."
-    else:
-        bought = shown(card.effective_votes_a_dollar, ",.0f")
-        paid = f"; {bought} effective votes a dollar" if bought else ""
-        yield f"The panel costs {dollars(card.cost_per_1000)} per 1,000 items{paid}."
-    if card.drop_first is not None:
-        a_dollar = " a dollar" if card.cost_per_1000 else ""
-        yield f"Without {short[card.drop_first]} the panel has more effective votes{a_dollar}."
-    if card.sample_twice is not None:
-        yield f"A second sample is worth most for {short[card.sample_twice]}."

@@ -14,9 +14,7 @@ from deep._util.odds import expit
 from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliability
 from deep.datasets import read_usage
 from deep.evaluate import DataTable, MeasuredMethod, in_percent, shown
-from deep.exceptions import InputError
-from deep.model import RECIPES, LearnedPrior, training_set
-from deep.records import VoteMatrix
+from deep.model import LearnedPrior
 from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
 from deep.report._sources import BY_GIVEN, ReportMaterial, ece_by_dataset, few_values
 from deep.report._verdict import Watch, ours
@@ -370,16 +368,10 @@ LONGEST_JUDGE = 32
 # Resamples of each interval of kappa.
 N_BOOT = 500
 
-ADDED = "What each judge adds: how much the log loss on held-out data rises without it"
 ERRORS = (
     "Correlation of the judges' errors: 1 is the same errors, 0 unrelated ones. Empty: common errors on fewer than "
     f"{evaluate.FEWEST_JOINT_ERRORS} items"
 )
-
-HELD_OUT = (
-    "Balanced accuracy of the panel (`deep fit`) minus the best judge's, each part of the data held out from both"
-)
-UNMEASURED = "What each judge adds was not measured: it needs labels 1 and 0 of one dataset, or of three or more."
 
 Parts = list[DataTable | Picture]
 
@@ -399,7 +391,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
             by_dataset=False,
             writers=datasets.read_writers(material.tables, scored.votes),
         )
-        return Chapter("panel", PANEL_TITLE, *_of_card(card, scored.votes))
+        return Chapter("panel", PANEL_TITLE, *_of_card(card))
     if material.runs:
         return Chapter("panel", PANEL_TITLE, *_of_run(material.runs[0]))
     if material.model is not None:
@@ -408,106 +400,19 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
     return Chapter("panel", PANEL_TITLE, ["No votes of judges."])
 
 
-def _of_card(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
-    says, parts = [*_people(card), *card.constant], _tables(card)
-    if card.error_correlation is not None and len(card.judges) > 1:
-        says += [] if card.coin else [evaluate.effective_words(len(card.judges), card.effective_votes)]
-        parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
-    of_family = evaluate.own_family_words(card.own_family) if card.own_family else ()
-    said, added = _added(card, votes)
-    return [*says, *of_family, *evaluate.cost_words(card), *said], [*parts, *added]
-
-
-def _people(card: evaluate.PanelCard) -> Iterator[str]:
-    yield evaluate.people_words(card)
+def _of_card(card: evaluate.PanelCard) -> tuple[list[str], Parts]:
+    says = [*evaluate.worth_words(card), evaluate.people_words(card)]
     if card.n_labeled:
         by = "item" if card.n_documents is None else "document"
-        yield (
+        says.append(
             f"Intervals of rates are 95 %, clustered by {by}. TPR: share of consistent items that a judge calls "
             "consistent. TNR: share of inconsistent items that it calls inconsistent. Leniency: how much more often "
             "than people it says consistent. At equal error rates, kappa falls as the base rate nears 0 or 1."
         )
-
-
-def _tables(card: evaluate.PanelCard) -> Parts:
-    agreement = [
-        {
-            "measure": row["name"],
-            "items": f"{row['items']:,}",
-            "value": shown(row["value"]),
-            "95 % interval": shown([row["low"], row["high"]], ".2f"),
-        }
-        for row in card.people_agreement
-    ]
-    by_person = [
-        {"judge": each.judge, **{name: shown(kappa) for name, kappa in each.by_person.items()}}
-        for each in card.judges
-        if each.by_person
-    ]
-    worst = [
-        {
-            "judge": each.judge,
-            "item": row["item_id"],
-            "dataset": row["dataset"],
-            "vote": str(row["vote"]),
-            "label": str(row["label"]),
-            "severity": shown(row["severity"]),
-        }
-        for each in card.judges
-        for row in each.disagreements
-    ]
-    doubtful = [
-        {
-            "item": row["item_id"],
-            "dataset": row["dataset"],
-            "label": str(row["label"]),
-            "votes against": f"{row['against']} of {row['votes']}",
-        }
-        for row in card.doubtful_labels
-    ]
-    tables = [
-        DataTable("People among themselves", agreement),
-        DataTable("Each judge, best first (accuracy: balanced; adds: log loss without it)", evaluate.judge_rows(card)),
-        *evaluate.card_tables(card),
-        DataTable("Kappa of each judge with each person", by_person, folded=True),
-        DataTable("Disagreements of each judge with people, the worst first", worst, folded=True),
-        DataTable("Labels that most judges contradict", doubtful, folded=True),
-    ]
-    return [table for table in tables if table.rows]
-
-
-def _added(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
-    """Return the worth of each judge and of the panel, in sentences and a table."""
-    if card.worth is None:
-        return _values_alone(card, votes)
-    result = card.worth
-    gain = f"{in_percent(result.gain, '+')} points (90 % interval {in_percent(result.gain_ci, '+')})"
-    best = short_names(each.judge for each in card.judges)[result.best_judge]
-    says = [f"{HELD_OUT}: {gain}. The best on all parts is {best}."]
-    if card.coin or result.one_judge:
-        says.append(card.coin or evaluate.ONE_JUDGE.format(best))
-    words = {} if card.coin else {name: "keep" if name in result.keep else "drop" for name in result.value}
-    rows = [row | ({"verdict": words[row["judge"]]} if words else {}) for row in _values(result.value)]
-    return says, [DataTable(ADDED, rows)]
-
-
-def _values_alone(card: evaluate.PanelCard, votes: VoteMatrix) -> tuple[list[str], Parts]:
-    """Return the worth of each judge, where dropping one after the other takes too long."""
-    if not card.n_labeled:
-        return ["What each judge adds was not measured: no item is labeled."], []
-    if len(card.judges) <= MAX_WHOLE:
-        return [f"What each judge adds was not measured. {card.worth_missing}"], []
-    try:
-        training = training_set(votes.rows(votes.labels >= 0), RECIPES["deep"])
-        rows = list(_values(evaluate.judge_values(training)))
-    except InputError:
-        return [UNMEASURED], []
-    return ["`deep panel` shows which judges to keep."], [DataTable(ADDED, rows)]
-
-
-def _values(value: dict[str, tuple[float, float, float]]) -> Iterator[dict[str, str]]:
-    for name, (rise, low, high) in sorted(value.items(), key=lambda item: -item[1][0]):
-        yield {"judge": name, "log loss without it": f"{rise:+.4f}", "90 % interval": shown([low, high], "+.4f")}
+    parts: Parts = [*evaluate.card_tables(card, N_WORST)]
+    if card.error_correlation is not None and len(card.judges) > 1:
+        parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
+    return [*says, *evaluate.panel_words(card)], parts
 
 
 def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:

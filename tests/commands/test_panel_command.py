@@ -39,7 +39,7 @@ def test_text_says_what_to_do(table, capsys):
     assert "SIMULATED" not in out
     assert "Panel minus best judge (b)" in out
     assert "Against people (1 = consistent; 95 % intervals, clustered by item)" in out
-    assert "b: 24 of 120 votes, 20.0 %" in out
+    assert "24 of 120" in out
     assert main(["--votes", str(table), "--full"]) == 0
     assert capsys.readouterr().out == out
 
@@ -57,7 +57,7 @@ def test_one_voter_has_a_card(tmp_path, capsys):
     (tmp_path / "v.csv").write_text("dataset,item_id,label,a\nd,1,1,1\nd,2,0,0\nd,3,0,\n")
     assert main([str(tmp_path / "v.csv"), "--full"]) == 0
     out = capsys.readouterr().out
-    assert "The benefit of the panel cannot be measured. There is one judge." in out
+    assert "The benefit of the panel was not measured. There is one judge." in out
     assert "1 unknown" in out
     assert "effective" not in out.replace("effective votes a dollar", "")
 

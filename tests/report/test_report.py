@@ -140,7 +140,9 @@ def test_votes_without_labels_have_a_report(tmp_path, n_judges):
     frame.insert(0, "dataset", "news")
     frame.to_csv(tmp_path / "votes.csv", index=False)
     out = write_report([tmp_path / "votes.csv"], tmp_path / "report.html")
-    assert "What each judge adds was not measured: no item is labeled." in out.read_text(encoding="utf-8")
+    assert "The benefit of the panel was not measured. No dataset has both labels, 1 and 0." in out.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_people_stand_in_place_of_labels(tmp_path):
