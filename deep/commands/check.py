@@ -90,5 +90,5 @@ def _by_votes(fitted: model.Model, args: argparse.Namespace) -> int:
     reference = evaluate.votes_for(fitted, args.reference) if args.reference else None
     failures = datasets.read_reasons(args.votes, votes)
     report = evaluate.drift_report(fitted, votes, failures, alpha=args.alpha, reference=reference)
-    console.print_result(console.SCHEMA | report.as_dict(), evaluate.drift_lines(report), as_json=args.json)
+    console.print_result(console.SCHEMA | report.as_dict(), report.lines(), as_json=args.json)
     return ExitStatus.FOUND if report.stale else ExitStatus.DONE

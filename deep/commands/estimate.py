@@ -70,7 +70,7 @@ def _compare(fitted: "model.Model", args: argparse.Namespace) -> None:
     # The default is that of the function.
     tell = {} if args.tell is None else {"tell": args.tell}
     result = evaluate.compare_systems(fitted, target, systems, of=args.of, level=args.level, **tell)
-    console.print_result(console.SCHEMA | result.as_dict(), result.sentences(), as_json=args.json)
+    console.print_result(console.SCHEMA | result.as_dict(), result.lines(), as_json=args.json)
 
 
 def _lines(results: console.Results) -> Iterator[str]:

@@ -30,7 +30,6 @@ from ._compare import SystemShare as SystemShare
 from ._compare import compare_systems as compare_systems
 from ._compare import drift_report as drift_report
 from ._compare import earlier_votes as earlier_votes
-from ._compare import read_systems as read_systems
 from ._compare import stream_rates as stream_rates
 from ._contribution import HELD_OUT as HELD_OUT
 from ._contribution import OuterWorth as OuterWorth
@@ -79,7 +78,6 @@ from ._selective import adapt as adapt
 from ._selective import check as check
 from ._selective import constant_judges as constant_judges
 from ._selective import constant_words as constant_words
-from ._selective import drift_lines as drift_lines
 from ._selective import estimate as estimate
 from ._selective import fit_report as fit_report
 from ._selective import label_words as label_words
@@ -96,6 +94,7 @@ from ._target import explanation as explanation
 from ._target import item_row as item_row
 from ._target import labels_seen as labels_seen
 from ._target import model_at as model_at
+from ._target import read_systems as read_systems
 from ._target import read_target as read_target
 from ._target import read_targets as read_targets
 from ._target import read_together as read_together

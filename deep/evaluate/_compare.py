@@ -1,26 +1,23 @@
 """Comparisons by votes: systems by the share of consistent items in what they wrote, new votes with those of a fit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from deep._util.checks import Floats, Positions, Texts, Votes, numbered
+from deep._util.checks import Floats, Positions, Votes, numbered
 from deep._util.names import listed, short_names
 from deep._util.scales import numbers_of_votes
 from deep._util.scales import votes_of as votes_of_answers
 from deep.datasets import (
-    FILE,
     Failures,
     missing_without_reason,
-    read_writers,
-    table_columns,
     worst_failures,
 )
-from deep.evaluate._measured import IntervalRow, Measured, draw_intervals, in_percent
+from deep.evaluate._measured import DataTable, IntervalRow, Measured, draw_intervals, in_percent, shown
 from deep.evaluate._target import Target, labels_seen
 from deep.evaluate._verdict import moved_words
 from deep.exceptions import InputError
@@ -130,63 +127,49 @@ class SystemComparison(Measured):
     tell: float
     notes: list[str]
 
-    def sentences(self) -> list[str]:
-        """Return the ranks, the pairs and the notes on them, one a line."""
+    def tables(self) -> tuple[DataTable, DataTable]:
+        """Return the table of systems and that of pairs."""
         interval = f"{100 * self.level:g} % interval"
-        width = max(len(one.system) for one in self.systems)
-        says = [f"share of consistent items by system, {interval}; rank with its interval:"]
-        says += [
-            f"  {one.system:<{width}}  {in_percent(one.estimate)} % ({in_percent([one.low, one.high])})  "
-            f"rank {one.rank} ({one.rank_low} to {one.rank_high}), chance to be the best {in_percent(one.best)} %; "
-            f"{one.labels} of {one.n} items labeled"
+        systems = [
+            {
+                "system": one.system,
+                "items": f"{one.n:,}",
+                "labels": f"{one.labels:,}",
+                "consistent, %": in_percent(one.estimate),
+                interval: shown([one.low, one.high], ".1%"),
+                "rank": f"{one.rank}",
+                "rank, interval": f"{one.rank_low} to {one.rank_high}",
+                "chance to be the best, %": in_percent(one.best),
+            }
             for one in self.systems
         ]
-        says += [
-            f"each pair: difference in points, {interval}; p-value; Holm's p-value; labels of each system that "
-            f"detect {100 * self.tell:g} points with chance {100 * POWER:g} %:"
+        needed = f"labels of each to detect {100 * self.tell:g} points"
+        pairs = [
+            {
+                "pair": f"{one.first} - {one.second}",
+                "difference, points": in_percent(one.difference),
+                interval: shown([one.low, one.high], ".1%"),
+                "p": shown(one.p_value, ".3f"),
+                "p of all (Holm)": shown(one.p_holm, ".3f"),
+                needed: "no number does" if one.labels_to_tell is None else f"{one.labels_to_tell:,}",
+            }
+            for one in self.pairs
         ]
-        for pair in self.pairs:
-            needed = "no number of labels does" if pair.labels_to_tell is None else f"{pair.labels_to_tell:,} labels"
-            says.append(
-                f"  {pair.first} - {pair.second}: {in_percent(pair.difference)} "
-                f"({in_percent([pair.low, pair.high])}); p = {pair.p_value:.3g}, of all {pair.p_holm:.3g}; {needed}"
-            )
-        return says + self.notes
+        return DataTable("Systems, best first", systems), DataTable(
+            f"Every pair (to detect: with chance {100 * POWER:g} %)", pairs
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Yield the tables, and the notes on them."""
+        for table in self.tables():
+            yield from (*table.lines(), "")
+        yield from self.notes
 
     def draw(self) -> "Figure":
         """Draw the difference of each pair with its interval (a forest plot)."""
         rows = [IntervalRow(f"{one.first} - {one.second}", one.difference, [one.low, one.high]) for one in self.pairs]
         xlabel = f"difference of shares, {100 * self.level:.0f} % interval"
         return draw_intervals(rows[::-1], xlabel=xlabel, at=0.0)
-
-
-def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]:
-    """Read which system wrote each item of a target.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        The tables that its votes are of.
-    target : Target
-    column : str
-        A column of theirs, or 'file': each table is a system, named after it.
-
-    Raises
-    ------
-    InputError
-        No table has the column, or an item has no system.
-    """
-    columns = table_columns(paths)
-    if column not in (*columns, FILE):
-        raise InputError(
-            f"`compare` must be 'file' or a column of the votes. Got {column!r}, not in {columns[:9]}. Add the column "
-            "to the table of votes, or give a table a system and `--compare file`."
-        )
-    systems = read_writers(paths, target.votes, column)
-    if "" in systems:
-        item = str(target.votes.item_ids[systems.index("")])
-        raise InputError(f"`compare` must name the system of every item. Got none in {column!r} of {item!r}.")
-    return systems
 
 
 def compare_systems(
@@ -407,7 +390,7 @@ class DriftReport(Measured):
         ]
 
     def sentences(self) -> list[str]:
-        """Return sentences on it for a page."""
+        """Return sentences on it."""
         if self.is_training:
             return self.not_tested()
         differs = "otherwise than" if self.stale else "as"
@@ -415,13 +398,46 @@ class DriftReport(Measured):
         n = len(self.training_datasets)
         reference = self.reference or (f"the {n} training datasets" if n > 1 else "the training dataset")
         says = [f"The judges vote on these {self.n:,} claims {differs} on {reference}: {result}.", *self.not_tested()]
+        says += [
+            f"{name}: no usable answer to {in_percent(rate)} %, more often than at the fit."
+            for name, rate in self.failing.items()
+        ]
         says += self.least_words()
-        if n >= MIN_DATASETS and self.reference is None:
+        if n < MIN_DATASETS and self.reference is None:
+            says.append("Of fewer than three training datasets, normal differences between datasets are unknown.")
+        elif self.reference is None:
             alarms = self.false_alarms_on_training
             unlike = f"also flags training datasets ({', '.join(alarms)}), so a flag may mean little"
             says.append(f"The same test {unlike if alarms else 'flags no training dataset'}.")
         renamed = self.other_version_or_model
         return says + [f"{name}: the votes are of another version or LLM, {now}." for name, now in renamed.items()]
+
+    def tables(self) -> Iterator[DataTable]:
+        """Yield the statistics that moved, and on demand all others."""
+        for moved, caption in ((True, "Moved beyond chance"), (False, "Not moved beyond chance")):
+            rows = [
+                {
+                    "judge": row.judge,
+                    "statistic": adaptation.STATISTICS[row.statistic],
+                    "now": shown(row.now, ".3f"),
+                    "expected": shown([row.low, row.high], ".3f"),
+                    "p": f"{row.p:.2g}",
+                }
+                for row in self.statistics
+                if row.moved == moved
+            ]
+            if rows:
+                of = self.reference or "the training datasets"
+                title = f"{caption}: each statistic now, and its range in {of}"
+                yield DataTable(title, rows, not moved)
+
+    def lines(self) -> Iterator[str]:
+        """Yield it as a terminal shows it: what moved, and how far that can be told."""
+        yield f"{'STALE' if self.stale else 'not stale'}: {self.n} new rows"
+        yield from self.sentences()
+        if not self.is_training:
+            yield from (line for table in self.tables() if not table.folded for line in table.lines())
+            yield "Votes can look the same and still be wrong. Give ten labels by `--labels` to test P."
 
 
 def drift_report(
@@ -491,8 +507,8 @@ def drift_report(
     else:
         # Half of the allowed false alarms for all judges together, half for what tells them apart.
         level, n_old = alpha / 2, 1
-        rows = adaptation.compare_votes(earlier.cells(), matrix[new], predict, alpha=level)
-        shift = adaptation.common_shift(earlier.rates(), stream_rates(model, fresh), alpha=level)
+        rows = adaptation.compare_votes(earlier.cells, matrix[new], predict, alpha=level)
+        shift = adaptation.common_shift(earlier.rates, stream_rates(model, fresh), alpha=level)
         rows = [shift if (row.judge, row.statistic) == (shift.judge, shift.statistic) else row for row in rows]
     shifts = [row for row in rows if (row.judge, row.statistic) == (adaptation.PANEL, "positive")]
     rows = rows if new.any() else [replace(row, moved=False) for row in rows]
@@ -520,32 +536,12 @@ def drift_report(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class EarlierVotes:
-    """Earlier votes of a stream, in the order of a model's voters.
+class EarlierVotes(NamedTuple):
+    """Earlier votes of a stream: counted as those of one dataset, how often each judge votes and says 1, and whose."""
 
-    Parameters
-    ----------
-    votes : ndarray of int8, shape (n_examples, n_voters)
-    voter_names : tuple of str
-    documents : ndarray of str, shape (n_examples,), optional
-    of : str
-        Whose votes they are, in words.
-    """
-
-    votes: Votes
-    voter_names: tuple[str, ...]
-    documents: Texts | None
+    cells: Cells
+    rates: adaptation.VoteRates
     of: str
-
-    def rates(self) -> adaptation.VoteRates:
-        """Return how often each judge votes and says 1."""
-        return adaptation.vote_rates(self.votes, self.voter_names, self.documents)
-
-    def cells(self) -> Cells:
-        """Return the votes counted, as those of one dataset."""
-        none = np.zeros(len(self.votes), dtype=np.int8)
-        return Cells.from_rows(self.votes, labels=none, groups=none.astype(str), voter_names=self.voter_names)
 
 
 def earlier_votes(model: Model, votes: VoteMatrix, reference: VoteMatrix | None = None) -> EarlierVotes | None:
@@ -559,14 +555,17 @@ def earlier_votes(model: Model, votes: VoteMatrix, reference: VoteMatrix | None 
     reference : VoteMatrix, optional
         Default: the votes of the fit, where all new ones are of one dataset that it knew.
     """
+    names, known, documents = votes.dataset_names, model.cells, None
     if reference is not None:
-        matrix = votes_of_answers(model.select(reference, allow_mismatch=True))
-        return EarlierVotes(matrix, model.voter_names, reference.document_ids, "the reference")
-    names, cells = votes.dataset_names, model.cells
-    if len(names) != 1 or names[0] not in cells.groups:
+        cast, documents, of = votes_of_answers(model.select(reference, allow_mismatch=True)), reference.document_ids, ""
+    elif len(names) == 1 and names[0] in known.groups:
+        cast = np.repeat(known.patterns, known.counts[:, known.groups.index(names[0])].sum(axis=1), axis=0)
+        of = f"{names[0]} at the fit"
+    else:
         return None
-    counts = cells.counts[:, cells.groups.index(names[0])].sum(axis=1)
-    return EarlierVotes(np.repeat(cells.patterns, counts, axis=0), model.voter_names, None, f"{names[0]} at the fit")
+    none = np.zeros(len(cast), dtype=np.int8)
+    cells = Cells.from_rows(cast, labels=none, groups=none.astype(str), voter_names=model.voter_names)
+    return EarlierVotes(cells, adaptation.vote_rates(cast, model.voter_names, documents), of or "the reference")
 
 
 def stream_rates(model: Model, votes: VoteMatrix) -> adaptation.VoteRates:

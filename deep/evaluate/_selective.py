@@ -15,7 +15,7 @@ from deep._util.names import listed, short_names
 from deep._util.odds import expit
 from deep.datasets import LabelsGiven, as_labels
 from deep.exceptions import InputError
-from deep.model import LEVEL, LeftOut, Model, PriorEstimate, VotesLike, adaptation, is_sure, votes_of
+from deep.model import LEVEL, LeftOut, Model, PriorEstimate, VotesLike, is_sure, votes_of
 from deep.records import VoteMatrix
 
 
@@ -481,35 +481,6 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
     return evaluate.adapt_model(model, _target(model, votes, labels), decide=decide)[0]
 
 
-def drift_lines(report: "evaluate.DriftReport") -> Iterator[str]:
-    """Yield lines on the judges that have moved, and on how far that can be told."""
-    yield f"{'STALE' if report.stale else 'not stale'}: {report.n} new rows"
-    yield from report.not_tested()
-    if report.is_training:
-        return
-    for name, now in report.other_version_or_model.items():
-        yield f"  {name}: the votes are of another version or model, {now}"
-    for name, rate in report.failing.items():
-        share = evaluate.in_percent(rate)
-        yield f"  {name}: gave no usable answer to {share} %, more often than when the model was fitted"
-    for row in report.statistics:
-        if row.moved:
-            yield (
-                f"  {row.judge}: {adaptation.STATISTICS[row.statistic]}: {row.now:.3f}, "
-                f"expected {row.low:.3f} to {row.high:.3f} (p = {row.p:.1g})"
-            )
-    yield from report.least_words()
-    alarms, training = report.false_alarms_on_training, report.training_datasets
-    if report.reference is not None:
-        yield f"Compared with {report.reference}, not with the training datasets."
-    elif len(training) < 3:
-        yield "The model was fitted on fewer than three datasets: normal differences between datasets are unknown."
-    else:
-        names = f" ({', '.join(alarms)})" if alarms else ""
-        yield f"Of the {len(training)} training datasets, {len(alarms)} would be flagged, too{names}."
-    yield "Votes can look the same and still be wrong. Give ten labels by `--labels` to test P."
-
-
 class Findings(dict[str, object]):
     """The values of `deep check --json`, which a notebook shows as the lines of `deep check`.
 
@@ -549,7 +520,7 @@ def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> 
     target = _target(model, votes, labels)
     if labels is None:
         report = evaluate.drift_report(model, target.votes)
-        return Findings(report.as_dict(), drift_lines(report))
+        return Findings(report.as_dict(), report.lines())
     result = evaluate.canary_report(model, target)
     return Findings(result, evaluate.canary_lines(result))
 

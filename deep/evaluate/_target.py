@@ -9,12 +9,7 @@ import numpy as np
 from deep import calibration, evaluate
 from deep._util.checks import Floats, check_share
 from deep._util.names import resolve_dataset
-from deep.datasets import (
-    join_labels,
-    read_labels,
-    read_votes,
-    table_columns,
-)
+from deep.datasets import FILE, join_labels, read_labels, read_votes, read_writers, table_columns
 from deep.exceptions import InputError
 from deep.model import (
     Model,
@@ -531,3 +526,32 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
         "prior": asdict(model.prior),
         "contributions": [asdict(contribution) for contribution in model.explain(row[0].tolist())],
     }
+
+
+def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]:
+    """Read which system wrote each item of a target.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The tables that its votes are of.
+    target : Target
+    column : str
+        A column of theirs, or 'file': each table is a system, named after it.
+
+    Raises
+    ------
+    InputError
+        No table has the column, or an item has no system.
+    """
+    columns = table_columns(paths)
+    if column not in (*columns, FILE):
+        raise InputError(
+            f"`compare` must be 'file' or a column of the votes. Got {column!r}, not in {columns[:9]}. Add the column "
+            "to the table of votes, or give a table a system and `--compare file`."
+        )
+    systems = read_writers(paths, target.votes, column)
+    if "" in systems:
+        item = str(target.votes.item_ids[systems.index("")])
+        raise InputError(f"`compare` must name the system of every item. Got none in {column!r} of {item!r}.")
+    return systems

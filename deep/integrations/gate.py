@@ -163,7 +163,7 @@ def _moved(
     """Yield judges that vote otherwise, or all together, and how: than in training, or than before."""
     earlier = evaluate.earlier_votes(fitted, votes, reference)
     runs = [run for run in history if run.rates is not None]
-    stream = [] if earlier is None else [earlier.rates()]
+    stream = [] if earlier is None else [earlier.rates]
     stream += [run.rates for run in runs if run.rates is not None]
     if not stream:
         for row in report.statistics:

@@ -210,34 +210,9 @@ COMPARED = "Differences of the shares of consistent items, by pair of systems"
 
 def compare_chapter(found: "evaluate.SystemComparison") -> Chapter:
     """Return the chapter on systems that are compared."""
-    interval = f"{100 * found.level:g} % interval"
-    systems = [
-        {
-            "system": one.system,
-            "items": f"{one.n:,}",
-            "labels": f"{one.labels:,}",
-            "consistent, %": in_percent(one.estimate),
-            interval: between([one.low, one.high]),
-            "rank": f"{one.rank}",
-            "rank, interval": f"{one.rank_low} to {one.rank_high}",
-            "chance to be the best, %": in_percent(one.best),
-        }
-        for one in found.systems
-    ]
-    needed = f"labels of each to detect {100 * found.tell:g} points"
-    pairs = [
-        {
-            "pair": f"{one.first} - {one.second}",
-            "difference, points": in_percent(one.difference),
-            interval: between([one.low, one.high]),
-            "p": shown(one.p_value, ".3f"),
-            "p of all (Holm)": shown(one.p_holm, ".3f"),
-            needed: "no number does" if one.labels_to_tell is None else f"{one.labels_to_tell:,}",
-        }
-        for one in found.pairs
-    ]
-    picture = Picture(inline_svg(found.draw(), "compare", COMPARED), COMPARED, [DataTable("Every pair", pairs)])
-    return Chapter("compare", "Systems compared", found.notes, [DataTable("Systems, best first", systems), picture])
+    systems, pairs = found.tables()
+    picture = Picture(inline_svg(found.draw(), "compare", COMPARED), COMPARED, [pairs])
+    return Chapter("compare", "Systems compared", found.notes, [systems, picture])
 
 
 RELIABILITY_TITLE = "Reliability"
@@ -311,31 +286,13 @@ def watch_chapter(watch: Watch) -> Chapter:
     if isinstance(watch.drift, str):
         says, parts = [watch.drift], []
     else:
-        says, parts = watch.drift.sentences(), list(_drift(watch.drift))
+        says, parts = watch.drift.sentences(), list(watch.drift.tables())
     rows = [_canary(name, result) for name, result in watch.canaries.items()]
     if rows:
         parts.append(DataTable("Canary: do labels agree with the model's P?", rows))
     else:
         says.append("No labels for the canary.")
     return Chapter("watch", TRUST_TITLE, says, parts)
-
-
-def _drift(found: "evaluate.DriftReport") -> Iterator[DataTable]:
-    """Yield the statistics that moved, and on demand all others."""
-    for moved, caption in ((True, "Moved beyond chance"), (False, "Not moved beyond chance")):
-        rows = [
-            {
-                "judge": row.judge,
-                "statistic": model.STATISTICS[row.statistic],
-                "now": shown(row.now, ".3f"),
-                "expected": shown([row.low, row.high], ".3f"),
-                "p": f"{row.p:.2g}",
-            }
-            for row in found.statistics
-            if row.moved == moved
-        ]
-        if rows:
-            yield DataTable(f"{caption}: each statistic now, and its range in the training datasets", rows, not moved)
 
 
 def _canary(name: str, found: "model.Canary | str") -> dict[str, str]:

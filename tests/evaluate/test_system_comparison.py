@@ -118,7 +118,7 @@ def test_ranks_pairs_and_notes(model):
         assert len(found.pairs) == 3
         assert all(pair.difference >= 0 and pair.p_holm >= pair.p_value for pair in found.pairs)
         assert len(found.notes) == notes
-        assert len(found.sentences()) == 8 + notes
+        assert len(list(found.lines())) == 12 + notes
     wider = compare_systems(fitted, target, systems.tolist(), level=0.99)
     assert wider.pairs[0].high > found.pairs[0].high
     tenth, fifth = (
@@ -132,7 +132,7 @@ def test_a_difference_that_these_documents_cannot_tell(model):
     fitted, target, systems = model
     found = compare_systems(fitted, target, systems.tolist(), tell=0.005)
     assert found.pairs[0].labels_to_tell is None
-    assert any(said.endswith("; no number of labels does") for said in found.sentences())
+    assert any(line.endswith("no number does") for line in found.lines())
 
 
 def test_faults_are_told(model, tmp_path):
