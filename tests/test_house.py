@@ -229,22 +229,22 @@ CEILINGS = {
     "(root)": 923,
     "_util": 2_095,
     "asking": 2_482,
-    "calibration": 807,
+    "calibration": 814,
     "commands": 722,
     "console": 1_117,
     "datasets": 2_349,
     "ensembles": 817,
-    "evaluate": 2_677,
-    "experiments/loo": 1_679,
-    "features": 1_080,
+    "evaluate": 2_659,
+    "experiments/loo": 1_681,
+    "features": 1_066,
     "llm": 3_058,
     "model": 5_360,
     "prompt_pool": 2_137,
-    "report": 1_436,
+    "report": 1_435,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_739, 15_060, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_715, 15_060, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

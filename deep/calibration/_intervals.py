@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from deep._util import checks
-from deep._util.checks import Floats, Labels, RandomState, Weights
+from deep._util.checks import Floats, Labels, Positions, RandomState, Weights
 from deep._util.odds import DECISION
 from deep.calibration._metrics import check_counts, check_whole, checked_scores
 
@@ -45,6 +45,7 @@ def bootstrap_balanced_accuracy(
     decision: ArrayLike,
     *,
     sample_weight: Weights = None,
+    documents: ArrayLike | None = None,
     n_boot: int = 10_000,
     confidence: float = 0.95,
     random_state: RandomState = 0,
@@ -59,6 +60,8 @@ def bootstrap_balanced_accuracy(
         Decisions 0/1.
     sample_weight : array-like of shape (n_examples,), optional
         How often each row occurs, a whole number; default 1 each.
+    documents : array-like of shape (n_examples,), optional
+        Documents are drawn whole; default: every row is one of its own.
     n_boot : int, default=10_000
         Resamples.
     confidence : float, default=0.95
@@ -89,16 +92,21 @@ def bootstrap_balanced_accuracy(
     (0.64, 0.72)
     """
     y, decided = _labels(y_true, decision=decision)
+    if documents is not None:
+        names, document = checks.numbered(documents)
+        cells = _cells(4 * document + 2 * y + decided, 4 * len(names), sample_weight).reshape(-1, 4)
+        # Those with the same cells are drawn together: one multinomial draw over the distinct ones is the bootstrap.
+        distinct, times = np.unique(cells, axis=0, return_counts=True)
+        return _accuracy_interval(_resample(times, n_boot, confidence, random_state) @ distinct, confidence)
     cells = _cells(2 * y + decided, 4, sample_weight)
     if isinstance(random_state, int | np.integer):
         return _known_interval(tuple(cells.tolist()), n_boot, confidence, int(random_state))
-    return _balanced_interval(cells, n_boot, confidence, random_state)
+    return _accuracy_interval(_resample(cells, n_boot, confidence, random_state), confidence)
 
 
-def _balanced_interval(cells: Floats, n_boot: int, confidence: float, random_state: RandomState) -> tuple[float, float]:
-    """Return the interval of balanced accuracy of four cells, (label, decision) in order."""
+def _accuracy_interval(drawn: Floats | npt.NDArray[np.int64], confidence: float) -> tuple[float, float]:
+    """Return the interval of balanced accuracy of draws of four cells, (label, decision) in order."""
     wrong0, right0, wrong1, right1 = 1, 0, 2, 3
-    drawn = _resample(cells, n_boot, confidence, random_state)
     sizes = drawn[:, [right0, right1]] + drawn[:, [wrong0, wrong1]]
     kept = sizes.min(axis=1) > 0
     values = (drawn[kept][:, [right0, right1]] / sizes[kept]).mean(axis=1)
@@ -108,7 +116,7 @@ def _balanced_interval(cells: Floats, n_boot: int, confidence: float, random_sta
 @lru_cache(maxsize=4096)
 def _known_interval(cells: tuple[float, ...], n_boot: int, confidence: float, seed: int) -> tuple[float, float]:
     """Return the same, computed once for the chains of a study that come to the same decisions."""
-    return _balanced_interval(np.array(cells), n_boot, confidence, seed)
+    return _accuracy_interval(_resample(np.array(cells), n_boot, confidence, seed), confidence)
 
 
 def paired_bootstrap(
@@ -183,12 +191,14 @@ def _labels(y_true: ArrayLike, **decisions: ArrayLike) -> list[Labels]:
     return [y, *(checks.check_labels(values, len(y), name=name) for name, values in decisions.items())]
 
 
-def _cells(codes: Labels, n_cells: int, sample_weight: Weights) -> Floats:
+def _cells(codes: npt.NDArray[np.integer], n_cells: int, sample_weight: Weights) -> Floats:
     weights = checks.check_sample_weight(sample_weight, len(codes))
     return check_counts(checks.weigh(codes, weights, n_cells))
 
 
-def _resample(cells: Floats, n_boot: int, confidence: float, random_state: RandomState) -> npt.NDArray[np.int64]:
+def _resample(
+    cells: Floats | Positions, n_boot: int, confidence: float, random_state: RandomState
+) -> npt.NDArray[np.int64]:
     """Draw the cells of `n_boot` resamples of as many rows."""
     check_whole(n_boot, least=1, name="n_boot")
     checks.check_share(confidence, "confidence")

@@ -1,7 +1,5 @@
 from ._breakdowns import OwnFamily as OwnFamily
 from ._breakdowns import agreement_measures as agreement_measures
-from ._breakdowns import balanced_accuracy_of_counts as balanced_accuracy_of_counts
-from ._breakdowns import clustered_interval as clustered_interval
 from ._breakdowns import clustered_share as clustered_share
 from ._breakdowns import level_rows as level_rows
 from ._breakdowns import level_tables as level_tables

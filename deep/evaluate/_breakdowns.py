@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from deep import calibration, model
-from deep._util.checks import Floats, Mask, Positions, percentile_interval
+from deep._util.checks import Floats, Mask, Positions
 from deep._util.scales import MOST_LEVELS, Scale
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, shown
 from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
@@ -118,65 +118,6 @@ def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None) -> tup
     freedom = max(len(clusters.sizes) - 1, 1)
     low, high = calibration.wilson_interval(np.array(share), np.array(n), float(special.stdtrit(freedom, 0.975)))
     return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
-
-
-def clustered_interval(
-    measure: Callable[[Floats], Floats],
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    documents: npt.ArrayLike | None,
-    *,
-    level: float = 0.95,
-    n_boot: int = 2000,
-    random_state: int = 0,
-) -> tuple[float, float]:
-    """Return the percentile interval of a measure of two columns of 0 and 1, over resampled documents.
-
-    Parameters
-    ----------
-    measure : callable
-        From tables of counts by the one and the other, shape (n_boot, 2, 2), to its values:
-        :func:`deep.features.kappa_of_counts` of two raters, or :func:`balanced_accuracy_of_counts` of labels and
-        decisions.
-    a, b : array-like of shape (n_items,)
-        0 or 1.
-    documents : array-like of shape (n_items,), optional
-        Default: every item is a document of its own.
-    level, n_boot, random_state
-
-    Returns
-    -------
-    low, high : float
-        NaN where the measure is undefined in every resample, and where there are no items.
-
-    Notes
-    -----
-    Documents with the same counts are drawn together: one multinomial draw over the distinct ones is the bootstrap.
-
-    Examples
-    --------
-    >>> from deep.evaluate import clustered_interval
-    >>> from deep.features import kappa_of_counts
-    >>> clustered_interval(kappa_of_counts, [1, 0] * 50, [1, 0] * 50, None, n_boot=100)
-    (1.0, 1.0)
-    """
-    codes = 2 * np.asarray(a, dtype=np.intp) + np.asarray(b, dtype=np.intp)
-    groups = Clusters.from_documents(documents, len(codes)).codes
-    if not len(codes):
-        return float("nan"), float("nan")
-    counts = np.bincount(groups * 4 + codes, minlength=4 * (groups.max() + 1)).reshape(-1, 4)
-    distinct, times = np.unique(counts, axis=0, return_counts=True)
-    draws = np.random.default_rng(random_state).multinomial(times.sum(), times / times.sum(), size=n_boot) @ distinct
-    return percentile_interval(measure(np.asarray(draws.reshape(-1, 2, 2), dtype=np.float64)), level)
-
-
-def balanced_accuracy_of_counts(counts: npt.ArrayLike) -> Floats:
-    """Return the balanced accuracy of tables of labels and decisions, shape (n, 2, 2); NaN where a label is missing."""
-    tables = np.asarray(counts, dtype=np.float64)
-    of_class = tables.sum(axis=2)
-    undefined = np.full_like(of_class, np.nan)
-    right = np.divide(np.diagonal(tables, axis1=1, axis2=2), of_class, out=undefined, where=of_class > 0)
-    return np.asarray(right.mean(axis=1))
 
 
 # Families of LLMs, looked for anywhere in a name; of another LLM it is the first word of its name.

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
 from deep._util.names import dollars
 from deep.datasets import VoterUsage
-from deep.evaluate._breakdowns import clustered_interval, clustered_share
+from deep.evaluate._breakdowns import clustered_share
 from deep.evaluate._contribution import PanelReport
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value
-from deep.features import cohen_kappa, kappa_of_counts, krippendorff_alpha
+from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def against_people(votes: VoteMatrix, column: int, *, n_boot: int, random_state:
         base_rate=float(label.mean()),
         agreement=(tp + tn) / len(vote),
         kappa=cohen_kappa(ratings),
-        kappa_ci=clustered_interval(kappa_of_counts, vote, label, groups, n_boot=n_boot, random_state=random_state),
+        kappa_ci=agreement_interval(cohen_kappa, ratings, documents=groups, n_boot=n_boot, random_state=random_state),
         alpha=krippendorff_alpha(ratings),
         tpr=tpr,
         tpr_ci=clustered_share(vote[one] == 1, groups if groups is None else groups[one]),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep import calibration
-from deep._util.checks import Floats, Mask, check_both_classes, check_choice, check_some_votes, numbered
+from deep._util.checks import Floats, Mask, Texts, check_both_classes, check_choice, check_some_votes, numbered
 from deep._util.names import listed
 from deep.evaluate._measured import Row, json_value
 from deep.exceptions import InputError
@@ -206,6 +206,7 @@ def decision_metrics(
     n_boot: int,
     random_state: int,
     counts: npt.NDArray[np.int64] | None = None,
+    documents: Texts | None = None,
 ) -> Row:
     """Return every metric of P(consistent), and of decisions that need not be P >= 0.5; null where none is defined.
 
@@ -220,6 +221,8 @@ def decision_metrics(
     n_bins, n_boot, random_state : int
     counts : ndarray of int, shape (n_examples,), optional
         How often each row counts; default 1 each.
+    documents : ndarray of str, shape (n_examples,), optional
+        Drawn whole, for the interval of balanced accuracy.
     """
     names, labeled = DECISION_METRICS if p is None else METRICS, labels >= 0
     if not labeled.any():
@@ -231,7 +234,12 @@ def decision_metrics(
         y, prob, y_decision=decided, sample_weight=weight, n_bins=n_bins, random_state=random_state, **draws
     )
     values["balanced_accuracy_ci"] = calibration.bootstrap_balanced_accuracy(
-        y, decided, sample_weight=weight, n_boot=n_boot, random_state=random_state
+        y,
+        decided,
+        sample_weight=weight,
+        documents=None if documents is None else documents[labeled],
+        n_boot=n_boot,
+        random_state=random_state,
     )
     return {name: json_value(values[name]) for name in names}
 

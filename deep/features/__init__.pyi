@@ -6,7 +6,6 @@ from ._analysis import effective_number as effective_number
 from ._analysis import effective_votes as effective_votes
 from ._analysis import error_correlation as error_correlation
 from ._analysis import fleiss_kappa as fleiss_kappa
-from ._analysis import kappa_of_counts as kappa_of_counts
 from ._analysis import krippendorff_alpha as krippendorff_alpha
 from ._analysis import pairwise_agreement as pairwise_agreement
 from ._cells import Cells as Cells

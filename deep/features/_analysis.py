@@ -248,11 +248,11 @@ class _Measure(NamedTuple):
 
     parts: Callable[[Ratings], Floats]
     """Ratings to what each item adds, of shape (n_items, n_parts)."""
-    value: Callable[[Floats], float]
-    """Sums of parts, of shape (n_parts,), to the measure."""
+    value: Callable[[Floats], Floats]
+    """Sums of parts, of shape (..., n_parts), to the measure; NaN where it is undefined."""
 
     def of(self, ratings: npt.ArrayLike) -> float:
-        return self.value(self.parts(_checked(ratings)).sum(axis=0))
+        return float(self.value(self.parts(_checked(ratings)).sum(axis=0)))
 
 
 def cohen_kappa(ratings: npt.ArrayLike) -> float:
@@ -279,35 +279,6 @@ def cohen_kappa(ratings: npt.ArrayLike) -> float:
     0.5
     """
     return _COHEN.of(ratings)
-
-
-def kappa_of_counts(counts: npt.ArrayLike) -> Floats:
-    """Return Cohen's kappa of tables of two raters and two categories.
-
-    Parameters
-    ----------
-    counts : array-like of shape (..., 2, 2)
-        Items by the category of the first and of the second rater.
-
-    Returns
-    -------
-    ndarray of float, shape (...)
-        As :func:`cohen_kappa`: NaN where only one category was used, or there are no items.
-
-    Examples
-    --------
-    >>> from deep.features import kappa_of_counts
-    >>> kappa_of_counts([[[1, 0], [1, 2]], [[0, 0], [0, 4]]]).tolist()
-    [0.5, nan]
-    """
-    tables = np.asarray(counts, dtype=np.float64)
-    n = tables.sum(axis=(-2, -1))
-    # Both times n^2: counts stay whole numbers, and equal tables give equal kappas to the last bit.
-    observed = np.trace(tables, axis1=-2, axis2=-1) * n
-    expected = (tables.sum(axis=-1) * tables.sum(axis=-2)).sum(axis=-1)
-    beyond = n**2 - expected
-    kappa: Floats = np.divide(observed - expected, beyond, out=np.full_like(n, np.nan), where=beyond > 0)
-    return kappa
 
 
 def fleiss_kappa(ratings: npt.ArrayLike) -> float:
@@ -430,7 +401,6 @@ def agreement_interval(
     if measure not in _BY_SUMS:
         raise InputError(f"`measure` must be cohen_kappa, fleiss_kappa or krippendorff_alpha. Got {measure!r}.")
     codes = _checked(ratings)
-    draw = np.random.default_rng(random_state)
     names = np.arange(len(codes)) if documents is None else np.asarray(documents).astype(str)
     if len(names) != len(codes):
         raise InputError(f"`documents` must have an entry for each of {len(codes)} items. Got {len(names)}.")
@@ -438,9 +408,11 @@ def agreement_interval(
     n = int(document.max()) + 1
     parts, value = _BY_SUMS[measure]
     # Documents are drawn whole: ratings of one text are not independent.
-    of_documents = np.stack([np.bincount(document, part, minlength=n) for part in parts(codes).T])
-    resamples = (np.bincount(draw.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(n_boot))
-    return checks.percentile_interval(np.array([value(of_documents @ times) for times in resamples]))
+    of_documents = np.stack([np.bincount(document, part, minlength=n) for part in parts(codes).T], axis=1)
+    # Those with the same sums are drawn together: one multinomial draw over the distinct ones is the bootstrap.
+    distinct, times = np.unique(of_documents, axis=0, return_counts=True)
+    draws = np.random.default_rng(random_state).multinomial(n, times / n, size=n_boot)
+    return checks.percentile_interval(value(np.asarray(draws @ distinct, dtype=np.float64)))
 
 
 def _checked(ratings: npt.ArrayLike) -> Ratings:
@@ -480,12 +452,10 @@ def _cohen_parts(codes: Ratings) -> Floats:
     return np.column_stack([both, same, categories[: len(codes)], categories[len(codes) :]])
 
 
-def _cohen_value(sums: Floats) -> float:
-    n, same, *counts = sums
-    if not n:
-        return float("nan")
-    first, second = np.reshape(counts, (2, -1)) / n
-    return _beyond_chance(float(same / n), float(first @ second))
+def _cohen_value(sums: Floats) -> Floats:
+    n, same = sums[..., 0], sums[..., 1]
+    first, second = np.split(sums[..., 2:], 2, axis=-1)
+    return _beyond_chance(same * n, (first * second).sum(axis=-1), n**2)
 
 
 def _fleiss_parts(codes: Ratings) -> Floats:
@@ -498,12 +468,10 @@ def _fleiss_parts(codes: Ratings) -> Floats:
     return np.column_stack([complete, np.where(complete, agreeing, 0.0), counts])
 
 
-def _fleiss_value(sums: Floats) -> float:
-    n, agreeing, *counts = sums
-    if not n:
-        return float("nan")
-    shares = np.asarray(counts) / np.sum(counts)
-    return _beyond_chance(float(agreeing / n), float(shares @ shares))
+def _fleiss_value(sums: Floats) -> Floats:
+    n, agreeing, counts = sums[..., 0], sums[..., 1], sums[..., 2:]
+    total = counts.sum(axis=-1)
+    return _beyond_chance(_share(agreeing, n) * total**2, (counts**2).sum(axis=-1), total**2)
 
 
 def _krippendorff_parts(codes: Ratings) -> Floats:
@@ -515,16 +483,15 @@ def _krippendorff_parts(codes: Ratings) -> Floats:
     return np.column_stack([n, (n**2 - (counts**2).sum(axis=1)) / np.maximum(n - 1, 1), counts])
 
 
-def _krippendorff_value(sums: Floats) -> float:
-    n, differing, *counts = sums
-    if not n:
-        return float("nan")
-    expected = (n**2 - np.square(counts).sum()) / (n * (n - 1))
-    return float(1 - differing / n / expected) if expected else float("nan")
+def _krippendorff_value(sums: Floats) -> Floats:
+    n, differing, counts = sums[..., 0], sums[..., 1], sums[..., 2:]
+    expected = n**2 - (counts**2).sum(axis=-1)
+    return 1 - _share(differing * (n - 1), expected)
 
 
-def _beyond_chance(observed: float, expected: float) -> float:
-    return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
+def _beyond_chance(observed: Floats, expected: Floats, most: Floats) -> Floats:
+    """Return how far agreement goes beyond chance, of what is possible; all three in the same unit."""
+    return _share(observed - expected, most - expected)
 
 
 _COHEN = _Measure(_cohen_parts, _cohen_value)

@@ -80,11 +80,10 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
             if len(np.unique(labels[known])) < 2:
                 continue
             own = None if p is None else p[at]
-            row = evaluate.decision_metrics(labels, own, called, n_bins=n_bins, n_boot=N_BOOT, random_state=0)
-            if votes.document_ids is not None:
-                of = labels[known], called[known], votes.document_ids[at][known]
-                measure = evaluate.balanced_accuracy_of_counts
-                row["balanced_accuracy_ci"] = list(evaluate.clustered_interval(measure, *of, n_boot=N_BOOT))
+            documents = None if votes.document_ids is None else votes.document_ids[at]
+            row = evaluate.decision_metrics(
+                labels, own, called, n_bins=n_bins, n_boot=N_BOOT, random_state=0, documents=documents
+            )
             result[name][dataset] = row
     return [MeasuredMethod(name, decisions[name][2], by) for name, by in result.items() if by]
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
-from deep.evaluate import balanced_accuracy_of_counts, clustered_interval
 from deep.evaluate._verdict import share_words
 from deep.model import PriorEstimate
 
@@ -20,25 +19,24 @@ def decided():
 def test_items_that_repeat_their_document_say_nothing_new(decided):
     """Five copies of each item, in its document, leave the interval as it was; as documents they would narrow it."""
     labels, decisions = decided
-    once = clustered_interval(balanced_accuracy_of_counts, labels, decisions, None)
+    once = bootstrap_balanced_accuracy(labels, decisions, documents=np.arange(200))
     copies = [np.repeat(values, 5) for values in (labels, decisions, np.arange(200))]
-    assert clustered_interval(balanced_accuracy_of_counts, *copies) == pytest.approx(once)
-    alone = clustered_interval(balanced_accuracy_of_counts, *copies[:2], None)
+    assert bootstrap_balanced_accuracy(*copies[:2], documents=copies[2]) == pytest.approx(once)
+    alone = bootstrap_balanced_accuracy(*copies[:2])
     assert alone[1] - alone[0] < 0.6 * (once[1] - once[0])
 
 
 def test_items_alone_have_the_bootstrap_over_items(decided):
     """Up to the draws."""
     labels, decisions = decided
-    found = clustered_interval(balanced_accuracy_of_counts, labels, decisions, None, n_boot=20_000)
+    found = bootstrap_balanced_accuracy(labels, decisions, documents=np.arange(200), n_boot=20_000)
     assert found == pytest.approx(bootstrap_balanced_accuracy(labels, decisions), abs=0.005)
     assert found[0] < balanced_accuracy(labels, decisions) < found[1]
 
 
-def test_no_items_no_interval():
-    """Nor where one class is missing."""
-    assert np.isnan(clustered_interval(balanced_accuracy_of_counts, [], [], None)).all()
-    assert np.isnan(clustered_interval(balanced_accuracy_of_counts, [1, 1], [1, 0], None)).all()
+def test_no_interval_without_both_classes():
+    """Where one is missing, also of documents."""
+    assert np.isnan(bootstrap_balanced_accuracy([1, 1], [1, 0], documents=["a", "b"])).all()
 
 
 def test_a_share_that_is_given_has_no_interval():

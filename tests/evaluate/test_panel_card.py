@@ -13,9 +13,9 @@ from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, confusio
 from deep.cli import main
 from deep.console import card_lines
 from deep.datasets import PeopleLabels, VoterUsage, read_people, read_reasons, read_votes
-from deep.evaluate import clustered_interval, clustered_share, panel_card, people_words
+from deep.evaluate import clustered_share, panel_card, people_words
 from deep.exceptions import InputError
-from deep.features import kappa_of_counts
+from deep.features import agreement_interval, cohen_kappa
 from deep.records import VoteMatrix
 
 KEYS = ["dataset", "item_id"]
@@ -262,9 +262,8 @@ def test_intervals_cover_at_their_level():
         low, high = clustered_share(hits, None)
         ignored += low <= 2 / 3 <= high
         labels = draw.integers(0, 2, 480)
-        low, high = clustered_interval(
-            kappa_of_counts, labels, np.where(hits, labels, 1 - labels), documents, n_boot=300
-        )
+        ratings = np.column_stack([labels, np.where(hits, labels, 1 - labels)])
+        low, high = agreement_interval(cohen_kappa, ratings, documents=documents, n_boot=300)
         kappas += low <= 1 / 3 <= high
     assert 0.90 <= covered / n <= 0.99
     assert ignored / n < 0.88
@@ -276,17 +275,13 @@ def test_intervals_at_the_edge():
     few, many = (clustered_share([True] * 40, np.arange(40) // size)[0] for size in (10, 1))
     assert 0.2 < few < many < 1
     assert np.isnan(clustered_share([], None)).all()
-    assert np.isnan(clustered_interval(kappa_of_counts, [], [], None)).all()
-    assert np.isnan(clustered_interval(kappa_of_counts, [1, 1], [1, 1], None, n_boot=10)).all()
 
 
 def test_rows_repeated_in_documents_widen_the_interval():
     """The same items ten times over, in the documents of the first, say no more than the first."""
-    vote, label = np.tile([1, 1, 0, 1, 0, 0], 20), np.tile([1, 0, 0, 1, 1, 0], 20)
-    once = clustered_interval(kappa_of_counts, vote, label, None)
-    copies = clustered_interval(
-        kappa_of_counts, np.repeat(vote, 10), np.repeat(label, 10), np.repeat(np.arange(120), 10)
-    )
+    ratings = np.column_stack([np.tile([1, 1, 0, 1, 0, 0], 20), np.tile([1, 0, 0, 1, 1, 0], 20)])
+    once = agreement_interval(cohen_kappa, ratings)
+    copies = agreement_interval(cohen_kappa, np.repeat(ratings, 10, axis=0), documents=np.repeat(np.arange(120), 10))
     assert copies == pytest.approx(once)
 
 

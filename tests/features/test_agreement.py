@@ -12,6 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from deep.exceptions import InputError
 from deep.features import agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha, pairwise_agreement
+from deep.features._analysis import _BY_SUMS
 
 MEASURES = [cohen_kappa, fleiss_kappa, krippendorff_alpha]
 pairs = arrays(np.int64, st.tuples(st.integers(1, 30), st.just(2)), elements=st.integers(0, 3))
@@ -133,12 +134,18 @@ def test_cohen_is_for_two():
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_an_interval_is_that_of_the_resampled_table(measure):
-    """Sums over items, weighted, are the measure on a table that holds each item as often as it was drawn."""
+    """Sums over items, weighted, are the measure on a table that holds each document as often as it was drawn."""
     ratings = np.random.default_rng(5).integers(-1, 3, (40, 2))
     documents = np.arange(40) // 3
-    draw, n = np.random.default_rng(7), 14
-    times = [np.bincount(draw.integers(n, size=n), minlength=n)[documents] for _ in range(50)]
-    expected = np.nanquantile([measure(np.repeat(ratings, one, axis=0)) for one in times], [0.025, 0.975])
+    parts = _BY_SUMS[measure].parts(ratings)
+    sums = np.array([parts[documents == one].sum(axis=0) for one in range(14)])
+    # Documents that add the same are drawn together: the first of them stands for all.
+    _, first, sizes = np.unique(sums, axis=0, return_index=True, return_counts=True)
+    tables = [
+        np.concatenate([np.tile(ratings[documents == one], (n, 1)) for one, n in zip(first, times, strict=True)])
+        for times in np.random.default_rng(7).multinomial(14, sizes / 14, size=50)
+    ]
+    expected = np.nanquantile([measure(table) for table in tables], [0.025, 0.975])
     names = [f"document {one:02}" for one in documents]
     found = agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7)
     assert found == pytest.approx(tuple(expected), abs=1e-12)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import deep
+from deep.calibration import bootstrap_balanced_accuracy
 from deep.cli import main
 from deep.datasets import simulate_votes
 from deep.evaluate import (
@@ -18,9 +19,7 @@ from deep.evaluate import (
     MeasuredMethod,
     Target,
     badges_of,
-    balanced_accuracy_of_counts,
     canary_report,
-    clustered_interval,
     dataset_rows,
     decision_metrics,
     in_percent,
@@ -321,8 +320,8 @@ def test_judges_alone_are_measured_as_any_decision_is():
     scored = replace(scored, votes=replace(votes, document_ids=np.char.add("d", (np.arange(80) // 2).astype(str))))
     found = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
     labeled = rows & (votes.labels != -1)
-    of = votes.labels[labeled], votes.votes[labeled, 1] != 0, scored.votes.document_ids[labeled]
-    by_document = list(clustered_interval(balanced_accuracy_of_counts, *of, n_boot=N_BOOT))
+    of, documents = (votes.labels[labeled], votes.votes[labeled, 1] != 0), scored.votes.document_ids[labeled]
+    by_document = list(bootstrap_balanced_accuracy(*of, documents=documents, n_boot=N_BOOT))
     assert found.by_dataset["y"]["balanced_accuracy_ci"] == by_document
 
 

@@ -184,7 +184,9 @@ def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix,
         "prompts": list(fitted.voter_names),
         "scorers": list(fitted.score_names),
         "calibrator": chosen.get("calibrator", LEARNED_PRIOR),
-        **decision_metrics(test.labels, scores.p_consistent, scores.decisions, counts=None, **options.resampling),
+        **decision_metrics(
+            test.labels, scores.p_consistent, scores.decisions, counts=None, documents=None, **options.resampling
+        ),
         **{f"inner_{name}": inner.get(name) for name in ("log_loss", "balanced_accuracy", "accuracy")},
         "method": fitted.method,
         "prior": {
