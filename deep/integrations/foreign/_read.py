@@ -225,18 +225,18 @@ def _datasets(files: Sequence[_ForeignFile], options: ForeignOptions) -> list[st
 def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterator[ForeignItem]:
     """Yield the items of a file; where a record is one answer, an item has those of all of its records."""
     tool, long = file.tool, file.tool.is_long or "per" in file.tool.answers
+    given, rest = options.columns, list[str]()
     if tool is TABLE:
-        yield from _table_items(file, dataset, options)
-        return
+        given, rest = _table_columns(file, options)
+    elif "rest" in tool.answers:
+        rest = judge_columns(file.records, tool.answers["known"], options.words(tool))
     paths = {role: tuple(_spelled(paths)) for role, paths in tool.paths.items()}
-    for role, name in options.columns.items():
+    for role, name in given.items():
         if not any(name in flat(record) for record in file.records):
             raise InputError(f"`{role}` must be a column or path in {str(file.path)!r}. Got {name!r}.")
         paths[role] = (name,)
     question = question_of(tool, file.records, options.answer)
-    is_rest = "rest" in tool.answers
-    rest = judge_columns(file.records, tool.answers["known"], options.words(tool)) if is_rest else []
-    several = any(record.get("epoch", 1) not in (1, None) for record in file.records)
+    several = "epoch" in tool.needs and any(record.get("epoch") not in (1, None) for record in file.records)
     judges = {first_of(flat(record), tool.answers.get("judge", ())) for record in file.records} - {None}
     person = str(judges.pop()) if len(judges) == 1 and tool.is_long else file.path.name.partition(".")[0]
     every = (answers_in(tool, flat(record), question, person) for record in file.records)
@@ -249,7 +249,8 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
         document = _id(first_of(known, paths.get("document", ())))
         item = f"{name}@epoch-{record['epoch']}" if several else name
         own = first_of(known, paths.get("dataset", ()))
-        one = ForeignItem(dataset if own is None else str(own), item, document, texts, _own_label(known, options.label))
+        label = first_of(known, paths["label"]) if "label" in paths else _own_label(known, options.label)
+        one = ForeignItem(dataset if own is None else str(own), item, document, texts, label)
         one.answers = list(answers_in(tool, known, question, person))
         one.answers += [ForeignAnswer(_per(tool, known, column), record.get(column)) for column in rest]
         one.failed, one.people = first_of(known, tool.broken) is not None, tool.people
@@ -324,8 +325,8 @@ def _own_label(known: Mapping[str, Any], name: str | None) -> object:
     return known.get(name, next((value for key, value in known.items() if key.endswith(f".{name}")), None))
 
 
-def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterator[ForeignItem]:
-    """Yield the items of a table without a tool's marks; its columns are found by name, or given."""
+def _table_columns(file: _ForeignFile, options: ForeignOptions) -> tuple[dict[str, str], list[str]]:
+    """Return the column of each role in a table without a tool's marks, found by its name or given; and the judges."""
     columns = {key for record in file.records for key in record}
     given = options.columns | ({"label": options.label} if options.label in columns else {})
     roles = column_roles(file.records, given)
@@ -346,12 +347,7 @@ def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> I
         file.notes.append(f"Judges: {listed([repr(name) for name in judges], 12)}.")
     if unused:
         file.notes.append(f"Not used: {listed(sorted(unused), 12)}.")
-    for number, record in enumerate(file.records, start=1):
-        cell = {role: record.get(name) for role, name in roles.items()}
-        of, name, document = str(cell.get("dataset") or dataset), _id(cell.get("item")), _id(cell.get("document"))
-        texts = {role: text_of(cell.get(role)) for role in ("source", "claim", "question")}
-        answers = [ForeignAnswer(judge, record.get(judge)) for judge in judges]
-        yield ForeignItem(of, name or str(number), document, texts, cell.get("label"), answers)
+    return roles, judges
 
 
 # How replies are read that no prompt of deep asked for.
