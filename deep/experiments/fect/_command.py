@@ -231,22 +231,15 @@ def _asked(plan: "Plan", options: "AskOptions | None") -> list[dict[str, object]
 
 def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
     from deep.asking import chunks, read_samples
+    from deep.experiments.fect._fect_report import verdict_row
 
     for examples in chunks(plan.examples):
         labels = {(str(example.dataset), example.example_id): example.label for example in examples}
         for request, judgment in read_samples(plan, examples, history):
-            yield {
-                "dataset": request.dataset,
-                "item": f"{request.dataset}/{request.item}",
-                "item_id": request.item,
-                "label": labels[request.dataset, request.item],
-                "model": request.model,
-                "prompt": NAMES.get(request.prompt, request.prompt),
-                "run": request.sample + 1,
-                "vote": judgment.vote,
-                "reason": judgment.reason,
-                "evidence": json.dumps(judgment.evidence, ensure_ascii=False) if judgment.evidence else "",
-            }
+            place = request.dataset, request.item, labels[request.dataset, request.item]
+            judge = request.model, NAMES.get(request.prompt, request.prompt), request.sample + 1
+            evidence = json.dumps(judgment.evidence, ensure_ascii=False) if judgment.evidence else ""
+            yield verdict_row(*place, *judge, judgment.vote, reason=judgment.reason, evidence=evidence)
 
 
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
