@@ -231,7 +231,7 @@ CEILINGS = {
     "asking": 2_482,
     "calibration": 807,
     "commands": 722,
-    "console": 1_243,
+    "console": 1_245,
     "datasets": 2_477,
     "ensembles": 817,
     "evaluate": 2_668,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_214, 14_783, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_216, 14_620, 256
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

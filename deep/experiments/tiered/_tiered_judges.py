@@ -11,7 +11,7 @@ from itertools import chain
 
 from deep._util.checks import check_choice
 from deep._util.names import sentence_spans
-from deep.experiments.stepwise import read_list, strings
+from deep.experiments.stepwise import STRINGS, object_schema, read_list, strings
 from deep.experiments.tiered import _wording
 from deep.judges import LLMJudge, LLMReply, Program, Question
 from deep.prompt_pool import Material, Span, why_unusable
@@ -473,12 +473,7 @@ auto_rational = partial(AutoLabelJudge, level="rational")
 
 KEY = "hallucinated"
 
-SCHEMA = {
-    "type": "object",
-    "properties": {KEY: {"type": "array", "items": {"type": "string"}}},
-    "required": [KEY],
-    "additionalProperties": False,
-}
+SCHEMA = object_schema(**{KEY: STRINGS})
 
 
 @dataclass(frozen=True, kw_only=True)
