@@ -1,7 +1,6 @@
 """The methods that look for hallucinated sentences: constant, encoders, direct prompting, and the tiered judge."""
 
 import argparse
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -295,11 +294,6 @@ def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
 def _spans_of(row: Mapping[str, object], at: str) -> Iterable[object]:
     """Return the spans of a row, as they are written there."""
     listed = row.get("spans")
-    if isinstance(listed, str) and listed:
-        try:
-            listed = json.loads(listed)
-        except ValueError:
-            raise InputError(f"`spans` must be a JSON list. Got {listed!r} {at}.") from None
     if listed not in (None, ""):
         if not isinstance(listed, list):
             raise InputError(f"`spans` must be a list. Got {listed!r} {at}.")

@@ -156,6 +156,9 @@ def _of_column(column: ItemColumn) -> JsonSchema:
 _CONTRACT = packaged(__package__, "templates/contract.json")
 PAIR: JsonSchema = _CONTRACT["pair"]
 
+# What agents are told of the server and of each tool.
+AGENTS: JsonSchema = _CONTRACT["agents"]
+
 
 def contract() -> JsonSchema:
     """Return the description of the routes, as OpenAPI has it: ``contract.json``, and the columns of scores in it."""
