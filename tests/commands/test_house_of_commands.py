@@ -21,8 +21,9 @@ from deep.model import RECIPE_NAMES, RECIPES, SELECTOR_NAMES
 from tests.deep_commands import COMMAND_NAMES
 
 ROOT = Path(deep.__file__).parent
-SERVED = [ROOT / "integrations" / name / "_command.py" for name in ("labeling", "serve")]
-FILES = [*sorted(path for path in (ROOT / "commands").glob("*.py") if path.name != "__init__.py"), *SERVED]
+LABELING = [ROOT / "integrations" / "labeling" / f"_{name}.py" for name in ("agreement", "command", "list")]
+SERVE = ROOT / "integrations" / "serve" / "_command.py"
+FILES = [*sorted(path for path in (ROOT / "commands").glob("*.py") if path.name != "__init__.py"), *LABELING, SERVE]
 GUESTS = {
     "deep.experiments.printed._import",
     "deep.integrations.doctor",
