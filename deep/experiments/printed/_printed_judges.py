@@ -263,8 +263,7 @@ class PrintedTagJudge(SentenceJudge):
         votes = dict(sorted(tally.labels.items()))
         if 2 * tally.labels["irrelevant"] > self.samples:
             return SentenceVerdict(text, "irrelevant", "irrelevant", votes=votes)
-        counts = {"good": tally.labels["faithful"] + tally.labels["irrelevant"], "bad": tally.labels["hallu"]}
-        consistent = tally.relabeled(counts).passes("good", "bad", self._threshold)
+        consistent = tally.passes(("faithful", "irrelevant"), "hallu", self._threshold)
         verdict = {True: "consistent", False: "hallucinated", None: None}[consistent]
         reason = tally.reason if consistent is None else None
         return SentenceVerdict(text, None, verdict, consistent, votes, reason)

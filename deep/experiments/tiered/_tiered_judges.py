@@ -452,16 +452,13 @@ class AutoLabelJudge(SentenceJudge):
 
     def _supported(self, tally: _wording.LabelTally) -> bool | None:
         """Return whether a factual sentence is faithful; a sample that calls it irrelevant does not object."""
-        good = {"good": tally.labels["faithful"] + tally.labels["irrelevant"], "bad": tally.labels["hallucinated"]}
-        return tally.relabeled(good).passes("good", "bad", self._threshold)
+        return tally.passes(("faithful", "irrelevant"), "hallucinated", self._threshold)
 
     def _met(self, tally: _wording.LabelTally) -> list[bool | None]:
         """Return the criteria that a cognitive sentence meets; none is looked at behind one that it fails."""
         met: list[bool | None] = []
         for below in range(1, len(_wording.TIERS)):
-            bad = sum(tally.labels[tier] for tier in _wording.TIERS[:below])
-            counts = {"good": tally.labels.total() - bad, "bad": bad}
-            met.append(tally.relabeled(counts).passes("good", "bad", self._threshold))
+            met.append(tally.passes(_wording.TIERS[below:], _wording.TIERS[:below], self._threshold))
             if not met[-1]:
                 break
         return met
