@@ -83,7 +83,7 @@ def _kinds(args: argparse.Namespace, turns: Sequence[Turn], published: Sequence[
     """Return the types of all sentences by the classifier; None where the LLM is to say them, or nobody asks."""
     if not args.llm or "auto" not in args.judge or args.classifier == "llm":
         return None
-    return classified([(turn.dialogue_id, turn.texts) for turn in turns], published)
+    return classified(turns, published)
 
 
 def _encoders(args: argparse.Namespace, turns: Sequence[Turn]) -> list[_methods.Method]:
@@ -258,7 +258,7 @@ def _learned_kinds(args: argparse.Namespace, turns: Sequence[Turn]) -> list[list
     learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
     if learned == "llm":
         return None
-    return classified([(t.dialogue_id, [s.text for s in t.sentences]) for t in turns], read_turns(learned))
+    return classified(turns, read_turns(learned))
 
 
 def _with_labels(turn: Turn, reading: TurnReading) -> Turn:
