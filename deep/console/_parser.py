@@ -244,8 +244,8 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with status 2 and one line, whatever the words that it repeats; propose an option like a wrong one."""
         wrong = message.removeprefix("unrecognized arguments: ").partition(" ")[0]
-        flags = [flag for each in (self, *self._rooms.values()) for flag in each._option_string_actions]
-        similar = did_you_mean(wrong, flags) if wrong.startswith("--") else ""
+        flags = {flag for each in (self, *self._rooms.values()) for flag in each._option_string_actions} - {wrong}
+        similar = did_you_mean(wrong, sorted(flags)) if wrong.startswith("--") else ""
         super().error(printable(f"{message}.{similar}" if similar else message))
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +17,9 @@ import numpy as np
 from deep import asking, datasets
 from deep._util.columns import VOTE_OF_TEXT
 from deep._util.files import check_out, whole_file
+from deep._util.frames import SCALES, rows_under
 from deep._util.names import check_name, is_storable, listed, meant_column
-from deep._util.scales import BINARY, CUT, UnknownScaleError, scale_sentence
+from deep._util.scales import BINARY, CUT, UnknownScaleError, scale_sentence, scales_of
 from deep._util.scales import recognise as recognise_scales
 from deep.datasets import FileRow
 from deep.exceptions import InputError
@@ -151,8 +153,10 @@ def read_foreign(paths: Sequence[str | Path], options: ForeignOptions | None = N
     InputError
         A file is none that is known, or something in it must be said first: which column, what a word means.
     """
+    options = options or ForeignOptions()
     try:
-        return _read(paths, options or ForeignOptions())
+        with rows_under(None, options.scale):
+            return _read(paths, options)
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         # A part of the file is of another type than the tool writes.
         name, why = str(paths[0]), f"{type(error).__name__}: {error}"
@@ -337,6 +341,8 @@ def _table_columns(file: _ForeignFile, options: ForeignOptions) -> tuple[dict[st
     if missing is not None:
         raise InputError(f"`judges` must be columns: {listed(sorted(columns), 12)}. Got {missing!r}.")
     judges = list(options.judges) or judge_columns(file.records, left_out, options.words(TABLE))
+    rest = sorted(columns - {*judges, *left_out})
+    judges += [name for name in rest if any(fnmatchcase(name, pattern) for pattern in SCALES.get())]
     if "label" not in roles and len(judges) == 1 and not options.judges and LABEL_LIKE.search(judges[0]):
         roles["label"], judges = judges[0], []
     taken = [f"{role} is {name!r}" for role, name in roles.items() if role != name and role not in given]
@@ -450,23 +456,25 @@ class _Settled:
 
     def _recognised(self) -> dict[str, Scale]:
         """Return the scale of each judge that gives numbers; none of those on no usual scale."""
+        declared = scales_of(SCALES.get(), [*self._numbers])
         numbers = {name: np.array(own) for name, own in self._numbers.items() if name not in self._options.ignore}
         while True:
+            unknown = {name: own for name, own in numbers.items() if name not in declared}
             try:
-                scales = recognise_scales(numbers)  # together, as whoever reads the table will see them
+                scales = recognise_scales(unknown) | declared  # together, as whoever reads the table will see them
                 break
             except UnknownScaleError as error:
                 del numbers[error.column]
         self._graders = {name for name, one in scales.items() if not one.binary} - {*self._usable}
         # A few shares among votes would be read as mistakes, so they are cut; other numbers have no scale.
         scales |= {name: Scale(0, 1) for name, own in numbers.items() if scales[name].binary and {*own} - {0, 1}}
-        return {name: one for name, one in scales.items() if not np.isnan(one.places(numbers[name])).any()}
+        return {n: one for n, one in scales.items() if n in declared or not np.isnan(one.places(numbers[n])).any()}
 
     def _is_high(self, judge: str, number: float) -> bool:
         """Return whether a number counts as consistent: from the grade that was given on, else from the middle on."""
         scale, given = self._scales.get(judge), self._options.from_grade
         if scale is not None and (given is None or not scale.low <= given <= scale.high):
-            given = scale.number(CUT)
+            return bool(scale.places(np.array(number)) >= CUT)
         return number >= (given or 0)
 
     def _check(self, *, label_only: bool) -> None:
@@ -491,8 +499,8 @@ class _Settled:
             seen_words = ", ".join(map(repr, list(words[name])[:WORDS_SHOWN]))
             self.notes.append(f"Left out: {name} ({seen_words}); set the meaning of words with --yes and --no.")
         for name in sorted(grades):
-            low, high = min(self._numbers[name]), max(self._numbers[name])
-            self.notes.append(f"Left out: {name} (grades from {low:g} to {high:g}); set --from-grade to use them.")
+            ends = f"{min(self._numbers[name]):g} to {max(self._numbers[name]):g}"
+            self.notes.append(f"Left out: {name} (grades from {ends}); declare its --scale, or set --from-grade.")
         if grades and not usable:
             raise InputError(
                 f"`from_grade` must be the lowest grade that counts as consistent. Got none. {' '.join(self.notes)}"
@@ -518,6 +526,8 @@ class _Settled:
             asked = {"finish_reason": None, "refusal": None, "material": None, "logprobs": None}
             return replace(REPLIES.judge(str(value), **asked), rationale=str(value))
         scale, is_lower = self._scales.get(answer.judge), answer.judge.startswith(self._lower)
+        if scale is not None and scale.declared and np.isnan(scale.places(np.array(number))):
+            return Judgment(ABSTAIN, "unparsable", rationale=why)  # it lies outside of what its judge may answer
         vote = int(self._is_high(answer.judge, number) is not is_lower)
         if scale is not None and scale.binary:
             return Judgment(vote, score=grade, rationale=why)

@@ -106,6 +106,9 @@ class ForeignOptions:
         Words that count as no answer.
     from_grade : float, optional
         The lowest grade that counts as consistent; for numbers in [0, 1] the default is 0.5.
+    scale : tuple of str
+        Scales of judges that give grades, by name or pattern: 'gpt-*=1-5', 'bleu=0-100', 'x=-5..0', 'y=5-1' where 5 is
+        the worst. Default: by their values.
     dataset : str, optional
         The name of the dataset; default: the file's.
     """
@@ -122,6 +125,7 @@ class ForeignOptions:
     no: tuple[str, ...] = option((), "WORD")
     none: tuple[str, ...] = option((), "WORD")
     from_grade: float | None = option(None, "GRADE")
+    scale: tuple[str, ...] = option((), "NAME=SCALE")
     dataset: str | None = option(None, "NAME")
 
     @property
