@@ -41,16 +41,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, default=100, help="pairs a dataset, of which there are ten")
     parser.add_argument("--out", type=Path, default=Path("build/real"), help="where each model has a folder")
     args, judges = parser.parse_known_args(argv)
+    home = next((home for home in homes() if (home / "summedits" / "texts.csv.gz").is_file()), None)
+    if home is None:
+        looked = " or ".join(map(str, homes()))
+        parser.error(f"no summedits/texts.csv.gz in {looked}. Set DEEP_DATA_HOME to the folder that has it.")
     folder = args.out / re.sub(r"[^\w.-]+", "-", args.model)
     folder.mkdir(parents=True, exist_ok=True)
-    home = next(home for home in homes() if (home / "summedits" / "texts.csv.gz").is_file())
     texts = read_texts(home).groupby("dataset").sample(args.sample, random_state=0)
     # Shuffled, so that a run that is stopped has some of each dataset.
     texts.sample(frac=1, random_state=0).rename(columns={"item_id": "example_id"}).to_csv(
         folder / "texts.csv", index=False
     )
     votes = str(folder / "votes.parquet")
-    asked = ["votes", str(folder / "texts.csv"), *judges, "--llm", args.model, "--base-url", args.url, "--out", votes]
+    asked = ["ask", str(folder / "texts.csv"), *judges, "--llm", args.model, "--base-url", args.url, "--out", votes]
     status = run_deep(asked)
     if status > 1:  # 1: a judge fails often, which is a result
         return status

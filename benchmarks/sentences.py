@@ -102,6 +102,9 @@ def _help_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     if any(isinstance(node, ast.FunctionDef) and node.name == "add_arguments" for node in tree.body):
         yield 1, ast.get_docstring(tree) or ""
     for node in tree.body:
+        # A sub-command that is a function shows its docstring.
+        if isinstance(node, ast.FunctionDef) and "For instance:" in (ast.get_docstring(node) or ""):
+            yield node.lineno, ast.get_docstring(node) or ""
         if isinstance(node, ast.ClassDef) and "option(" in ast.unparse(node):
             _, _, parameters = (ast.get_docstring(node) or "").partition("----------\n")
             for block in re.split(r"^\w[^\n]*\n", parameters, flags=re.MULTILINE):

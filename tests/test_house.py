@@ -231,11 +231,11 @@ CEILINGS = {
     "asking": 2_482,
     "calibration": 814,
     "commands": 722,
-    "console": 1_117,
-    "datasets": 2_349,
+    "console": 1_119,
+    "datasets": 2_346,
     "ensembles": 817,
-    "evaluate": 2_659,
-    "experiments/loo": 1_681,
+    "evaluate": 2_644,
+    "experiments/loo": 1_679,
     "features": 1_066,
     "llm": 3_058,
     "model": 5_360,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_715, 15_060, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_697, 14_810, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

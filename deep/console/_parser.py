@@ -11,6 +11,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr
+from inspect import cleandoc
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol, Self
@@ -112,10 +113,10 @@ class Command(Protocol):
         """Do the work, print the result, and return the exit status; None where the work is done."""
 
 
-def help_of(command: Command) -> tuple[str, str]:
+def help_of(command: object) -> tuple[str, str]:
     """Return the purpose of a command and its examples, the two parts of its docstring."""
-    description, _, examples = (command.__doc__ or "").partition("\n\nFor instance:\n\n")
-    return description, f"examples:\n{examples}"
+    description, _, examples = cleandoc(command.__doc__ or "").partition("\n\nFor instance:\n\n")
+    return description, f"examples:\n{examples}\n"
 
 
 class Asked(NamedTuple):
@@ -137,10 +138,11 @@ class Subcommand(NamedTuple):
     examples: str = ""
 
     @classmethod
-    def of(cls, name: str, command: Command) -> Self:
-        """Make a sub-command of a module."""
+    def of(cls, name: str, command: Any, *options: "Callable[[CommandParser], None]") -> Self:
+        """Make a sub-command of a module, or of a function and its options; the docstring is the help."""
         purpose, examples = help_of(command)
-        return cls(name, purpose, command.add_arguments, command.run, examples)
+        add_arguments, run = (*options, command) if options else (command.add_arguments, command.run)
+        return cls(name, purpose, add_arguments, run, examples)
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -200,7 +202,7 @@ class CommandParser(argparse.ArgumentParser):
                 ]
                 parser.epilog = "\n".join([self.epilog or "", "other commands:", *others, ""])
             else:
-                parser = rooms.add_parser(name, help=purpose, description=purpose, epilog=examples)
+                parser = rooms.add_parser(name, help=_brief(purpose), description=purpose, epilog=examples)
             add_arguments(parser)
             shared(parser)
             add_config(parser)
@@ -242,8 +244,8 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with status 2 and one line, whatever the words that it repeats; propose an option like a wrong one."""
         wrong = message.removeprefix("unrecognized arguments: ").partition(" ")[0]
-        flags = [flag for each in (self, *self._rooms.values()) for flag in each._option_string_actions]
-        similar = did_you_mean(wrong, flags) if wrong.startswith("--") else ""
+        flags = {flag for each in (self, *self._rooms.values()) for flag in each._option_string_actions} - {wrong}
+        similar = did_you_mean(wrong, sorted(flags)) if wrong.startswith("--") else ""
         super().error(printable(f"{message}.{similar}" if similar else message))
 
 

@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep._util.checks import check_kind, shown
-from deep._util.columns import (
-    long_names,
-    read_table,
-)
+from deep._util.columns import long_names, read_table
 from deep._util.files import check_regular
 from deep._util.frames import DATASET, UNNAMED, Frame, FrameSource, Source, frame_table
 from deep._util.join import LongSource

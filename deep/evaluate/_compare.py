@@ -12,11 +12,7 @@ from deep._util.checks import Floats, Positions, Votes, numbered
 from deep._util.names import listed, short_names
 from deep._util.scales import numbers_of_votes
 from deep._util.scales import votes_of as votes_of_answers
-from deep.datasets import (
-    Failures,
-    missing_without_reason,
-    worst_failures,
-)
+from deep.datasets import Failures, missing_without_reason, worst_failures
 from deep.evaluate._measured import DataTable, IntervalRow, Measured, draw_intervals, in_percent, shown
 from deep.evaluate._target import Target, labels_seen
 from deep.evaluate._verdict import moved_words

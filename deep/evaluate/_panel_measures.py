@@ -19,11 +19,7 @@ from deep.evaluate._contribution import PanelProgress, PanelReport, panel_worth
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.evaluate._measured import Row
 from deep.exceptions import InputError
-from deep.features import (
-    cohen_kappa,
-    effective_number,
-    error_correlation,
-)
+from deep.features import cohen_kappa, effective_number, error_correlation
 from deep.judges import parse_voter
 from deep.records import ABSTAIN, VoteMatrix
 

@@ -286,18 +286,6 @@ def _reference(row: FileRow) -> str:
     return str(info["passages"]) if "passages" in info else json.dumps(info, ensure_ascii=False)
 
 
-DOMAINS = (
-    "billsum",
-    "ectsum",
-    "news",
-    "podcast",
-    "qmsumm",
-    "sales_call",
-    "sales_email",
-    "samsum",
-    "scitldr",
-    "shakespeare",
-)
 TABLE = "texts.csv.gz"
 
 
@@ -311,12 +299,12 @@ def read_summedits(folder: Path) -> Iterator[Example]:
 
 
 def _pairs(folder: Path) -> Iterator[tuple[str, str, str, str, int]]:
-    published = [(domain, folder / f"summedits_{domain}.json") for domain in DOMAINS]
-    result = [(domain, path) for domain, path in published if path.is_file()]
-    for domain, path in result:
+    published = sorted(folder.glob("summedits_*.json"))
+    for path in published:
         for row in read_document(path):
+            domain = path.stem.removeprefix("summedits_")
             yield domain, str(row["id"]), row["doc"], row["summary"], int(row["label"])
-    if not result:
+    if not published:
         for row in rows_of(folder / TABLE, ("item_id", "document", "claim", "label")):
             domain, identifier = row["item_id"].split("|", 1)
             yield domain, identifier, row["document"], row["claim"], int(row["label"])

@@ -198,7 +198,7 @@ class Verdict:
         failed = [row["judge"] for row in judges if row["reason"] == FAILED]
         if failed:
             return made("error", f"No answer from {', '.join(map(printable, failed))}. Ask again.")
-        lines = [_line(row) for row in judges]
+        lines = [judge_line(row) for row in judges]
         if all(row["vote"] is None for row in judges):
             return made("skipped", "\n".join(["No judge gave a vote.", *lines]))
         columns = scored.columns
@@ -229,7 +229,7 @@ class Verdict:
         }
 
 
-def _line(row: dict[str, Any]) -> str:
+def judge_line(row: Mapping[str, Any]) -> str:
     """Return a judge's vote, or the reason of none, and its rationale."""
     said = " ".join(str(row["rationale"] or "").split())
     return printable(f"{row['judge']}: {row['reason'] or row['vote']}{f'. {said}' if said else ''}")

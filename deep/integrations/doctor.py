@@ -31,7 +31,7 @@ from deep.exceptions import DeepError, ExitStatus
 
 if TYPE_CHECKING:
     from deep.datasets import Examples, Failures
-    from deep.records import VoteMatrix
+    from deep.records import Example, VoteMatrix
 
 # Below this `deep adapt` does no more than move the share (docs/choose.md).
 FEW_LABELS = 20
@@ -223,8 +223,7 @@ def _labels(path: Path) -> Finding:
     with rows_under(None if "dataset" in datasets.table_columns(path) else source):
         table = datasets.read_labels(path)
     result = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
-    _describe_labels(result, table.labels, table.datasets)
-    _describe_ids(result, table.item_ids)
+    _describe_rows(result, table.labels, table.datasets, table.item_ids)
     return result
 
 
@@ -246,9 +245,7 @@ def _claims(path: Path, examples: "Examples") -> Finding:
     twice = n - len({(one.source, one.claim) for one in rows})
     if twice:
         result.careful.append(f"{twice:,} claims occur more than once with the same source")
-    labels = [(-1 if one.label is None else one.label, str(one.dataset)) for one in rows]
-    _describe_labels(result, [label for label, _ in labels], [name for _, name in labels])
-    _describe_ids(result, [one.example_id for one in rows])
+    _describe_examples(result, rows)
     return result
 
 
@@ -275,8 +272,7 @@ def _foreign(path: Path, **options: Any) -> Finding:
     result.can_be_judged = any(one.has_texts for one in read.examples)
     if not result.can_be_judged:
         result.missing.append("no source for any claim: name its column (`deep data from --source`)")
-    labels = [-1 if one.label is None else one.label for one in read.examples]
-    _describe_labels(result, labels, [str(one.dataset) for one in read.examples])
+    _describe_examples(result, read.examples)
     return result
 
 
@@ -300,8 +296,7 @@ def _describe_votes(found: Finding, votes: "VoteMatrix") -> Finding:
         found.careful.append("all items share one document, so nothing shows how judges do on others")
     if n < FEW_ITEMS:
         found.careful.append(f"{n} items: intervals will be wide, and judges hard to rank")
-    _describe_labels(found, votes.labels, votes.datasets)
-    _describe_ids(found, votes.item_ids)
+    _describe_rows(found, votes.labels, votes.datasets, votes.item_ids)
     return found
 
 
@@ -346,8 +341,19 @@ def _describe_failures(found: Finding, failures: "Sequence[Failures]", n_judges:
         found.failure_rate = min(one.rate for one in worst.values())
 
 
-def _describe_labels(found: Finding, labels: Iterable[int], names: Iterable[str]) -> None:
-    """Say how many labels there are of each class, and what they do not allow."""
+def _describe_examples(found: Finding, examples: "Sequence[Example]") -> None:
+    labels = [-1 if one.label is None else one.label for one in examples]
+    _describe_rows(found, labels, [str(one.dataset) for one in examples], [one.example_id for one in examples])
+
+
+def _describe_rows(found: Finding, labels: Iterable[int], names: Iterable[str], ids: Iterable[str]) -> None:
+    """Say which ids look changed, how many labels there are of each class, and what they do not allow."""
+    changed = [str(name) for name in ids if SPREADSHEET.fullmatch(str(name))]
+    if changed:
+        found.careful.append(
+            f"{len(changed):,} ids may have been changed by a spreadsheet ({listed(changed, 3)}). They match no "
+            "others, and several may now be equal"
+        )
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     for label, name in zip(labels, names, strict=True):
         if label >= 0:
@@ -371,15 +377,6 @@ def _describe_labels(found: Finding, labels: Iterable[int], names: Iterable[str]
     if few:
         found.careful.append(
             f"fewer than {FEW_LABELS} labels in {listed(few)}: these reveal only large errors of a model"
-        )
-
-
-def _describe_ids(found: Finding, ids: Iterable[str]) -> None:
-    changed = [str(name) for name in ids if SPREADSHEET.fullmatch(str(name))]
-    if changed:
-        found.careful.append(
-            f"{len(changed):,} ids may have been changed by a spreadsheet ({listed(changed, 3)}). They match no "
-            "others, and several may now be equal"
         )
 
 

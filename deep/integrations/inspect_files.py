@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from deep.exceptions import InputError
-from deep.integrations.committee import vote_of
+from deep.integrations.committee import judge_line, vote_of
 from deep.model import exported_columns
 from deep.records import ABSTAIN, Judgment, Reason
 
@@ -112,12 +112,8 @@ def inspect_record(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _explanation(row: Mapping[str, Any]) -> str:
     bounds = "" if row["p_low"] is None else f", 90 % interval {row['p_low']:.3f} to {row['p_high']:.3f}"
-    lines = [f"P(consistent) = {row['p_consistent']:.3f}{bounds}, from {row['n_votes']} votes"]
-    for judge in row.get("judges", ()):
-        vote = judge["vote"] if judge["reason"] is None else judge["reason"]
-        said = " ".join((judge["rationale"] or "").split())
-        lines.append(f"{judge['judge']}: {vote}{f'. {said}' if said else ''}")
-    return "\n".join(lines)
+    head = f"P(consistent) = {row['p_consistent']:.3f}{bounds}, from {row['n_votes']} votes"
+    return "\n".join([head, *map(judge_line, row.get("judges", ()))])
 
 
 class InspectWriter:

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -243,12 +244,12 @@ def test_sizes_are_nested(data_home, tmp_path):
 def test_the_classifier_has_not_seen_the_dialogue(data_home):
     """Types of the release by a classifier of other dialogues: far from chance, and far from those that it learned."""
     turns = read_turns(str(data_home / "cognibench"))[:70]
-    kinds = classified([(turn.dialogue_id, turn.texts) for turn in turns], turns)
+    kinds = classified(turns, turns)
     assert 0.6 < accuracy_of(kinds, turns) < 0.85
-    strangers = classified([(f"other {turn.dialogue_id}", turn.texts) for turn in turns], turns)
+    strangers = classified([replace(turn, dialogue_id=f"other {turn.dialogue_id}") for turn in turns], turns)
     assert accuracy_of(strangers, turns) > 0.9, "under another name the very sentences were learned"
     alone = [turn for turn in turns if turn.dialogue_id == turns[0].dialogue_id]
-    assert classified([(turn.dialogue_id, turn.texts) for turn in alone], alone) is None
+    assert classified(alone, alone) is None
 
 
 def spans_of(tmp_path, content, name="spans.jsonl"):

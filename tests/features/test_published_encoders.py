@@ -111,7 +111,7 @@ def test_alignscore_is_its_own_head(folders):
     model.load_state_dict({name: state[f"base_model.{name}"] for name in model.state_dict()})
     judge, found = load_alignscore(folder), []
     for claim in CLAIMS:
-        chunks = judge._parts(Example(SOURCE, claim, "1"), judge._chunks).chunks
+        chunks = [row[0][0] for row in judge._pairs(Example(SOURCE, claim, "1"), judge._cut)]
         assert len(chunks) > 1
         aligned = []
         for sentence in claim.replace(". ", ".|").split("|"):
@@ -216,7 +216,7 @@ def test_lettucedetect_is_the_published_formula(folders, max_tokens):
     found = []
     for claim in CLAIMS:
         n = len(tokenizer(claim, add_special_tokens=False)["input_ids"])
-        (chunks,) = {tuple(part for part, _ in judge._pairs(Example(SOURCE, claim, "1"), judge._cut))}
+        (chunks,) = {tuple(part for ((part, _),) in judge._pairs(Example(SOURCE, claim, "1"), judge._cut))}
         assert (len(chunks) > 1) == (max_tokens is not None)
         by_chunk = []
         for chunk in chunks:

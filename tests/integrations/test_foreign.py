@@ -1,6 +1,7 @@
 """Files of other tools: each kind from the file to a report in two commands, and what is said where that fails."""
 
 import json
+import math
 
 import pandas as pd
 import pytest
@@ -105,7 +106,31 @@ def test_numbers_on_no_usual_scale_need_a_cut(tmp_path):
     assert "Not used: 'margin'." in found.notes
     found = read_foreign([path], ForeignOptions(judges=("margin", "strict")))
     assert found.voters == ("strict",)
-    assert "Left out: margin (grades from -20 to 400); set --from-grade to use them." in found.notes
+    assert "Left out: margin (grades from -20 to 400); declare its --scale, or set --from-grade." in found.notes
+
+
+def test_a_declared_scale_makes_a_column_a_grader(tmp_path):
+    """Whichever its name and its range, also turned round; what lies outside is no answer, and is counted."""
+    path, out = tmp_path / "metrics.csv", tmp_path / "v.parquet"
+    path.write_text("id,is_factual,rouge,bart,wrong\na,1,31.5,-1,0.1\nb,0,20,-4,0.9\nc,1,44,-9,0.4\n")
+    scales = "rou*=0-100", "bart=-5..0", "wrong=1..0"
+    found = read_foreign([path], ForeignOptions(scale=scales))
+    assert {name: str(scale) for name, scale in found.scales.items()} == {
+        "bart": "-5..0",
+        "rouge": "0-100",
+        "wrong": "1-0",
+    }
+    assert found.votes().answers.T.tolist() == [
+        [0.8, pytest.approx(0.2), pytest.approx(math.nan, nan_ok=True)],
+        [0.315, 0.2, 0.44],
+        [0.9, pytest.approx(0.1), 0.6],
+    ]
+    assert [row["bart"].reason for row in found.judgments] == [None, None, "unparsable"]
+    found.write(out)
+    table = read_votes([out], scales=dict(scale.split("=") for scale in scales))
+    assert table.answers.tolist() == pytest.approx(found.votes().answers, nan_ok=True)
+    with pytest.raises(InputError, match=r"`scale` must name judges of the table: 'bart', .* Got 'bert'\."):
+        read_foreign([path], ForeignOptions(scale=("bert=0-1", *scales)))
 
 
 def test_words_without_a_meaning_are_asked_for(tmp_path):

@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from itertools import product
 
 import pytest
 
@@ -38,14 +39,57 @@ def test_answers_are_read_as_meant(name):
     Every form stands with every label, alone and with a reasoning and an ending in turn: 15,360 replies to all prompts.
     Set DEEP_LONG=1 for every reasoning and ending with each of them: 205,290 replies.
     """
-    missed, seen = Counter(), Counter()
+    missed, seen, read_votes, meant_votes = Counter(), Counter(), Counter(), Counter()
     for reply in corpus.answers(told(PROMPTS[name]), whole=bool(os.environ.get("DEEP_LONG"))):
         vote = read(PROMPTS[name], reply.text).vote
         assert vote in (reply.vote, -1), reply
         seen[reply.form] += 1
         missed[reply.form] += vote == -1
+        read_votes[vote] += 1
+        meant_votes[reply.vote] += 1
+    assert read_votes[1] / meant_votes[1] == pytest.approx(read_votes[0] / meant_votes[0], abs=0.02)
     assert missed.total() <= 0.03 * seen.total(), missed.most_common(8)
     assert [form for form in seen if missed[form] > 0.5 * seen[form]] == []
+
+
+# Invented: a sentence that says yes beside the same that says no, and what may stand around either.
+MIRRORED = [
+    ("Yes", "No"),
+    ("the answer is yes", "the answer is no"),
+    ("SUPPORTED", "NOT SUPPORTED"),
+    ("the claim is supported by the source", "the claim is not supported by the source"),
+    ("the claim is consistent with the source", "the claim is inconsistent with the source"),
+    ("the source confirms the claim", "the source contradicts the claim"),
+    ("the claim follows from the source", "the claim does not follow from the source"),
+    ("the claim is accurate", "the claim is inaccurate"),
+    ("the claim is true", "the claim is false"),
+    ("everything in the claim is stated in the source", "not everything in the claim is stated in the source"),
+    ("the claim agrees with the source", "the claim disagrees with the source"),
+    ("there is evidence for the claim in the source", "there is no evidence for the claim in the source"),
+]
+AROUND = ["{}", "{}.", "**{}**", "Verdict: {}", "Final answer: {}.", "Therefore, {}.", "In conclusion, {}."]
+AROUND += ["Let me think. The first sentence names a length. {}.", "I am fairly sure that {}.", "{}, I think."]
+AROUND += [
+    "{}. Let me know if you need more.",
+    "Step 1: find it. Step 2: compare. Result: {}.",
+    "{} because of line 1.",
+]
+AROUND += ["Hmm, {}. But wait, maybe I should look again. Indeed, {}."]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_both_signs_of_a_wording_are_read_alike(name):
+    """Of sentences that say yes as many become a vote as of the same sentences that say no, and none the other vote."""
+    votes = Counter()
+    for (yes, no), frame in product(MIRRORED, AROUND):
+        for meant, wording in ((1, yes), (0, no)):
+            vote = read(PROMPTS[name], frame.replace("{}", wording)).vote
+            assert vote in (meant, -1), (frame, wording)
+            votes[meant] += vote == meant
+    n = len(MIRRORED) * len(AROUND)
+    assert votes[1] / n == pytest.approx(votes[0] / n, abs=0.02)
+    # It asks for 1 or 0, and reads no words.
+    assert votes.total() > 0 or name == "summary-binary"
 
 
 @pytest.mark.parametrize("name", ASKED)

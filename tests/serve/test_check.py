@@ -13,7 +13,7 @@ import deep
 from deep.asking import AskOptions, Scored
 from deep.exceptions import InputError
 from deep.integrations.serve import Checker, CheckOptions, create_app, serving
-from deep.integrations.serve._checker import Answers
+from deep.integrations.serve._checker import answers_of
 from deep.model import SCORE_COLUMNS
 from tests.deep_commands import score, serve
 from tests.serve.serving_case import PAIR, ROOT, ask, code_of
@@ -57,23 +57,20 @@ def test_evidence_has_its_place(address):
     assert result["id"] is None
 
 
-def test_judgments_are_told_alike_from_memory(lexical_file):
-    """The JSON of judgments that is kept, 1 and 1.0 apart, is that of judgments told for the first time."""
-    checker = Checker(deep.load(lexical_file))
-    examples = [deep.Example("It rained.", "It rained.", str(number)) for number in range(3)]
+def test_a_judgment_is_told_whole():
+    """Its numbers as they are, words of any kind, and its evidence with its place."""
+    example = deep.Example("It rained.", "It rained.", "1")
     plain = deep.Judgment(1, score=1, rationale='\u00e4 "quoted"\ud800')
-    judgments = [{"a": plain}, {"a": replace(plain, score=1.0)}, {"a": replace(plain, seconds=0.0, evidence=("It",))}]
+    judgments = {"a": plain, "b": replace(plain, score=1.0), "c": replace(plain, seconds=0.0, evidence=("It",))}
     columns = dict.fromkeys(SCORE_COLUMNS, 0.5) | {"n_votes": 1}
-    scored = [Scored(e, j, columns) for e, j in zip(examples, judgments, strict=True)]
-    plan = SimpleNamespace(offline=[SimpleNamespace(name="a")], claim_first=frozenset())
-    kept, fresh = Answers(plan), Answers(plan, most_kept=0)
-    checker.close()
-    first, again, without = ([*told.tell(scored)] for told in (kept, kept, fresh))
-    assert first == again == without
-    assert [json.loads(answer)["judges"][0]["score"] for answer in first] == [1, 1, 1]
-    assert [b'"score":1.0,' in answer for answer in first] == [False, True, False]
-    assert json.loads(first[2])["judges"][0] == {
-        "judge": "a",
+    plan = SimpleNamespace(offline=[SimpleNamespace(name=name) for name in "abc"], claim_first=frozenset())
+    (answer,) = answers_of(plan, [Scored(example, judgments, columns)])
+    assert answer.count(b'"score":1.0,') == 1
+    told = json.loads(answer)
+    assert told["cost"] == 0
+    assert [judge["score"] for judge in told["judges"]] == [1, 1, 1]
+    assert told["judges"][2] == {
+        "judge": "c",
         "vote": 1,
         "reason": None,
         "score": 1,

@@ -392,13 +392,6 @@ def sentences(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> p
     return frame
 
 
-def verdict_shares(turns: Sequence[Turn]) -> dict[str, dict[str, int]]:
-    """Return the number of sentences by verdict, for factual and for cognitive statements."""
-    every = [sentence.verdict for turn in turns for sentence in turn.sentences]
-    kinds = {"factual": ("faithful", "invented"), "cognitive": TIERS}
-    return {kind: {verdict: every.count(verdict) for verdict in verdicts} for kind, verdicts in kinds.items()}
-
-
 def results_of(turns: Sequence[Turn], by_unit: ByUnit) -> JsonObject:
     """Return counts and scores as plain values; `parts` are by words, as the paper's are."""
     methods = [
@@ -460,24 +453,38 @@ def draw_answer(frame: pd.DataFrame) -> "Figure":
     return draw_intervals(rows, xlabel="F1 on hallucinated sentences, %; line: all called hallucinated", at=floor)
 
 
-def draw_figures(frames: Mapping[str, pd.DataFrame], verdicts: Mapping[str, Mapping[str, int]]) -> dict[str, "Figure"]:
-    """Return the figures by file name; all but those of shares show the published labels."""
+# The verdicts of a statement, by its kind.
+VERDICTS = {"factual": ("faithful", "invented"), "cognitive": TIERS}
+
+
+def draw_figures(frames: Mapping[str, pd.DataFrame], counts: Mapping[str, int]) -> dict[str, "Figure"]:
+    """Return the figures by file name; all but those of shares show the published labels.
+
+    Parameters
+    ----------
+    frames : mapping of str to DataFrame
+    counts : mapping of str to int
+        As `counts_of` returns them.
+    """
     turn, position = (
         frame[frame["labels"] == PUBLISHED] for frame in (frames["rates-by-turn"], frames["rates-by-position"])
     )
     turns = [f"turn {place} (n={n})" for place, n in zip(turn["turn"], turn["turns"], strict=True)]
     parts = [f"part {place} of {N_POSITIONS} of a turn" for place in position["position"]]
     rates = pd.concat([turn, position])
-    counts = [(f"{kind}: {verdict}", n, of) for kind, of in verdicts.items() for verdict, n in of.items()]
-    of_kind = [n / max(1, sum(of.values())) for _, n, of in counts]
+    verdicts = [(kind, verdict) for kind, several in VERDICTS.items() for verdict in several]
     return {
         "f1-by-method": draw_answer(frames["table3-detection"]),
         "figure5-statements-by-turn": draw_bars(
             turns, {"statements": _by_kind(turn, "per turn")}, "Statements per turn, by turn from 0", share=False
         ),
         "figure6-verdicts": draw_bars(
-            [f"{name} ({n})" for name, n, _ in counts],
-            {"of the statements of that kind": {"statements": of_kind}},
+            [f"{kind}: {verdict} ({counts[verdict]})" for kind, verdict in verdicts],
+            {
+                "of the statements of that kind": {
+                    "statements": [counts[v] / max(1, counts[kind]) for kind, v in verdicts]
+                }
+            },
             "Verdicts",
         ),
         "figure7-hallucinations": draw_bars(

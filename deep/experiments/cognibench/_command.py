@@ -12,41 +12,6 @@ from deep.experiments.cognibench import _generate
 from deep.experiments.cognibench._turns import Split
 from deep.experiments.tiered import CRITERIA
 
-AGREEMENT = "measure the agreement of annotators by protocol, and of protocols with one another"
-
-LABEL_EXAMPLES = """\
-examples:
-  deep cognibench label --data cognibench --judge auto --llm gpt-4o-mini --out labeled --budget 5
-      all turns, published labels or not: a classifier of types, then two prompts in five samples
-  deep cognibench label --data responses.jsonl --judge tiered --llm gpt-4o-mini --out labeled
-      your own: source and claim; optional document_id (the dialogue) and model (the writer)
-"""
-
-AGREEMENT_EXAMPLES = """\
-examples:
-  deep cognibench agreement annotations.csv
-      a CSV file of item_id,protocol,annotator,label
-"""
-
-EXPORT_EXAMPLES = """\
-examples:
-  deep cognibench export-sft --labels labeled --out detector.jsonl
-      source and response, and the list of hallucinated sentences as the answer, in chats of JSON lines
-  deep cognibench export-sft --labels labeled --sizes 10 30 100 --out detector.jsonl
-      detector-10.jsonl to detector-100.jsonl, each within the next, for Figure 12
-  deep cognibench export-sft --data examples.csv --votes votes.parquet --out detector.jsonl
-      the labels that `deep ask --judge tiered` left beside its votes
-  deep cognibench export-sft --data cognibench --split train --out detector.jsonl
-      the published labels of four dialogues in five
-"""
-
-CURVE_EXAMPLES = """\
-examples:
-  deep cognibench curve tuned-10=runs/t10 tuned-30=runs/t30 tuned-100=runs/t100 --out runs/curve
-      SIZE=RUN: training chats, and the run of `deep cognibench --judge listed` with that model
-"""
-
-
 run = console.run_subcommand
 
 
@@ -240,15 +205,13 @@ AGREE = console.adder(ANNOTATIONS, "n-boot", "seed", "json", n_boot={"default": 
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
-    curve = console.adder(_Curve, "json")
-    to_train = "write training data of a detector, as chats"
     parser.add_subcommands(
         console.Subcommand("evaluate", "measure methods that find hallucinated sentences", EVALUATE, _evaluate),
         console.Subcommand.of("generate", _generate),
-        console.Subcommand("label", "label sentences by a judge, for training", LABEL, _label, LABEL_EXAMPLES),
-        console.Subcommand("export-sft", to_train, EXPORT, _export, EXPORT_EXAMPLES),
-        console.Subcommand("curve", "draw F1 by training size (Figure 12)", curve, _curve, CURVE_EXAMPLES),
-        console.Subcommand("agreement", AGREEMENT, AGREE, _agreement, AGREEMENT_EXAMPLES),
+        console.Subcommand.of("label", _label, LABEL),
+        console.Subcommand.of("export-sft", _export, EXPORT),
+        console.Subcommand.of("curve", _curve, console.adder(_Curve, "json")),
+        console.Subcommand.of("agreement", _agreement, AGREE),
         standard="evaluate",
     )
 
@@ -262,24 +225,60 @@ def _evaluate(args: argparse.Namespace) -> int:
 
 
 def _label(args: argparse.Namespace) -> int:
+    """Label sentences by a judge, for training.
+
+    For instance:
+
+      deep cognibench label --data cognibench --judge auto --llm gpt-4o-mini --out labeled --budget 5
+          all turns, published labels or not: a classifier of types, then two prompts in five samples
+      deep cognibench label --data responses.jsonl --judge tiered --llm gpt-4o-mini --out labeled
+          your own: source and claim; optional document_id (the dialogue) and model (the writer)
+    """
     from deep.experiments.cognibench._runs import label
 
     return label(args)
 
 
 def _export(args: argparse.Namespace) -> int:
+    """Write training data of a detector, as chats.
+
+    For instance:
+
+      deep cognibench export-sft --labels labeled --out detector.jsonl
+          source and response, and the list of hallucinated sentences as the answer, in chats of JSON lines
+      deep cognibench export-sft --labels labeled --sizes 10 30 100 --out detector.jsonl
+          detector-10.jsonl to detector-100.jsonl, each within the next, for Figure 12
+      deep cognibench export-sft --data examples.csv --votes votes.parquet --out detector.jsonl
+          the labels that `deep ask --judge tiered` left beside its votes
+      deep cognibench export-sft --data cognibench --split train --out detector.jsonl
+          the published labels of four dialogues in five
+    """
     from deep.experiments.cognibench._runs import export
 
     return export(args)
 
 
 def _curve(args: argparse.Namespace) -> int:
+    """Draw F1 by training size (Figure 12).
+
+    For instance:
+
+      deep cognibench curve tuned-10=runs/t10 tuned-30=runs/t30 tuned-100=runs/t100 --out runs/curve
+          SIZE=RUN: training chats, and the run of `deep cognibench --judge listed` with that model
+    """
     from deep.experiments.cognibench._runs import curve
 
     return curve(args)
 
 
 def _agreement(args: argparse.Namespace) -> int:
+    """Measure the agreement of annotators by protocol, and of protocols with one another.
+
+    For instance:
+
+      deep cognibench agreement annotations.csv
+          a CSV file of item_id,protocol,annotator,label
+    """
     from deep.evaluate import markdown
     from deep.experiments.cognibench._cognibench_tables import agreement_tables, read_annotations
     from deep.experiments.study import printed_text

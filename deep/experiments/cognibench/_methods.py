@@ -1,7 +1,6 @@
 """The methods that look for hallucinated sentences: constant, encoders, direct prompting, and the tiered judge."""
 
 import argparse
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject
 from deep.asking import Entry, ProgramId
+from deep.console import check_draws, check_models
 from deep.datasets import file_beside, read_judgments, read_rows, read_votes
 from deep.exceptions import InputError
 from deep.experiments import study, tiered
-from deep.experiments.cognibench._turns import SentenceFlags, Turn, letters_of, place_of
+from deep.experiments.cognibench._turns import JUDGES, SentenceFlags, Turn, letters_of, place_of
 from deep.experiments.printed import load_tag_judge
 from deep.judges import Program
 from deep.prompt_pool import Span
@@ -110,46 +110,50 @@ def _by_turn(found: Sequence[bool | None], turns: Sequence[Turn]) -> SentenceFla
     return [[next(values) for _ in turn.sentences] for turn in turns]
 
 
-def asked_judges(
-    models: Sequence[str],
-    *,
-    judges: Sequence[str],
-    level: str,
-    samples: int,
-    thresholds: Sequence[int],
-    contrasts: tuple[tiered.Contrast, ...] | None,
-    tiers: bool,
-    ablation: bool,
-    prompts: Sequence[str],
-) -> list[AskedJudge]:
-    """Return every judge of a run, each once."""
+def asked_judges(args: argparse.Namespace) -> list[AskedJudge]:
+    """Return every judge that the options of a run name, each once; none without an LLM."""
+    wrong = [name for name in args.judge if name not in JUDGES]
+    if wrong:
+        raise InputError(f"`judge` must be of {', '.join(sorted(JUDGES))}. Got {wrong[0]!r}.")
+    models, thresholds = check_models(args) if args.llm else (), _thresholds(args)
+    contrasts = None if args.examples is None else tiered.load_contrasts(args.examples)
     staged: dict[str, Callable[..., tiered.SentenceJudge]] = {
-        "tiered": partial(tiered.TieredJudge, level=level, contrasts=contrasts, tiers=tiers),
-        "auto": partial(tiered.AutoLabelJudge, level=level, contrasts=contrasts),
+        "tiered": partial(tiered.TieredJudge, level=args.level, contrasts=contrasts, tiers=not args.no_tiers),
+        "auto": partial(tiered.AutoLabelJudge, level=args.level, contrasts=contrasts),
     }
+    several = {"samples": args.samples}
     asked = []
     for model in models:
-        asked += [AskedJudge(tiered.ListJudge(), model, "direct", "Direct prompting")] if "listed" in judges else []
-        for group in [group for group in staged if group in judges]:
+        if "listed" in args.judge:
+            asked.append(AskedJudge(tiered.ListJudge(), model, "direct", "Direct prompting"))
+        for group in [group for group in staged if group in args.judge]:
             for threshold in thresholds:
                 name = f"{group.capitalize()} (threshold = {threshold})"
-                judge = staged[group](samples=samples, threshold=threshold)
-                asked.append(AskedJudge(judge, model, group, name, name))
-            if ablation:
+                asked.append(AskedJudge(staged[group](threshold=threshold, **several), model, group, name, name))
+            if args.ablation:
                 name = "- Sampling" if group == "tiered" else f"- Sampling, {group}"
                 alone = f"{group.capitalize()}, one sample"
                 asked.append(AskedJudge(staged[group](samples=1), model, group, alone, name))
-        for path, threshold in product(prompts, thresholds):
-            printed = load_tag_judge(path, samples=samples, threshold=threshold)
+        for path, threshold in product(args.prompt, thresholds):
+            printed = load_tag_judge(path, threshold=threshold, **several)
             name = f"{printed.printed.id} (threshold = {threshold})"
             asked.append(AskedJudge(printed, model, "printed prompt", name, name))
-        if ablation:
-            listed = tiered.ListJudge(samples=samples, threshold=thresholds[0])
-            asked.append(AskedJudge(listed, model, "direct", f"Direct prompting, {samples} samples", "- CFP"))
+        if args.ablation:
+            listed = tiered.ListJudge(threshold=thresholds[0], **several)
+            asked.append(AskedJudge(listed, model, "direct", f"Direct prompting, {args.samples} samples", "- CFP"))
     unique: dict[str, AskedJudge] = {}
     for one in asked:
         unique.setdefault(one.judge.voter(one.model), one)
     return list(unique.values())
+
+
+def _thresholds(args: argparse.Namespace) -> list[int]:
+    """Return the numbers of samples that must object; by default the majority."""
+    check_draws(args, "samples")
+    wrong = [word for word in args.threshold if not word.isdecimal() or not 1 <= int(word) <= args.samples]
+    if wrong:
+        raise InputError(f"`threshold` must be a whole number from 1 to {args.samples}. Got {wrong[0]!r}.")
+    return [int(word) for word in args.threshold] or [args.samples // 2 + 1]
 
 
 def ask_judges(
@@ -290,11 +294,6 @@ def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
 def _spans_of(row: Mapping[str, object], at: str) -> Iterable[object]:
     """Return the spans of a row, as they are written there."""
     listed = row.get("spans")
-    if isinstance(listed, str) and listed:
-        try:
-            listed = json.loads(listed)
-        except ValueError:
-            raise InputError(f"`spans` must be a JSON list. Got {listed!r} {at}.") from None
     if listed not in (None, ""):
         if not isinstance(listed, list):
             raise InputError(f"`spans` must be a list. Got {listed!r} {at}.")

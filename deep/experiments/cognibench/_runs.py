@@ -16,7 +16,7 @@ from deep import console
 from deep._util.columns import plain_frame
 from deep._util.files import JsonObject, check_out, check_replaceable, read_bytes, whole_files, write_json_lines
 from deep._util.names import sentence_spans
-from deep.console import check_draws, check_models, check_not_in
+from deep.console import check_not_in
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import DatasetVerdict, markdown, records
 from deep.exceptions import ExitStatus, InputError
@@ -26,7 +26,6 @@ from deep.experiments.cognibench import _methods
 from deep.experiments.cognibench._cognibench_tables import PARTS
 from deep.experiments.cognibench._methods import ask_about
 from deep.experiments.cognibench._turns import (
-    JUDGES,
     Answered,
     Turn,
     accuracy_of,
@@ -55,7 +54,7 @@ def evaluate(args: argparse.Namespace) -> int:
     """Run ``deep cognibench``."""
     published = read_turns(args.data)
     turns = turns_of_split(published, args)
-    asked = _asked(args)
+    asked = _methods.asked_judges(args)
     if args.dry_run:
         return _dry_run(turns, asked)
     check_replaceable(args.out)
@@ -71,33 +70,6 @@ def evaluate(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-def thresholds_of(args: argparse.Namespace) -> list[int]:
-    """Return the numbers of samples that must object; by default the majority."""
-    check_draws(args, "samples")
-    wrong = [word for word in args.threshold if not word.isdecimal() or not 1 <= int(word) <= args.samples]
-    if wrong:
-        raise InputError(f"`threshold` must be a whole number from 1 to {args.samples}. Got {wrong[0]!r}.")
-    return [int(word) for word in args.threshold] or [args.samples // 2 + 1]
-
-
-def _asked(args: argparse.Namespace) -> list[_methods.AskedJudge]:
-    """Return the judges to ask; none without an LLM."""
-    wrong = [name for name in args.judge if name not in JUDGES]
-    if wrong:
-        raise InputError(f"`judge` must be of {', '.join(sorted(JUDGES))}. Got {wrong[0]!r}.")
-    return _methods.asked_judges(
-        check_models(args) if args.llm else (),
-        judges=args.judge,
-        level=args.level,
-        samples=args.samples,
-        thresholds=thresholds_of(args),
-        contrasts=None if args.examples is None else load_contrasts(args.examples),
-        tiers=not args.no_tiers,
-        ablation=args.ablation,
-        prompts=args.prompt,
-    )
-
-
 def _dry_run(turns: Sequence[Turn], asked: Sequence[_methods.AskedJudge]) -> int:
     calls = {one: sum(one.judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns) for one in asked}
     width = max((len(f"{one.name} ({one.model})") for one in asked), default=0)
@@ -111,7 +83,7 @@ def _kinds(args: argparse.Namespace, turns: Sequence[Turn], published: Sequence[
     """Return the types of all sentences by the classifier; None where the LLM is to say them, or nobody asks."""
     if not args.llm or "auto" not in args.judge or args.classifier == "llm":
         return None
-    return classified([(turn.dialogue_id, turn.texts) for turn in turns], published)
+    return classified(turns, published)
 
 
 def _encoders(args: argparse.Namespace, turns: Sequence[Turn]) -> list[_methods.Method]:
@@ -143,7 +115,7 @@ def _write(
         titles=build.TITLES,
         shown=study.percentages,
         paper="cognibench",
-        figures=build.draw_figures(frames, build.verdict_shares(turns)),
+        figures=build.draw_figures(frames, results["counts"]),
         more=lambda folder: sentences.to_csv(folder / "sentences.csv", index=False, lineterminator="\n"),
     )
 
@@ -286,7 +258,7 @@ def _learned_kinds(args: argparse.Namespace, turns: Sequence[Turn]) -> list[list
     learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
     if learned == "llm":
         return None
-    return classified([(t.dialogue_id, [s.text for s in t.sentences]) for t in turns], read_turns(learned))
+    return classified(turns, read_turns(learned))
 
 
 def _with_labels(turn: Turn, reading: TurnReading) -> Turn:

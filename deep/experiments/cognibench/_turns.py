@@ -359,9 +359,6 @@ def complete(turns: Sequence[Turn], level: str) -> Iterator[tuple[Turn, list[str
 
 FOLDS = 5
 
-# A dialogue's identifier, and sentences of one of its turns.
-Statements = tuple[str, Sequence[str]]
-
 
 def _fitted_kinds(turns: Sequence[Turn]) -> Any:
     """Return logistic regression on character n-grams of the published types, weighted so that both count the same."""
@@ -377,7 +374,7 @@ def _fitted_kinds(turns: Sequence[Turn]) -> Any:
     return model.fit([s.text for s in sentences], [s.kind for s in sentences])
 
 
-def classified(turns: Iterable[Statements], published: Sequence[Turn]) -> list[list[str]] | None:
+def classified(turns: Iterable[Turn], published: Sequence[Turn]) -> list[list[str]] | None:
     """Return the types of the sentences of each turn, by a classifier that has not seen the turn's dialogue.
 
     Returns
@@ -394,11 +391,11 @@ def classified(turns: Iterable[Statements], published: Sequence[Turn]) -> list[l
         return _fitted_kinds(others) if len(kinds) == 2 else None
 
     result = []
-    for dialogue_id, sentences in turns:
-        model = classifier(_fold(dialogue_id) if dialogue_id in known else None)
+    for turn in turns:
+        model = classifier(_fold(turn.dialogue_id) if turn.dialogue_id in known else None)
         if model is None:
             return None
-        result.append([str(kind) for kind in model.predict(list(sentences))] if sentences else [])
+        result.append([str(kind) for kind in model.predict(turn.texts)] if turn.texts else [])
     return result
 
 

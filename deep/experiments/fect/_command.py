@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from deep import console
 from deep._util.columns import plain_frame
-from deep._util.files import check_replaceable
+from deep._util.files import check_replaceable, packaged
 from deep._util.options import option
 from deep.console import named
 from deep.exceptions import ExitStatus, InputError, StoppedError
@@ -40,21 +40,6 @@ PROMPTS = {"basic": "basic-direct", "basic-ttc": "basic-reasoned", "3d": "3d-dir
 
 # What the tables call our prompts, by id; any other prompt goes by its own.
 NAMES = {f"fect-{ours}-{form}": name for name, ours in PROMPTS.items() for form in ("json", "xml")}
-
-# The counts of the published benchmark, beside whose tables the printed ones stand.
-BENCHMARK = {"items": 410, "factual": 345, "nonfactual": 65}
-
-# The models that the paper draws apart in its Figures 5, 7 and 8.
-REASONING = (
-    "claude-sonnet-3.7",
-    "claude-sonnet-4",
-    "deepseek-r1",
-    "gemini-2.5-flash",
-    "gemini-2.5-pro",
-    "o1",
-    "o3",
-    "o4-mini",
-)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -231,22 +216,15 @@ def _asked(plan: "Plan", options: "AskOptions | None") -> list[dict[str, object]
 
 def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
     from deep.asking import chunks, read_samples
+    from deep.experiments.fect._fect_report import verdict_row
 
     for examples in chunks(plan.examples):
         labels = {(str(example.dataset), example.example_id): example.label for example in examples}
         for request, judgment in read_samples(plan, examples, history):
-            yield {
-                "dataset": request.dataset,
-                "item": f"{request.dataset}/{request.item}",
-                "item_id": request.item,
-                "label": labels[request.dataset, request.item],
-                "model": request.model,
-                "prompt": NAMES.get(request.prompt, request.prompt),
-                "run": request.sample + 1,
-                "vote": judgment.vote,
-                "reason": judgment.reason,
-                "evidence": json.dumps(judgment.evidence, ensure_ascii=False) if judgment.evidence else "",
-            }
+            place = request.dataset, request.item, labels[request.dataset, request.item]
+            judge = request.model, NAMES.get(request.prompt, request.prompt), request.sample + 1
+            evidence = json.dumps(judgment.evidence, ensure_ascii=False) if judgment.evidence else ""
+            yield verdict_row(*place, *judge, judgment.vote, reason=judgment.reason, evidence=evidence)
 
 
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
@@ -256,7 +234,9 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
 
     runs, repeats = _fect_report.score_runs(verdicts), _fect_report.consistency(verdicts)
     summary = _fect_report.summarise(runs)
-    printed = _fect_report.printed_summary() if counts == BENCHMARK else None
+    # The printed tables stand beside those of the benchmark itself, and its reasoning models are drawn apart there.
+    published = packaged(__package__, "published.json")
+    printed = _fect_report.printed_summary() if counts == published["counts"] else None
     verdict = _fect_report.verdict_of(summary, counts, args.votes)
     results = {
         "data": args.data,
@@ -272,7 +252,9 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
     frames = {"scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
     drawn = _fect_report.draw(summary, args.reasoning)
     if printed is not None:
-        drawn |= {f"{name}-printed": figure for name, figure in _fect_report.draw(printed, REASONING).items()}
+        drawn |= {
+            f"{name}-printed": figure for name, figure in _fect_report.draw(printed, published["reasoning"]).items()
+        }
 
     def write_frames(folder: Path) -> None:
         for name, frame in (frames | _fect_report.frames_of(summary, printed)).items():

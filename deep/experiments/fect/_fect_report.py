@@ -142,18 +142,15 @@ def _rows(
 ) -> Iterator[dict[str, object]]:
     runs[row, column] += 1
     for example, vote in zip(examples, votes.tolist(), strict=True):
-        yield {
-            "dataset": str(example.dataset),
-            "item": f"{example.dataset}/{example.example_id}",
-            "item_id": example.example_id,
-            "label": example.label,
-            "model": row,
-            "prompt": column,
-            "run": runs[row, column],
-            "vote": vote,
-            "reason": None,
-            "evidence": "",
-        }
+        yield verdict_row(str(example.dataset), example.example_id, example.label, row, column, runs[row, column], vote)
+
+
+def verdict_row(
+    dataset: str, item: str, label: int | None, model: str, prompt: str, run: int, vote: int, **why: object
+) -> dict[str, object]:
+    """Return one verdict as the tables of a run are made of it; `why` has its `reason` and its `evidence`."""
+    place = {"dataset": dataset, "item": f"{dataset}/{item}", "item_id": item, "label": label}
+    return {**place, "model": model, "prompt": prompt, "run": run, "vote": vote, "reason": None, "evidence": "", **why}
 
 
 METRICS = ("f1", "precision", "recall")

@@ -11,9 +11,7 @@ from deep import calibration, model
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes, numbered
 from deep._util.odds import DECISION, logit
 from deep.datasets import ScoreTable
-from deep.ensembles import (
-    MajorityLabelVoter,
-)
+from deep.ensembles import MajorityLabelVoter
 from deep.evaluate import CONTEXT, HoldOut, Row, decision_metrics, row_weights
 from deep.features import distinct_patterns
 from deep.records import ABSTAIN, VoteMatrix

@@ -49,7 +49,7 @@ class PrintedSteps:
         ]
 
 
-def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]]) -> PrintedSteps:
+def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]], *, some: bool = False) -> PrintedSteps:
     """Return the steps of a file that ``deep prompts import`` wrote.
 
     Parameters
@@ -57,6 +57,8 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]]) -> Printed
     path : str or Path
     wanted : mapping of str to sequence of str
         The steps that the file must hold, each with the placeholders that its messages may and must hold.
+    some : bool, default=False
+        One of them will do.
 
     Raises
     ------
@@ -64,6 +66,9 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]]) -> Printed
         The file cannot be read, or lacks a step, a message or a placeholder.
     """
     values = read_toml(path, "prompt")
+    if some and not any(step in values for step in wanted):
+        raise InputError(f"`prompt` must hold one of the steps {', '.join(wanted)}. Got none in {path!r}.")
+    wanted = {step: names for step, names in wanted.items() if step in values or not some}
     for step, names in wanted.items():
         asked = values.get(step)
         if not isinstance(asked, dict) or not all(isinstance(asked.get(key), str) for key in ("user", "reply")):
@@ -258,8 +263,7 @@ class PrintedTagJudge(SentenceJudge):
         votes = dict(sorted(tally.labels.items()))
         if 2 * tally.labels["irrelevant"] > self.samples:
             return SentenceVerdict(text, "irrelevant", "irrelevant", votes=votes)
-        counts = {"good": tally.labels["faithful"] + tally.labels["irrelevant"], "bad": tally.labels["hallu"]}
-        consistent = tally.relabeled(counts).passes("good", "bad", self._threshold)
+        consistent = tally.passes(("faithful", "irrelevant"), "hallu", self._threshold)
         verdict = {True: "consistent", False: "hallucinated", None: None}[consistent]
         reason = tally.reason if consistent is None else None
         return SentenceVerdict(text, None, verdict, consistent, votes, reason)

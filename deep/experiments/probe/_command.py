@@ -13,34 +13,6 @@ from deep.experiments.probe._content import ARTICLES_BY
 from deep.experiments.probe._probe_measures import MATCHES, SIMILAR, STAGES
 from deep.experiments.probe._records import TASKS
 
-BUILD = """\
-examples:
-  deep probe build --articles articles.jsonl --out bench --writer a --decomposer b --verifier b c d e --budget 20
-      4 responses per article (one task, 4 complexities) with claims, evidence and spans
-  deep probe build --articles articles.jsonl --out bench --llm a b c d --articles-by all
-      12 responses per article (3 tasks); the first LLM writes and decomposes, all four verify
-  deep probe build --articles articles.jsonl --out bench --llm writer --tasks summarization
-      one task, and a single LLM in all roles
-"""
-
-EVAL = """\
-examples:
-  deep probe eval --data bench --llm gpt-4o-mini --out bench-eval
-      every step of the model's own pipeline, and the direct prompt beside it
-  deep probe eval --data bench --llm gpt-4o-mini --stage find --out bench-find
-      evidence finding alone, on the claims of the benchmark
-  deep probe eval --data bench --llm a b --match-llm c --out bench-eval
-      a third LLM, not an encoder, decides whether two claims say the same
-  deep ask bench/evaluation.jsonl --judge stepwise --pool deep-9 --llm gpt-4o-mini --out votes.parquet
-  deep probe eval --data bench --votes votes.parquet --out bench-voters
-      any judge of deep, by task and complexity
-"""
-
-EXPORT = """\
-examples:
-  deep probe export-sft --data bench --out sft.jsonl
-"""
-
 PRINTED = "the paper's own prompts, as `deep prompts import --paper probe` wrote them"
 
 
@@ -159,19 +131,44 @@ def add_arguments(parser: console.CommandParser) -> None:
     of_build = console.adder(_Build, "json", *console.CALL_TOPICS, json=json)
     of_eval = console.adder(_Eval, _Steps, "json", *console.CALL_TOPICS, json=json)
     parser.add_subcommands(
-        console.Subcommand("build", "build the benchmark from articles", of_build, _build, BUILD),
-        console.Subcommand("eval", "measure models on it, step by step", of_eval, _eval, EVAL),
-        console.Subcommand("export-sft", "write chats for training", console.adder(_Chats, "json"), _export, EXPORT),
+        console.Subcommand.of("build", _build, of_build),
+        console.Subcommand.of("eval", _eval, of_eval),
+        console.Subcommand.of("export-sft", _export, console.adder(_Chats, "json")),
     )
 
 
 def _build(args: argparse.Namespace) -> int:
+    """Build the benchmark from articles.
+
+    For instance:
+
+      deep probe build --articles articles.jsonl --out bench --writer a --decomposer b --verifier b c d e --budget 20
+          4 responses per article (one task, 4 complexities) with claims, evidence and spans
+      deep probe build --articles articles.jsonl --out bench --llm a b c d --articles-by all
+          12 responses per article (3 tasks); the first LLM writes and decomposes, all four verify
+      deep probe build --articles articles.jsonl --out bench --llm writer --tasks summarization
+          one task, and a single LLM in all roles
+    """
     from deep.experiments.probe._runs import build
 
     return build(args)
 
 
 def _eval(args: argparse.Namespace) -> int:
+    """Measure models on it, step by step.
+
+    For instance:
+
+      deep probe eval --data bench --llm gpt-4o-mini --out bench-eval
+          every step of the model's own pipeline, and the direct prompt beside it
+      deep probe eval --data bench --llm gpt-4o-mini --stage find --out bench-find
+          evidence finding alone, on the claims of the benchmark
+      deep probe eval --data bench --llm a b --match-llm c --out bench-eval
+          a third LLM, not an encoder, decides whether two claims say the same
+      deep ask bench/evaluation.jsonl --judge stepwise --pool deep-9 --llm gpt-4o-mini --out votes.parquet
+      deep probe eval --data bench --votes votes.parquet --out bench-voters
+          any judge of deep, by task and complexity
+    """
     from deep.experiments.probe._runs import evaluate, evaluate_votes
 
     if args.votes is None:
@@ -181,6 +178,12 @@ def _eval(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
+    """Write chats for training.
+
+    For instance:
+
+      deep probe export-sft --data bench --out sft.jsonl
+    """
     from deep.experiments.probe._runs import export
 
     return export(args)

@@ -23,12 +23,6 @@ PARAMETERS: JsonObject = {"temperature": 1.0, "max_tokens": 4096}
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"\A```[a-z]*\n(?P<inside>.*)\n```\Z", re.DOTALL)
-_FACTS_SCHEMA = {
-    "type": "object",
-    "properties": {"facts": {"type": "array", "items": {"type": "string"}}},
-    "required": ["facts"],
-    "additionalProperties": False,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,7 @@ def prompts() -> JsonObject:
 
 def _question(step: str, texts: Mapping[str, str], **words: str) -> Question:
     messages = stepwise.fenced_messages(prompts()[step], texts, **words)
-    schema = _FACTS_SCHEMA if step == "invent" else None
+    schema = stepwise.object_schema(facts=stepwise.STRINGS) if step == "invent" else None
     known = {**texts, **{name: words[name] for name in ("manner_of",) if name in words}}
     known |= {"count": words["count"].partition(" ")[0]} if "count" in words else {}
     return stepwise.TextQuestion(step=step, messages=messages, schema=schema, parameters=dict(PARAMETERS), texts=known)

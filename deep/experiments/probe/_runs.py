@@ -8,12 +8,12 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from deep._util.files import JsonObject, check_out, check_replaceable, read_toml, whole_file, write_json_lines
+from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId
 from deep.console import (
@@ -44,14 +44,11 @@ from deep.experiments.probe._records import (
     statistics,
     write_samples,
 )
-from deep.judges import Program
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-T = TypeVar("T")
 
 TABLE_1 = "table1-statistics"
 
@@ -68,34 +65,18 @@ BUILDER_STEPS = {
 }
 
 
-def read_printed(paths: Sequence[str], known: Mapping[str, Sequence[str]]) -> PrintedSteps | None:
-    """Return the printed prompts of the steps that are known; None where no file is given.
+def read_printed(paths: Sequence[str], known: Mapping[str, Sequence[str]]) -> PrintedSteps:
+    """Return the printed prompts of the steps that are known, as far as files of them are given.
 
     Raises
     ------
     InputError
         A file cannot be read, or holds no step that is known, or lacks a placeholder of one.
     """
-    if not paths:
-        return None
-    files = [load_steps(path, _held(path, known)) for path in paths]
+    files = [load_steps(path, known, some=True) for path in paths]
     steps = {name: step for file in files for name, step in file.steps.items()}
     names = (" and ".join(getattr(file, name) for file in files) for name in ("id", "follows", "hash"))
     return PrintedSteps(next(names), next(names), steps, next(names))
-
-
-def _held(path: str, known: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return the known steps that a file has a table of."""
-    tables = read_toml(path, "prompt")
-    held = {step: names for step, names in known.items() if step in tables}
-    if not held:
-        raise InputError(f"`prompt` must hold one of the steps {', '.join(known)}. Got none in {path!r}.")
-    return held
-
-
-def in_print(program: Program[T], printed: PrintedSteps | None) -> Program[T]:
-    """Return a program that asks in the printed words, where some are given."""
-    return program if printed is None else reworded(program, printed)
 
 
 def plan_programs(
@@ -103,7 +84,7 @@ def plan_programs(
     dealt: _content.Dealt,
     recipe: _content.BuildOptions,
     seed: int,
-    printed: PrintedSteps | None = None,
+    printed: PrintedSteps,
 ) -> Callable[[], Iterator[Entry]]:
     """Return a function that yields the program of every sample."""
     styles = _content.deal_styles(articles, dealt, seed)
@@ -113,7 +94,7 @@ def plan_programs(
             for task, complexity in product(dealt[article.article_id], COMPLEXITIES):
                 identity = ProgramId("probe-build", f"probe-{task}", f"{article.article_id}/{complexity}")
                 program = _content.build_sample(article, task, styles[article.article_id], complexity, recipe)
-                yield identity, recipe.writer, in_print(program, printed)
+                yield identity, recipe.writer, reworded(program, printed)
 
     return programs
 
@@ -171,7 +152,6 @@ def _settings(
     served = Counter(task for tasks in dealt.values() for task in tasks)
     return {
         **asdict(recipe),
-        "verifiers": list(recipe.verifiers),
         "tasks": [task for task in TASKS if task in args.tasks],
         "articles": len(articles),
         "articles_by": "task" if all(len(tasks) < 2 for tasks in dealt.values()) else "all",
@@ -302,11 +282,6 @@ def evaluate(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-def evaluate_votes(args: argparse.Namespace) -> int:
-    """Run ``deep probe eval --votes``."""
-    return measure_votes(args, split_samples(args.data, "evaluation"))
-
-
 def _identity(step: str, llm: str, sample: Sample) -> ProgramId:
     return ProgramId(f"probe-{step}/{llm}", f"probe-{sample.task}", sample.example_id)
 
@@ -319,11 +294,8 @@ def _observe(
     def programs() -> Iterator[Entry]:
         for sample in samples:
             for llm in llms:
-                yield (
-                    _identity(args.stage, llm, sample),
-                    llm,
-                    in_print(_probe_measures.stage_program(args.stage, sample), printed),
-                )
+                program = _probe_measures.stage_program(args.stage, sample)
+                yield _identity(args.stage, llm, sample), llm, reworded(program, printed)
                 if args.stage == "all":
                     yield _identity("direct", llm, sample), llm, _probe_measures.direct_program(sample)
 
@@ -539,8 +511,9 @@ def voter_rates(table: pd.DataFrame) -> pd.DataFrame:
 TITLE = "Responses that each voter calls inconsistent, by task and complexity"
 
 
-def measure_votes(args: argparse.Namespace, samples: Sequence[Sample]) -> int:
+def evaluate_votes(args: argparse.Namespace) -> int:
     """Run ``deep probe eval --votes``."""
+    samples = split_samples(args.data, "evaluation")
     check_replaceable(args.out)
     table = voter_table(read_votes(args.votes), samples)
     verdict = verdict_of_voters(table, len(samples))

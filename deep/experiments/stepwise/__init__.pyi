@@ -1,3 +1,4 @@
+from ._stepwise_judge import STRINGS as STRINGS
 from ._stepwise_judge import CheckedClaim as CheckedClaim
 from ._stepwise_judge import Claim as Claim
 from ._stepwise_judge import DirectJudge as DirectJudge
@@ -14,6 +15,7 @@ from ._stepwise_judge import fenced_messages as fenced_messages
 from ._stepwise_judge import find_evidence as find_evidence
 from ._stepwise_judge import find_unsupported as find_unsupported
 from ._stepwise_judge import finding_question as finding_question
+from ._stepwise_judge import object_schema as object_schema
 from ._stepwise_judge import read_claims as read_claims
 from ._stepwise_judge import read_evidence as read_evidence
 from ._stepwise_judge import read_list as read_list

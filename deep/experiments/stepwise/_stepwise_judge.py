@@ -90,10 +90,11 @@ def strings(values: Sequence[Any]) -> list[str] | None:
 CONTEXT_MARGIN = 500
 
 _STRING = {"type": "string"}
-_STRINGS = {"type": "array", "items": _STRING}
+STRINGS = {"type": "array", "items": _STRING}
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def object_schema(**properties: Any) -> dict[str, Any]:
+    """Return the JSON schema of an object that has these properties and no others."""
     return {
         "type": "object",
         "properties": properties,
@@ -104,10 +105,10 @@ def _object(**properties: Any) -> dict[str, Any]:
 
 # The JSON schema of the reply to each step.
 SCHEMAS: Mapping[str, dict[str, Any]] = {
-    "decompose": _object(claims={"type": "array", "items": _object(segment=_STRING, claim=_STRING)}),
-    "find": _object(reasoning=_STRING, evidence=_STRINGS),
-    "evaluate": _object(reasoning=_STRING, verdict={"type": "string", "enum": ["PASS", "FAIL"]}),
-    "direct": _object(reasoning=_STRING, unsupported=_STRINGS),
+    "decompose": object_schema(claims={"type": "array", "items": object_schema(segment=_STRING, claim=_STRING)}),
+    "find": object_schema(reasoning=_STRING, evidence=STRINGS),
+    "evaluate": object_schema(reasoning=_STRING, verdict={"type": "string", "enum": ["PASS", "FAIL"]}),
+    "direct": object_schema(reasoning=_STRING, unsupported=STRINGS),
 }
 
 
@@ -273,14 +274,18 @@ def find_evidence(
 
 def read_evidence(reply: LLMReply | None, claim: str, source: prompt_pool.SearchableText) -> list[Excerpt] | Reason:
     """Return the excerpts that a reply quotes from a source, none twice; else the reason why nothing is known."""
-    items = read_list(reply, "evidence", source.text, claim)
+    return _quoted(reply, "evidence", source, source.text, claim)
+
+
+def _quoted(reply: LLMReply | None, key: str, text: prompt_pool.SearchableText, *shown: str) -> list[Excerpt] | Reason:
+    """Return the passages of a text that a reply lists under a key, none twice."""
+    items = read_list(reply, key, *shown)
     if isinstance(items, str):
         return items
     quoted = strings(items)
     if quoted is None:
         return "unparsable"
-    excerpts = (_excerpt(words, source) for words in quoted)
-    return list({excerpt.span or excerpt.text: excerpt for excerpt in excerpts}.values())
+    return list(dict.fromkeys(_excerpt(words, text) for words in quoted))
 
 
 def _excerpt(words: str, source: prompt_pool.SearchableText) -> Excerpt:
@@ -319,14 +324,7 @@ def find_unsupported(source: str, response: str, log: list[LLMReply | None]) -> 
     """
     (reply,) = yield [_question("direct", {"source": source, "response": response})]
     log.append(reply)
-    items = read_list(reply, "unsupported", source, response)
-    if isinstance(items, str):
-        return items
-    quoted = strings(items)
-    if quoted is None:
-        return "unparsable"
-    text = prompt_pool.SearchableText(response)
-    return list(dict.fromkeys(_excerpt(words, text) for words in quoted))
+    return _quoted(reply, "unsupported", prompt_pool.SearchableText(response), source, response)
 
 
 # Counts changes of the code that alter what is asked or how a reply is read.

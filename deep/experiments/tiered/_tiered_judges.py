@@ -11,7 +11,7 @@ from itertools import chain
 
 from deep._util.checks import check_choice
 from deep._util.names import sentence_spans
-from deep.experiments.stepwise import read_list, strings
+from deep.experiments.stepwise import STRINGS, object_schema, read_list, strings
 from deep.experiments.tiered import _wording
 from deep.judges import LLMJudge, LLMReply, Program, Question
 from deep.prompt_pool import Material, Span, why_unusable
@@ -452,16 +452,13 @@ class AutoLabelJudge(SentenceJudge):
 
     def _supported(self, tally: _wording.LabelTally) -> bool | None:
         """Return whether a factual sentence is faithful; a sample that calls it irrelevant does not object."""
-        good = {"good": tally.labels["faithful"] + tally.labels["irrelevant"], "bad": tally.labels["hallucinated"]}
-        return tally.relabeled(good).passes("good", "bad", self._threshold)
+        return tally.passes(("faithful", "irrelevant"), "hallucinated", self._threshold)
 
     def _met(self, tally: _wording.LabelTally) -> list[bool | None]:
         """Return the criteria that a cognitive sentence meets; none is looked at behind one that it fails."""
         met: list[bool | None] = []
         for below in range(1, len(_wording.TIERS)):
-            bad = sum(tally.labels[tier] for tier in _wording.TIERS[:below])
-            counts = {"good": tally.labels.total() - bad, "bad": bad}
-            met.append(tally.relabeled(counts).passes("good", "bad", self._threshold))
+            met.append(tally.passes(_wording.TIERS[below:], _wording.TIERS[:below], self._threshold))
             if not met[-1]:
                 break
         return met
@@ -473,12 +470,7 @@ auto_rational = partial(AutoLabelJudge, level="rational")
 
 KEY = "hallucinated"
 
-SCHEMA = {
-    "type": "object",
-    "properties": {KEY: {"type": "array", "items": {"type": "string"}}},
-    "required": [KEY],
-    "additionalProperties": False,
-}
+SCHEMA = object_schema(**{KEY: STRINGS})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -328,15 +328,14 @@ class LabelTally:
         missing = self.reasons.total()
         return first if not missing or self.labels[first] - self.labels[second] > missing else None
 
-    def passes(self, good: str, bad: str, threshold: int) -> bool | None:
-        """Return False where `threshold` samples say `bad`, True where no more than the others could; else None."""
-        if self.labels[bad] >= threshold:
+    def passes(self, good: str | Collection[str], bad: str | Collection[str], threshold: int) -> bool | None:
+        """Return False where `threshold` samples say a bad label, True where so many no longer can; else None."""
+        if self._n(bad) >= threshold:
             return False
-        return True if self.labels[good] > self.n_samples - threshold else None
+        return True if self._n(good) > self.n_samples - threshold else None
 
-    def relabeled(self, labels: Mapping[str, int]) -> "LabelTally":
-        """Return the tally with its samples counted under other labels."""
-        return LabelTally(self.n_samples, Counter(labels), self.reasons)
+    def _n(self, labels: str | Collection[str]) -> int:
+        return self.labels[labels] if isinstance(labels, str) else sum(self.labels[label] for label in labels)
 
     @property
     def reason(self) -> Reason | None:

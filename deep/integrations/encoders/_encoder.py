@@ -1,8 +1,7 @@
 """Judges made of any network: classifiers of pairs (inference, factual consistency), and sentence embeddings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -12,9 +11,10 @@ from deep._util.checks import Floats, check_choice
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.integrations.encoders._encoder_judge import (
-    SOURCE_SHARE,
     Head,
     NetworkJudge,
+    PairGrid,
+    PairJudge,
     TextPair,
     chunk_spans,
     contradiction_head,
@@ -33,18 +33,7 @@ SUMMAC_ZS = "summac-zs"
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """The chunks of a source and the sentences of a claim."""
-
-    chunks: tuple[str, ...]
-    sentences: tuple[str, ...]
-
-    def pairs(self) -> list[TextPair]:
-        return [(chunk, sentence) for chunk in self.chunks for sentence in self.sentences]
-
-
-@dataclass(frozen=True)
-class EncoderJudge(NetworkJudge):
+class EncoderJudge(PairJudge):
     """Judges an example by a classifier of (source, claim) pairs; made by :func:`load_encoder`.
 
     Every sentence of the claim is set against every chunk of the source; the score is aggregated first over the
@@ -103,61 +92,33 @@ class EncoderJudge(NetworkJudge):
         head = contradiction_head(self.network.model.config, self.head)
         return None if head is None else replace(self, head=head)
 
-    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
-        """Judge examples in batches; a pair that several of them share is scored once.
+    def _claims(self, claim: str) -> tuple[str, ...]:
+        return tuple(claim[start:end] for start, end in sentence_spans(claim))
 
-        Returns
-        -------
-        list of Judgment
-            In the order of `examples`. `score` is P(consistent), aggregated; `evidence` holds the best chunk of
-            each sentence of the claim; `rationale` quotes the sentence that is supported least. No vote where a
-            text has no words (``abstained``), a sentence of the claim is too long for the model (``truncated``),
-            or the model gives no finite number (``failed``).
-        """
-        return in_windows(examples, self._judge)
+    def _tokens_beside(self, claims: Sequence[str]) -> int:
+        return self.network.special_tokens(pair=True) + max(self.network.count(claims))
 
-    def _judge(self, examples: list[Example]) -> list[Judgment]:
-        chunked = lru_cache(maxsize=None)(self._chunks)
-        parts = [self._parts(example, chunked) for example in examples]
-        known = [part for part in parts if isinstance(part, _Parts)]
-        pairs = list(dict.fromkeys(pair for part in known for pair in part.pairs()))
-        scores: dict[TextPair, list[float]] = {}
-        if pairs:
-            logits = self.network.logits([chunk for chunk, _ in pairs], [sentence for _, sentence in pairs])
-            heads = [head for head in (self.head, self.against) if head is not None]
-            result = np.column_stack([head.probabilities(logits) for head in heads])
-            scores = dict(zip(pairs, result.tolist(), strict=True))
-        return [self._verdict(part, scores) if isinstance(part, _Parts) else part for part in parts]
-
-    def _parts(self, example: Example, chunked: Callable[[str, int], tuple[str, ...]]) -> _Parts | Judgment:
-        model = self.network.model_id
-        sentences = tuple(example.claim[start:end] for start, end in sentence_spans(example.claim))
-        if not sentences or not example.source.strip():
-            return Judgment(vote=ABSTAIN, reason="abstained", model=model)
-        limit = self.network.max_tokens
-        room = limit - self.network.special_tokens(pair=True) - max(self.network.count(sentences))
-        if room * SOURCE_SHARE < limit:
-            return Judgment(vote=ABSTAIN, reason="truncated", model=model)
-        return _Parts(chunked(example.source, min(room, self.chunk_tokens or room)), sentences)
-
-    def _chunks(self, source: str, budget: int) -> tuple[str, ...]:
+    def _cut(self, source: str, room: int) -> tuple[str, ...]:
         cut = fitting_spans if self.chunk_tokens is None else chunk_spans
-        spans = cut(source, self.network.count, budget)
+        spans = cut(source, self.network.count, min(room, self.chunk_tokens or room))
         return tuple(dict.fromkeys(source[start:end] for start, end in spans))
 
-    def _verdict(self, parts: _Parts, scores: dict[TextPair, list[float]]) -> Judgment:
-        shape = len(parts.chunks), len(parts.sentences), -1
-        grids: Floats = np.array([scores[pair] for pair in parts.pairs()]).reshape(shape)
-        if not np.isfinite(grids).all():
-            return Judgment(vote=ABSTAIN, reason="failed", model=self.network.model_id)
+    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+        """Return the probabilities of the heads."""
+        logits = self.network.logits([chunk for chunk, _ in pairs], [sentence for _, sentence in pairs])
+        heads = [head for head in (self.head, self.against) if head is not None]
+        return list(np.column_stack([head.probabilities(logits) for head in heads]))
+
+    def _verdict(self, grid: PairGrid, values: list[list[Floats]]) -> Judgment:
+        grids = np.array(values)
         by_sentence = self._by_sentence(grids)
         score, worst = self._score(by_sentence), int(by_sentence.argmin())
         return Judgment(
             vote=int(score >= self.threshold),
             score=score,
             model=self.network.model_id,
-            rationale=f"least supported ({by_sentence[worst]:.3f}): {parts.sentences[worst]}",
-            evidence=tuple(dict.fromkeys(parts.chunks[i] for i in grids[..., 0].argmax(axis=0))),
+            rationale=f"least supported ({by_sentence[worst]:.3f}): {grid[0][worst][1]}",
+            evidence=tuple(dict.fromkeys(grid[i][0][0] for i in grids[..., 0].argmax(axis=0))),
         )
 
     def _by_sentence(self, grids: Floats) -> Floats:

@@ -1,9 +1,10 @@
-"""The base of judges made of a network: their names, and one example as a batch of one."""
+"""The bases of judges made of a network: their names, batches of examples, and parts of a source beside a claim."""
 
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from deep.exceptions import InputError
 from deep.integrations.encoders._network import Network
 from deep.judges import OfflineJudge, voter_name
 from deep.prompt_pool import Span
-from deep.records import Example, Judgment
+from deep.records import ABSTAIN, Example, Judgment, Reason
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -90,6 +91,76 @@ def _windows(examples: Sequence[Example]) -> Iterator[list[int]]:
 
 
 TextPair = tuple[str, str]
+
+# A row for each part of the source, in it a pair for each part of the claim.
+PairGrid = list[list[TextPair]]
+
+CutAt = Callable[[str, int], tuple[str, ...]]
+
+
+class PairJudge(NetworkJudge):
+    """Sets parts of a claim against parts of its source; a subclass cuts both, and reads the network."""
+
+    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
+        """Judge examples in batches; a pair that several of them share is scored once.
+
+        Returns
+        -------
+        list of Judgment
+            In the order of `examples`. `score` is P(consistent), aggregated; `evidence` holds the parts of the source
+            that decided, `rationale` what is supported least. No vote where a text has no words (``abstained``), the
+            claim leaves the source less than a quarter of the model's input (``truncated``), or the model gives no
+            finite number (``failed``).
+        """
+        return in_windows(examples, self._judge)
+
+    def _judge(self, examples: list[Example]) -> list[Judgment]:
+        cut = lru_cache(maxsize=None)(self._cut)
+        grids = [self._pairs(example, cut) for example in examples]
+        known = (grid for grid in grids if isinstance(grid, list))
+        pairs = list(dict.fromkeys(pair for grid in known for row in grid for pair in row))
+        values = dict(zip(pairs, self._measure(pairs), strict=True)) if pairs else {}
+        return [self._checked(grid, values) if isinstance(grid, list) else self._no_vote(grid) for grid in grids]
+
+    def _pairs(self, example: Example, cut: CutAt) -> PairGrid | Reason:
+        claims = self._claims(example.claim)
+        if not claims or not example.source.strip():
+            return "abstained"
+        limit = self.network.max_tokens
+        room = limit - self._tokens_beside(claims)
+        parts = cut(example.source, room) if room * SOURCE_SHARE >= limit else ()
+        return [[(part, claim) for claim in claims] for part in parts] or "truncated"
+
+    def _checked(self, grid: PairGrid, known: Mapping[TextPair, Floats]) -> Judgment:
+        values = [[known[pair] for pair in row] for row in grid]
+        if not all(np.isfinite(value).all() for row in values for value in row):
+            return self._no_vote("failed")
+        return self._verdict(grid, values)
+
+    def _no_vote(self, reason: Reason) -> Judgment:
+        return Judgment(vote=ABSTAIN, reason=reason, model=self.model_id)
+
+    def _claims(self, claim: str) -> tuple[str, ...]:
+        """Return the parts of a claim: the whole, unless it has no words."""
+        return (claim,) if claim.strip() else ()
+
+    @abstractmethod
+    def _tokens_beside(self, claims: Sequence[str]) -> int:
+        """Return the most tokens of an input that are not the source's."""
+
+    @abstractmethod
+    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+        """Return the parts of a source, each of at most `room` tokens."""
+
+    @abstractmethod
+    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+        """Return the answer of the network to each pair."""
+
+    @abstractmethod
+    def _verdict(self, grid: PairGrid, values: list[list[Floats]]) -> Judgment:
+        """Return the judgment of one example by the answers to its pairs."""
+
+
 Count = Callable[[Sequence[str]], list[int]]
 
 

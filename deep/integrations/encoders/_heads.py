@@ -11,10 +11,10 @@ from deep._util.checks import Floats
 from deep.exceptions import InputError
 from deep.integrations.encoders._encoder import EncoderJudge, load_encoder
 from deep.integrations.encoders._encoder_judge import Head, fitting_spans
-from deep.integrations.encoders._network import NetworkOptions, fingerprint, load_network, one_line
+from deep.integrations.encoders._network import NetworkOptions, fingerprint, load_network, one_line, read_parts
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 ALIGNSCORE, SUMMAC_CONV = "alignscore", "summac-conv"
 
@@ -49,10 +49,11 @@ def _weights_of(folder: Path, *patterns: str) -> tuple[Path, State]:
 RENAMED = {"base_model.pooler.dense.": "classifier.dense.", "tri_layer.": "classifier.out_proj.", "base_model.": ""}
 
 
-def _aligner(config: "PretrainedConfig", folder: Path) -> "tuple[PreTrainedModel, list[Path]]":
+def _aligner(folder: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, list[Path]]":
     """Return RoBERTa with AlignScore's head of three classes: pooled state, tanh, one linear layer."""
     from transformers import RobertaForSequenceClassification
 
+    config, tokenizer = read_parts(folder)
     path, state = _weights_of(folder, "AlignScore*.safetensors", "AlignScore*.ckpt")
     config.num_labels = 3
     try:
@@ -65,7 +66,7 @@ def _aligner(config: "PretrainedConfig", folder: Path) -> "tuple[PreTrainedModel
             f"`id_or_path` must hold AlignScore's weights and the config.json of their RoBERTa. "
             f"Got {folder.name!r}: {one_line(error)}"
         ) from None
-    return model, [path]
+    return model, tokenizer, [path]
 
 
 def _renamed(name: str) -> str:
@@ -186,9 +187,9 @@ class SummaCConvJudge(EncoderJudge):
         shared = {"threshold": self.threshold, "entailment_label": self.head.index}
         return {**shared, "max_tokens": self.network.max_tokens}
 
-    def _chunks(self, source: str, budget: int) -> tuple[str, ...]:
+    def _cut(self, source: str, room: int) -> tuple[str, ...]:
         """Return the sentences of a source; one that stands twice counts twice."""
-        return tuple(source[start:end] for start, end in fitting_spans(source, self.network.count, budget))
+        return tuple(source[start:end] for start, end in fitting_spans(source, self.network.count, room))
 
     def _by_sentence(self, grids: Floats) -> Floats:
         return np.array([self.convolution.of_sentence(column) for column in grids[..., 0].T])

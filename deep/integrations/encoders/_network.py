@@ -40,7 +40,7 @@ _WHAT_COUNTS = (
 )
 
 
-def require_libraries() -> None:
+def _require_libraries() -> None:
     """Raise unless torch and transformers can be imported, which takes seconds: after all that may be refused."""
     try:
         import torch  # noqa: F401
@@ -101,7 +101,7 @@ def one_line(error: BaseException) -> str:
     return f"{text.removeprefix('Got: ').rstrip('.:')[:200]}."
 
 
-def model_name(id_or_path: str | Path, folder: Path) -> str:
+def _model_name(id_or_path: str | Path, folder: Path) -> str:
     """Return the hub id, or the name of the folder: never the place of the folder on this machine."""
     return folder.resolve().name if Path(id_or_path).expanduser().exists() else str(id_or_path)
 
@@ -223,8 +223,8 @@ class NetworkOptions(TypedDict, total=False):
     model_id: str | None
 
 
-# Gives a model of a configuration and a folder, and the files that its weights came from.
-Make = Callable[["PretrainedConfig", Path], tuple["PreTrainedModel", list[Path]]]
+# Gives the model and the tokenizer of a folder, and the files that its weights came from, unless they are the usual.
+Make = Callable[[Path], tuple["PreTrainedModel", "PreTrainedTokenizerBase", list[Path]]]
 
 
 def load_network(
@@ -238,24 +238,21 @@ def load_network(
     """Load a network of a kind, refusing what would answer at random.
 
     `reads` is the most tokens that its published way of use gives it, whatever its own limit says where positions are
-    relative (a generator), and within it otherwise. `make` reads weights that transformers does not.
+    relative (as of T5), and within it otherwise. `make` reads weights that transformers does not.
     """
-    batch_size = check_batch_size(options.get("batch_size", 16))
+    batch_size = _check_batch_size(options.get("batch_size", 16))
     folder = model_folder(id_or_path, options.get("revision"))
-    require_libraries()
+    _require_libraries()
     with quiet():
-        config, tokenizer = _settings(folder, str(id_or_path))
-        if make is None:
-            _check_kind(config, kind, str(id_or_path))
-        model, files = (_weights(folder, kind, str(id_or_path)), []) if make is None else make(config, folder)
+        model, tokenizer, files = _usual(folder, kind, str(id_or_path)) if make is None else make(folder)
     _pad(tokenizer, model, str(id_or_path))
     return Network(
         tokenizer=tokenizer,
-        model=place(model.eval(), options.get("device")),
-        model_id=options.get("model_id") or model_name(id_or_path, folder),
+        model=_placed(model.eval(), options.get("device")),
+        model_id=options.get("model_id") or _model_name(id_or_path, folder),
         folder=folder,
         fingerprint=fingerprint(folder, files),
-        max_tokens=_limit(_known_limits(config, tokenizer, folder, kind, reads), options.get("max_tokens")),
+        max_tokens=_limit(_known_limits(model.config, tokenizer, folder, reads), options.get("max_tokens")),
         batch_size=batch_size,
     )
 
@@ -276,7 +273,16 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _settings(folder: Path, given: str) -> "tuple[PretrainedConfig, PreTrainedTokenizerBase]":
+def _usual(
+    folder: Path, kind: NetworkKind, given: str
+) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, list[Path]]":
+    config, tokenizer = read_parts(folder, given)
+    _check_kind(config, kind, given)
+    return _weights(folder, kind, given), tokenizer, []
+
+
+def read_parts(folder: Path, given: str = "") -> "tuple[PretrainedConfig, PreTrainedTokenizerBase]":
+    """Return the configuration and the tokenizer of a folder; errors call it as it was `given`."""
     from transformers import AutoConfig, AutoTokenizer
 
     try:
@@ -284,11 +290,11 @@ def _settings(folder: Path, given: str) -> "tuple[PretrainedConfig, PreTrainedTo
     except Exception as error:  # transformers raises whatever the damaged file makes it raise
         raise InputError(
             f"`id_or_path` must hold a configuration and a tokenizer that transformers reads without running the "
-            f"model's own code. Got {given!r}: {one_line(error)}"
+            f"model's own code. Got {given or folder.name!r}: {one_line(error)}"
         ) from None
 
 
-def check_batch_size(batch_size: int) -> int:
+def _check_batch_size(batch_size: int) -> int:
     """Return a batch size if it can be one, else raise."""
     if type(batch_size) is not int or batch_size < 1:
         raise InputError(f"`batch_size` must be a whole number of at least 1. Got {batch_size!r}.")
@@ -306,10 +312,10 @@ def _check_kind(config: "PretrainedConfig", kind: NetworkKind, given: str) -> No
 
 
 def _known_limits(
-    config: "PretrainedConfig", tokenizer: "PreTrainedTokenizerBase", folder: Path, kind: NetworkKind, reads: int | None
+    config: "PretrainedConfig", tokenizer: "PreTrainedTokenizerBase", folder: Path, reads: int | None
 ) -> list[int]:
     """Return the limits of the tokens of an input."""
-    if kind == "generator" and reads is not None:
+    if reads is not None and getattr(config, "max_position_embeddings", None) is None:  # positions are relative
         return [reads]
     own = [*_config_limits(config), *_tokenizer_limits(folder, tokenizer)]
     return own if reads is None else [*own, reads]
@@ -342,7 +348,7 @@ def _pad(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel", given: 
         model.config.pad_token_id = tokenizer.pad_token_id
 
 
-def place(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
+def _placed(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
     """Return a model on a device; by default the GPU where there is one."""
     import torch
 

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -14,20 +14,17 @@ from deep._util.checks import Floats
 from deep.exceptions import InputError
 from deep.integrations.encoders import _network
 from deep.integrations.encoders._encoder import SUMMAC_ZS, load_embedding, load_encoder, load_summac
-from deep.integrations.encoders._encoder_judge import SOURCE_SHARE, NetworkJudge, TextPair, chunk_spans, in_windows
+from deep.integrations.encoders._encoder_judge import NetworkJudge, PairGrid, PairJudge, TextPair, chunk_spans
 from deep.integrations.encoders._heads import ALIGNSCORE, SUMMAC_CONV, load_alignscore, load_summac_conv
-from deep.records import ABSTAIN, Example, Judgment
+from deep.records import Judgment
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
-CutAt = Callable[[str, int], tuple[str, ...]]
-
-
 @dataclass(frozen=True)
-class CheckerJudge(NetworkJudge):
-    """Sets a claim against each part of its source; a subclass cuts the source and reads the network.
+class CheckerJudge(PairJudge):
+    """Sets a claim against each part of its source, of which the best decides; a subclass cuts the source.
 
     Parameters
     ----------
@@ -51,58 +48,30 @@ class CheckerJudge(NetworkJudge):
             raise InputError(f"`threshold` must lie in [0, 1]. Got {self.threshold!r}.")
         self._set_version()
 
-    def label_many(self, examples: Sequence[Example]) -> list[Judgment]:
-        """Judge examples in batches; a pair that several of them share is scored once.
-
-        Returns
-        -------
-        list of Judgment
-            In the order of `examples`. `score` is P(consistent). No vote where a text has no words (``abstained``), the
-            claim leaves the source less than a quarter of the model's input (``truncated``), or the model gives no
-            finite number (``failed``).
-        """
-        return in_windows(examples, self._judge)
-
-    def _judge(self, examples: list[Example]) -> list[Judgment]:
-        cut = lru_cache(maxsize=None)(self._cut)
-        read = [self._pairs(example, cut) for example in examples]
-        pairs = list(dict.fromkeys(pair for part in read if isinstance(part, list) for pair in part))
-        result = dict(zip(pairs, self._measure(pairs), strict=True)) if pairs else {}
-        return [self._checked(part, result) if isinstance(part, list) else part for part in read]
-
-    def _pairs(self, example: Example, cut: CutAt) -> list[TextPair] | Judgment:
-        if not example.source.strip() or not example.claim.strip():
-            return Judgment(vote=ABSTAIN, reason="abstained", model=self.model_id)
-        room = self.network.max_tokens - self._tokens_beside(example.claim)
-        parts = cut(example.source, room) if room * SOURCE_SHARE >= self.network.max_tokens else ()
-        if not parts:
-            return Judgment(vote=ABSTAIN, reason="truncated", model=self.model_id)
-        return [(part, example.claim) for part in parts]
-
-    def _checked(self, pairs: list[TextPair], found: dict[TextPair, Floats]) -> Judgment:
-        values = [found[pair] for pair in pairs]
-        if not all(np.isfinite(value).all() for value in values):
-            return Judgment(vote=ABSTAIN, reason="failed", model=self.model_id)
-        return self._verdict(pairs, values)
-
-    def _verdict(self, pairs: list[TextPair], values: list[Floats]) -> Judgment:
-        """Return the judgment of one claim: the best part of the source decides."""
-        best = int(np.argmax([value[0] for value in values]))
-        score = float(values[best][0])
-        evidence = (pairs[best][0],)
-        return Judgment(vote=int(score >= self.threshold), score=score, model=self.model_id, evidence=evidence)
-
     @abstractmethod
-    def _tokens_beside(self, claim: str) -> int:
-        """Return how many tokens of the input are not the source's."""
+    def _input(self, pair: TextPair) -> str:
+        """Return the text that the network is given of a pair."""
 
-    @abstractmethod
-    def _cut(self, source: str, room: int) -> tuple[str, ...]:
-        """Return the parts of a source, each of at most `room` tokens."""
+    def _logits(self, logits: Floats) -> Floats:
+        """Return the logits of the two answers, shape (n, 2), in what the network gives."""
+        return logits
 
-    @abstractmethod
+    def _tokens_beside(self, claims: Sequence[str]) -> int:
+        inputs = [self._input(("", claim)) for claim in claims]
+        return max(self.network.count(inputs)) + self.network.special_tokens(pair=False)
+
     def _measure(self, pairs: list[TextPair]) -> list[Floats]:
-        """Return the answer of the network to each pair: one P(consistent), where `_verdict` is the one here."""
+        """Return P(consistent) of each pair."""
+        logits = np.empty((len(pairs), 2))
+        for at, output, _ in self.network.batches([self._input(pair) for pair in pairs]):
+            logits[at] = self._logits(output.logits.float().cpu().numpy())
+        return list(softmax(logits, axis=1)[:, 1:])
+
+    def _verdict(self, grid: PairGrid, values: list[list[Floats]]) -> Judgment:
+        best = int(np.argmax([value[0] for (value,) in values]))
+        score = float(values[best][0][0])
+        evidence = (grid[best][0][0],)
+        return Judgment(vote=int(score >= self.threshold), score=score, model=self.model_id, evidence=evidence)
 
 
 # Positions are relative: the memory limits an input first.
@@ -128,18 +97,12 @@ class HHEMJudge(CheckerJudge):
         between, _, after = rest.partition(BLANKS[1])
         return f"{before}{pair[0]}{between}{pair[1]}{after}"
 
-    def _tokens_beside(self, claim: str) -> int:
-        return self.network.count([self._input(("", claim))])[0] + self.network.special_tokens(pair=False)
+    def _logits(self, logits: Floats) -> Floats:
+        return logits[:, 0, :]
 
     def _cut(self, source: str, room: int) -> tuple[str, ...]:
         """Return the whole source, or nothing where it is too long: it is never read in parts."""
         return (source,) if self.network.count([source])[0] <= room else ()
-
-    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
-        logits = np.empty((len(pairs), 2))
-        for at, output, _ in self.network.batches([self._input(pair) for pair in pairs]):
-            logits[at] = output.logits[:, 0, :].float().cpu().numpy()
-        return list(softmax(logits, axis=1)[:, 1:])
 
 
 def load_hhem(
@@ -169,7 +132,6 @@ def load_hhem(
     MissingDependencyError
         torch or transformers is not installed.
     """
-    batch_size = _network.check_batch_size(options.get("batch_size", 8))
     folder = _network.model_folder(id_or_path, options.get("revision"))
     said = _network.read_settings(folder / "config.json")
     prompt = str(said.get("prompt", ""))
@@ -177,22 +139,13 @@ def load_hhem(
         raise InputError(
             f"`id_or_path` must hold HHEM's config.json, whose prompt has {' and '.join(BLANKS)}. Got {prompt!r}."
         )
-    _network.require_libraries()
-    with _network.quiet():
-        model, tokenizer = _load(folder, str(foundation or said.get("foundation", "")))
-    network = _network.Network(
-        tokenizer=tokenizer,
-        model=_network.place(model.eval(), options.get("device")),
-        model_id=options.get("model_id") or _network.model_name(id_or_path, folder),
-        folder=folder,
-        fingerprint=_network.fingerprint(folder),
-        max_tokens=options.get("max_tokens") or NO_LIMIT,
-        batch_size=batch_size,
-    )
+    make = partial(_load, foundation=str(foundation or said.get("foundation", "")))
+    options = _network.NetworkOptions(batch_size=8) | options
+    network = _network.load_network(id_or_path, "tagger", **options, reads=NO_LIMIT, make=make)
     return HHEMJudge(network, threshold, prompt=prompt)
 
 
-def _load(folder: Path, foundation: str) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
+def _load(folder: Path, foundation: str) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, list[Path]]":
     """Return the T5 of the foundation with HHEM's weights, and the foundation's tokenizer."""
     from safetensors.torch import load_file
     from transformers import AutoConfig, AutoTokenizer, T5ForTokenClassification
@@ -214,7 +167,7 @@ def _load(folder: Path, foundation: str) -> "tuple[PreTrainedModel, PreTrainedTo
             f"`id_or_path` must hold HHEM's weights for the foundation {foundation!r} in model.safetensors. "
             f"Got {folder.name!r}: {_network.one_line(error)}"
         ) from None
-    return model, tokenizer
+    return model, tokenizer, []
 
 
 # The most tokens that a generator is given, and the sizes of chunks.
@@ -245,8 +198,8 @@ class MiniCheckJudge(CheckerJudge):
     def _input(self, pair: TextPair) -> str:
         return (PREFIX if self.kind == "generator" else "") + self._separator.join(pair)
 
-    def _tokens_beside(self, claim: str) -> int:
-        return self.network.count([self._input(("", claim))])[0] + self.network.special_tokens(pair=False)
+    def _logits(self, logits: Floats) -> Floats:
+        return logits[:, 0, [SAYS_NO, SAYS_YES]] if self.kind == "generator" else logits
 
     def _cut(self, source: str, room: int) -> tuple[str, ...]:
         by_words, size = self.kind == "generator", GENERATOR_WORDS if self.kind == "generator" else CLASSIFIER_TOKENS
@@ -254,13 +207,6 @@ class MiniCheckJudge(CheckerJudge):
         chunks = [source[start:end] for start, end in chunk_spans(source, count, size)]
         fitting = [chunk[a:b] for chunk in chunks for a, b in chunk_spans(chunk, self.network.count, room)]
         return tuple(dict.fromkeys(fitting))
-
-    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
-        logits = np.empty((len(pairs), 2))
-        for at, output, _ in self.network.batches([self._input(pair) for pair in pairs]):
-            result = output.logits.float().cpu().numpy()
-            logits[at] = result[:, 0, [SAYS_NO, SAYS_YES]] if self.kind == "generator" else result
-        return list(softmax(logits, axis=1)[:, 1:])
 
 
 def load_minicheck(
@@ -329,8 +275,12 @@ class LettuceDetectJudge(CheckerJudge):
 
     name: str = field(init=False, default="lettucedetect")
 
-    def _tokens_beside(self, claim: str) -> int:
-        around = sum(self.network.count([f"{BEFORE}{AFTER}", claim]))
+    def _input(self, pair: TextPair) -> str:
+        """Return the text of the source; the claim stands behind it as the second of a pair."""
+        return f"{BEFORE}{pair[0]}{AFTER}"
+
+    def _tokens_beside(self, claims: Sequence[str]) -> int:
+        around = sum(self.network.count([self._input(("", "")), *claims]))
         return around + self.network.special_tokens(pair=True)
 
     def _cut(self, source: str, room: int) -> tuple[str, ...]:
@@ -338,7 +288,7 @@ class LettuceDetectJudge(CheckerJudge):
 
     def _measure(self, pairs: list[TextPair]) -> list[Floats]:
         """Return P(unsupported) of each token of the claim, by pair."""
-        prompts, claims = [f"{BEFORE}{part}{AFTER}" for part, _ in pairs], [claim for _, claim in pairs]
+        prompts, claims = [self._input(pair) for pair in pairs], [claim for _, claim in pairs]
         n_tokens = self.network.count(claims)
         result: dict[int, Floats] = {}
         for at, output, mask in self.network.batches(prompts, claims):
@@ -348,8 +298,8 @@ class LettuceDetectJudge(CheckerJudge):
                 result[i] = unsupported[row, end - n_tokens[i] : end]
         return [result[i] for i in range(len(pairs))]
 
-    def _verdict(self, pairs: list[TextPair], values: list[Floats]) -> Judgment:
-        tokens, claim = np.max(values, axis=0), pairs[0][1]
+    def _verdict(self, grid: PairGrid, values: list[list[Floats]]) -> Judgment:
+        tokens, claim = np.max([value for (value,) in values], axis=0), grid[0][0][1]
         worst = float(tokens.max(initial=0.0))
         spans = ", ".join(repr(claim[start:end]) for start, end in self._spans(claim, tokens >= self.threshold))
         return Judgment(

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         "reasons": reasons,
         "notes": list(result.notes),
         "files": [str(path) for path in written],
-        "next": _next(result.voters, written),
+        "next": _next(result.voters, written, args.scale),
     }
     lines = [", ".join(result.titles)]
     lines += [f"{name}: {n} items" for name, n in items.items()]
@@ -75,11 +75,13 @@ def run(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-def _next(voters: tuple[str, ...], written: list[Path]) -> str:
+def _next(voters: tuple[str, ...], written: list[Path], scales: tuple[str, ...]) -> str:
     """Return the command that is next: a report of answers, or votes on texts that have none."""
     name, out = shlex.quote(str(written[0])), written[0]
     if voters:
-        return f"deep report {name} --out {shlex.quote(str(out.with_suffix('.html')))}"
+        # A table holds numbers, and no scale of them.
+        declared = f" --scale {shlex.join(scales)}" if scales else ""
+        return f"deep report {name} --out {shlex.quote(str(out.with_suffix('.html')))}{declared}"
     return f"deep ask {name} --lexical all --out {shlex.quote(str(out.with_suffix('.parquet')))}"
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +17,9 @@ import numpy as np
 from deep import asking, datasets
 from deep._util.columns import VOTE_OF_TEXT
 from deep._util.files import check_out, whole_file
+from deep._util.frames import SCALES, rows_under
 from deep._util.names import check_name, is_storable, listed, meant_column
-from deep._util.scales import BINARY, CUT, UnknownScaleError, scale_sentence
+from deep._util.scales import BINARY, CUT, UnknownScaleError, scale_sentence, scales_of
 from deep._util.scales import recognise as recognise_scales
 from deep.datasets import FileRow
 from deep.exceptions import InputError
@@ -151,8 +153,10 @@ def read_foreign(paths: Sequence[str | Path], options: ForeignOptions | None = N
     InputError
         A file is none that is known, or something in it must be said first: which column, what a word means.
     """
+    options = options or ForeignOptions()
     try:
-        return _read(paths, options or ForeignOptions())
+        with rows_under(None, options.scale):
+            return _read(paths, options)
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         # A part of the file is of another type than the tool writes.
         name, why = str(paths[0]), f"{type(error).__name__}: {error}"
@@ -225,18 +229,18 @@ def _datasets(files: Sequence[_ForeignFile], options: ForeignOptions) -> list[st
 def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterator[ForeignItem]:
     """Yield the items of a file; where a record is one answer, an item has those of all of its records."""
     tool, long = file.tool, file.tool.is_long or "per" in file.tool.answers
+    given, rest = options.columns, list[str]()
     if tool is TABLE:
-        yield from _table_items(file, dataset, options)
-        return
+        given, rest = _table_columns(file, options)
+    elif "rest" in tool.answers:
+        rest = judge_columns(file.records, tool.answers["known"], options.words(tool))
     paths = {role: tuple(_spelled(paths)) for role, paths in tool.paths.items()}
-    for role, name in options.columns.items():
+    for role, name in given.items():
         if not any(name in flat(record) for record in file.records):
             raise InputError(f"`{role}` must be a column or path in {str(file.path)!r}. Got {name!r}.")
         paths[role] = (name,)
     question = question_of(tool, file.records, options.answer)
-    is_rest = "rest" in tool.answers
-    rest = judge_columns(file.records, tool.answers["known"], options.words(tool)) if is_rest else []
-    several = any(record.get("epoch", 1) not in (1, None) for record in file.records)
+    several = "epoch" in tool.needs and any(record.get("epoch") not in (1, None) for record in file.records)
     judges = {first_of(flat(record), tool.answers.get("judge", ())) for record in file.records} - {None}
     person = str(judges.pop()) if len(judges) == 1 and tool.is_long else file.path.name.partition(".")[0]
     every = (answers_in(tool, flat(record), question, person) for record in file.records)
@@ -249,7 +253,8 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
         document = _id(first_of(known, paths.get("document", ())))
         item = f"{name}@epoch-{record['epoch']}" if several else name
         own = first_of(known, paths.get("dataset", ()))
-        one = ForeignItem(dataset if own is None else str(own), item, document, texts, _own_label(known, options.label))
+        label = first_of(known, paths["label"]) if "label" in paths else _own_label(known, options.label)
+        one = ForeignItem(dataset if own is None else str(own), item, document, texts, label)
         one.answers = list(answers_in(tool, known, question, person))
         one.answers += [ForeignAnswer(_per(tool, known, column), record.get(column)) for column in rest]
         one.failed, one.people = first_of(known, tool.broken) is not None, tool.people
@@ -324,8 +329,8 @@ def _own_label(known: Mapping[str, Any], name: str | None) -> object:
     return known.get(name, next((value for key, value in known.items() if key.endswith(f".{name}")), None))
 
 
-def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterator[ForeignItem]:
-    """Yield the items of a table without a tool's marks; its columns are found by name, or given."""
+def _table_columns(file: _ForeignFile, options: ForeignOptions) -> tuple[dict[str, str], list[str]]:
+    """Return the column of each role in a table without a tool's marks, found by its name or given; and the judges."""
     columns = {key for record in file.records for key in record}
     given = options.columns | ({"label": options.label} if options.label in columns else {})
     roles = column_roles(file.records, given)
@@ -336,6 +341,8 @@ def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> I
     if missing is not None:
         raise InputError(f"`judges` must be columns: {listed(sorted(columns), 12)}. Got {missing!r}.")
     judges = list(options.judges) or judge_columns(file.records, left_out, options.words(TABLE))
+    rest = sorted(columns - {*judges, *left_out})
+    judges += [name for name in rest if any(fnmatchcase(name, pattern) for pattern in SCALES.get())]
     if "label" not in roles and len(judges) == 1 and not options.judges and LABEL_LIKE.search(judges[0]):
         roles["label"], judges = judges[0], []
     taken = [f"{role} is {name!r}" for role, name in roles.items() if role != name and role not in given]
@@ -346,12 +353,7 @@ def _table_items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> I
         file.notes.append(f"Judges: {listed([repr(name) for name in judges], 12)}.")
     if unused:
         file.notes.append(f"Not used: {listed(sorted(unused), 12)}.")
-    for number, record in enumerate(file.records, start=1):
-        cell = {role: record.get(name) for role, name in roles.items()}
-        of, name, document = str(cell.get("dataset") or dataset), _id(cell.get("item")), _id(cell.get("document"))
-        texts = {role: text_of(cell.get(role)) for role in ("source", "claim", "question")}
-        answers = [ForeignAnswer(judge, record.get(judge)) for judge in judges]
-        yield ForeignItem(of, name or str(number), document, texts, cell.get("label"), answers)
+    return roles, judges
 
 
 # How replies are read that no prompt of deep asked for.
@@ -454,23 +456,25 @@ class _Settled:
 
     def _recognised(self) -> dict[str, Scale]:
         """Return the scale of each judge that gives numbers; none of those on no usual scale."""
+        declared = scales_of(SCALES.get(), [*self._numbers])
         numbers = {name: np.array(own) for name, own in self._numbers.items() if name not in self._options.ignore}
         while True:
+            unknown = {name: own for name, own in numbers.items() if name not in declared}
             try:
-                scales = recognise_scales(numbers)  # together, as whoever reads the table will see them
+                scales = recognise_scales(unknown) | declared  # together, as whoever reads the table will see them
                 break
             except UnknownScaleError as error:
                 del numbers[error.column]
         self._graders = {name for name, one in scales.items() if not one.binary} - {*self._usable}
         # A few shares among votes would be read as mistakes, so they are cut; other numbers have no scale.
         scales |= {name: Scale(0, 1) for name, own in numbers.items() if scales[name].binary and {*own} - {0, 1}}
-        return {name: one for name, one in scales.items() if not np.isnan(one.places(numbers[name])).any()}
+        return {n: one for n, one in scales.items() if n in declared or not np.isnan(one.places(numbers[n])).any()}
 
     def _is_high(self, judge: str, number: float) -> bool:
         """Return whether a number counts as consistent: from the grade that was given on, else from the middle on."""
         scale, given = self._scales.get(judge), self._options.from_grade
         if scale is not None and (given is None or not scale.low <= given <= scale.high):
-            given = scale.number(CUT)
+            return bool(scale.places(np.array(number)) >= CUT)
         return number >= (given or 0)
 
     def _check(self, *, label_only: bool) -> None:
@@ -495,8 +499,8 @@ class _Settled:
             seen_words = ", ".join(map(repr, list(words[name])[:WORDS_SHOWN]))
             self.notes.append(f"Left out: {name} ({seen_words}); set the meaning of words with --yes and --no.")
         for name in sorted(grades):
-            low, high = min(self._numbers[name]), max(self._numbers[name])
-            self.notes.append(f"Left out: {name} (grades from {low:g} to {high:g}); set --from-grade to use them.")
+            ends = f"{min(self._numbers[name]):g} to {max(self._numbers[name]):g}"
+            self.notes.append(f"Left out: {name} (grades from {ends}); declare its --scale, or set --from-grade.")
         if grades and not usable:
             raise InputError(
                 f"`from_grade` must be the lowest grade that counts as consistent. Got none. {' '.join(self.notes)}"
@@ -522,6 +526,8 @@ class _Settled:
             asked = {"finish_reason": None, "refusal": None, "material": None, "logprobs": None}
             return replace(REPLIES.judge(str(value), **asked), rationale=str(value))
         scale, is_lower = self._scales.get(answer.judge), answer.judge.startswith(self._lower)
+        if scale is not None and scale.declared and np.isnan(scale.places(np.array(number))):
+            return Judgment(ABSTAIN, "unparsable", rationale=why)  # it lies outside of what its judge may answer
         vote = int(self._is_high(answer.judge, number) is not is_lower)
         if scale is not None and scale.binary:
             return Judgment(vote, score=grade, rationale=why)

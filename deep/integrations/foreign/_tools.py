@@ -8,7 +8,6 @@ the first command of a newcomer lacks.
 import ast
 import json
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,46 +17,17 @@ from typing import Any, NamedTuple
 
 from deep import datasets
 from deep._util.columns import VOTE_OF_TEXT
-from deep._util.files import read_bytes
+from deep._util.files import packaged, read_bytes
 from deep._util.names import listed
 from deep._util.options import option
 from deep.datasets import FileRow
 from deep.exceptions import InputError, needs_extra
 from deep.records import Judgment
 
-# The names that a column usually has, by what it holds; the first that a table has counts.
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "source": (
-        *("source", "context", "contexts", "document", "article", "passage", "premise", "evidence", "source_text"),
-        *("retrieved_contexts", "retrieval_context", "reference_text", "source_document", "documents", "knowledge"),
-        *("conversation", "dialogue", "transcript"),
-    ),
-    "claim": (
-        *("claim", "summary", "response", "answer", "output", "hypothesis", "statement", "completion", "prediction"),
-        *("generated_text", "model_output", "actual_output", "claim_text", "generation", "sentence", "text"),
-    ),
-    "question": ("question", "query", "user_input", "instruction", "prompt", "input", "messages"),
-    "label": (
-        *(
-            "label",
-            "gold",
-            "gold_label",
-            "truth",
-            "human",
-            "human_label",
-            "human_passed",
-            "is_consistent",
-            "is_factual",
-        ),
-        *("is_supported", "ground_truth_label", "annotation", "consistent", "factual", "faithful", "supported"),
-    ),
-    "item": ("item_id", "example_id", "id", "uid", "_id", "item", "doc_id", "question_id", "sample_id", "index"),
-    "dataset": ("dataset", "corpus", "benchmark"),
-    "document": ("document_id", "source_id", "article_id"),
-}
+_TABLES = packaged(__package__, "tools.toml")
 
-# Words of verdicts, beside those of deep's own tables.
-VERDICTS = {"supported": 1, "entailed": 1, "faithful": 1, "unsupported": 0, "not supported": 0, "unfaithful": 0}
+# The names that a column usually has, by what it holds.
+ROLES: Mapping[str, Sequence[str]] = _TABLES["usual"]["roles"]
 
 # Names of columns of numbers that are no answers.
 NO_JUDGE = re.compile(
@@ -136,6 +106,9 @@ class ForeignOptions:
         Words that count as no answer.
     from_grade : float, optional
         The lowest grade that counts as consistent; for numbers in [0, 1] the default is 0.5.
+    scale : tuple of str
+        Scales of judges that give grades, by name or pattern: 'gpt-*=1-5', 'bleu=0-100', 'x=-5..0', 'y=5-1' where 5 is
+        the worst. Default: by their values.
     dataset : str, optional
         The name of the dataset; default: the file's.
     """
@@ -152,6 +125,7 @@ class ForeignOptions:
     no: tuple[str, ...] = option((), "WORD")
     none: tuple[str, ...] = option((), "WORD")
     from_grade: float | None = option(None, "GRADE")
+    scale: tuple[str, ...] = option((), "NAME=SCALE")
     dataset: str | None = option(None, "NAME")
 
     @property
@@ -163,7 +137,7 @@ class ForeignOptions:
     def words(self, tool: "Tool") -> dict[str, int]:
         """Return the words that are answers, in lower case, and what each means."""
         given = {word: vote for vote, words in ((1, self.yes), (0, self.no), (-1, self.none)) for word in words}
-        known = {**VOTE_OF_TEXT, **VERDICTS, **tool.words, **given}
+        known = {**VOTE_OF_TEXT, **_TABLES["usual"]["verdicts"], **tool.words, **given}
         return {word.strip().lower(): vote for word, vote in known.items()}
 
 
@@ -186,7 +160,7 @@ class Tool:
     @property
     def is_long(self) -> bool:
         """Whether a record is one answer, so that those of an item belong together."""
-        return not {"at", "prefix", "rest", "flat", "columns"} & {*self.answers}
+        return not {"at", "prefix", "rest", "flat"} & {*self.answers}
 
     def fits(self, records: Sequence[FileRow]) -> bool:
         """Return whether one of the first records has all that this kind needs."""
@@ -194,17 +168,13 @@ class Tool:
 
 
 # A file of rows that is no other tool's; which column is what, its names or the user say.
-TABLE = Tool("table", "a table", answers={"columns": True})
+TABLE = Tool("table", "a table", answers={"rest": True})
 
 
 @cache
 def tools() -> tuple[Tool, ...]:
     """Return the kinds of files that are known, in the order in which they are tried."""
-    result = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
-    roles = ("item", "document", "dataset", "source", "claim", "question")
-    return tuple(
-        Tool(name, paths={role: row.pop(role) for role in roles if role in row}, **row) for name, row in result.items()
-    )
+    return tuple(Tool(name, **row) for name, row in _TABLES.items() if name != "usual")
 
 
 def flat(record: FileRow) -> dict[str, Any]:
@@ -235,7 +205,7 @@ def is_empty(value: object) -> bool:
 def first_of(known: Mapping[str, Any], paths: Iterable[str]) -> Any:
     """Return the value at the first path that has something; None where none has."""
     for path in paths:
-        parts = [known.get(part) for part in path.split("+")]
+        parts = [known.get(part) for part in ([path] if path in known else path.split("+"))]
         given = [part for part in parts if not is_empty(part)]
         if given:
             return given[0] if "+" not in path else "-".join(map(str, given))

@@ -177,35 +177,14 @@ def _card(votes: VoteMatrix, licences: dict[str, tuple[str, bool]], forms: dict[
     return console.SCHEMA | {"deep": deep.__version__, "replies": replies, "datasets": datasets, "voters": voters}
 
 
-PAGE = """\
-# Votes of LLM judges
-
-Written by deep {deep}. `deep loo --votes FOLDER` and `deep fit FOLDER` read it.
-
-- `pack.parquet`: one column for each judge, named by prompt, the first digits of its hash, and LLM.
-- `pack.reasons.parquet`: why a vote is missing.
-- `replies.jsonl.gz`: every reply. Null where the licence of the texts does not let parts of them be passed on.
-- The texts that were judged are not in here.
-
-| dataset | items | labeled | consistent | licence of the texts | with replies |
-| --- | --- | --- | --- | --- | --- |
-{datasets}
-
-A reply is bound to its labels by a JSON schema, by a choice of lines, or it is free.
-
-| judge | votes | of them 1 | form of the replies |
-| --- | --- | --- | --- |
-{voters}
-"""
-
-
 def _page(card: dict[str, Any]) -> str:
     """Return the card for people."""
     datasets, voters = (
         "\n".join(f"| {' | '.join(map(_cell, (name, *row.values())))} |" for name, row in card[kind].items())
         for kind in ("datasets", "voters")
     )
-    return PAGE.format(deep=card["deep"], datasets=datasets, voters=voters)
+    page = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
+    return page.format(deep=card["deep"], datasets=datasets, voters=voters)
 
 
 def _cell(value: object) -> str:

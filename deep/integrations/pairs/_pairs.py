@@ -190,16 +190,10 @@ def join_orders(votes: VoteMatrix) -> JoinedPairs:
             )
         rows.setdefault((dataset, name), {})[order] = i
     # A label, and a vote, of an item that was asked in the order B, A is about B.
-    said = {
-        order: np.array(
-            [
-                _turned(votes.votes[at[order]], order) if order in at else [ABSTAIN] * votes.shape[1]
-                for at in rows.values()
-            ]
-        )
-        for order in ORDERS
-    }
-    orders = {order: result.astype(np.int8) for order, result in said.items()}
+    orders = {}
+    for order in ORDERS:
+        at = np.array([places.get(order, -1) for places in rows.values()])
+        orders[order] = _turned(np.where(at[:, None] < 0, np.int8(ABSTAIN), votes.votes[at]), order)
     first = [next(iter(at.items())) for at in rows.values()]
     labels = [int(_turned(votes.labels[[i]], order)[0]) for order, i in first]
     documents = None if votes.document_ids is None else [votes.document_ids[i] for _, i in first]

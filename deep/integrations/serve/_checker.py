@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import blake2b
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,50 +21,24 @@ from deep.integrations.serve._exchange import WebError, json_bytes
 from deep.integrations.serve._live import LiveAsker
 from deep.llm import EndpointError, History, LedgerError
 from deep.model import SCORE_COLUMNS, ItemColumn, Model, ScoreOptions, exported_columns
-from deep.records import ABSTAIN, Example, Judgment, Reason
+from deep.records import ABSTAIN, Example, Judgment
 
 JsonReply = dict[str, object]
 
-# The fields of a passage, which `asdict` takes several times as long to read.
-_values = attrgetter(*Passage.__slots__)
 
-
-class Answers:
-    """Tells scored pairs as JSON.
-
-    Parameters
-    ----------
-    plan : Plan
-    most_kept : int, default=2048
-        Judgments of free judges without evidence whose JSON is kept, for most pairs have the same few of them.
-    """
-
-    def __init__(self, plan: Plan, most_kept: int = 2048) -> None:
-        self._claim_first = plan.claim_first
-        self._free = frozenset(column.name for column in plan.offline)
-        self._plain = lru_cache(most_kept, typed=True)(_plain)
-
-    def tell(self, scored: Sequence[Scored]) -> Iterator[bytes]:
-        """Yield P, its interval, the decision, each judge's judgment and the cost of each pair."""
-        for one in scored:
-            columns, places = one.columns, Places(one.example)
-            head = json_bytes({name: columns[name] for name in SCORE_COLUMNS})
-            judges = b",".join(self._judge(name, judgment, places) for name, judgment in one.judgments.items())
-            cost = json_bytes(_cost(one.judgments, self._free))
-            yield b'%b,"judges":[%b],"cost":%b}' % (head[:-1], judges, cost)
-
-    def _judge(self, name: str, judgment: Judgment, places: Places) -> bytes:
-        free = name in self._free
-        if free and not judgment.evidence and (judgment.model, judgment.seconds, judgment.samples) == (None, None, ()):
-            return self._plain(name, judgment.vote, judgment.reason, judgment.score, judgment.rationale)
-        result = asking.located(judgment, places, claim_first=name in self._claim_first)
-        evidence = [dict(zip(Passage.__slots__, _values(each), strict=True)) for each in result]
-        return json_bytes(_judge(name, judgment, evidence, free=free))
-
-
-def _plain(name: str, vote: int, reason: Reason | None, score: float | None, rationale: str | None) -> bytes:
-    """Return the JSON of a judgment that cost nothing and has no evidence."""
-    return json_bytes(_judge(name, Judgment(vote, reason, score, rationale=rationale), [], free=True))
+def answers_of(plan: Plan, scored: Sequence[Scored]) -> Iterator[bytes]:
+    """Yield P, its interval, the decision, each judge's judgment and the cost of each pair as JSON."""
+    free = frozenset(column.name for column in plan.offline)
+    for one in scored:
+        places = Places(one.example)
+        judges = []
+        for name, judgment in one.judgments.items():
+            evidence = asking.located(judgment, places, claim_first=name in plan.claim_first)
+            # `asdict` takes several times as long.
+            told = [{field: getattr(each, field) for field in Passage.__slots__} for each in evidence]
+            judges.append(_judge(name, judgment, told, free=name in free))
+        columns = {name: one.columns[name] for name in SCORE_COLUMNS}
+        yield json_bytes({**columns, "judges": judges, "cost": _cost(one.judgments, free)})
 
 
 def _cost(judgments: Mapping[str, Judgment], free: Collection[str]) -> float | None:
@@ -183,6 +156,9 @@ def _of_column(column: ItemColumn) -> JsonSchema:
 _CONTRACT = packaged(__package__, "templates/contract.json")
 PAIR: JsonSchema = _CONTRACT["pair"]
 
+# What agents are told of the server and of each tool.
+AGENTS: JsonSchema = _CONTRACT["agents"]
+
 
 def contract() -> JsonSchema:
     """Return the description of the routes, as OpenAPI has it: ``contract.json``, and the columns of scores in it."""
@@ -277,7 +253,6 @@ class Checker:
                 f"`no_text` must be given with judges that need no ledger, since a ledger keeps texts. Got {kept!r}. "
                 "Leave it out."
             )
-        self._told = Answers(self.plan, *([0] if given.no_text else []))
         self._recent: dict[str, bytes] = {}
         self._recent_bytes = 0
         self._is_quick = all(column.judge.details.get("kind") == "lexical" for column in self.plan.columns)
@@ -384,7 +359,7 @@ class Checker:
                 self.options.on_scored(one)
         # The same pair would be answered the same only where no judge has failed.
         lasts = [all(judgment.reason != "failed" for judgment in one.judgments.values()) for one in scored]
-        told = zip(scored, self._told.tell(scored), lasts, strict=True)
+        told = zip(scored, answers_of(self.plan, scored), lasts, strict=True)
         return {one.example.example_id: (body, lasting) for one, body, lasting in told}
 
     @cached_property
