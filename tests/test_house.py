@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_216, 14_575, 258
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 29_216, 14_588, 258
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 
