@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -170,14 +171,18 @@ def test_graders_become_voters(tmp_path, capsys):
 
 
 def test_scorers_that_grade_stay_graders(tmp_path):
-    """Numbers between 0 and 1 are grades where there are several of them, and no missing answers."""
+    """Numbers between 0 and 1 are grades where there are several of them; one failure changes nothing."""
+    from inspect_ai.scorer import Score
+
     grades = dict(zip("abcdef", (0.0, 0.25, 0.5, 0.75, 1.0, 0.25), strict=True))
-    graders = [grader_of("graded", grades), grader_of("strict", dict(zip("abcdef", "CICICI", strict=True)))]
-    run_task(pairs_named(*"abcdef"), tmp_path / "logs", graders=graders)
+    given = grades | {"g": Score.unscored(reason="grader_failed")}
+    graders = [grader_of("graded", given), grader_of("strict", dict(zip("abcdefg", "CICICIC", strict=True)))]
+    run_task(pairs_named(*"abcdefg"), tmp_path / "logs", graders=graders)
     assert data(["from", str(tmp_path / "logs"), "--out", str(tmp_path / "votes.parquet")]) == 0
     votes = read_votes([tmp_path / "votes.parquet"])
     assert votes.voter_names == ("graded", "strict")
-    assert votes.answers[:, 0].tolist() == [*grades.values()]
+    assert votes.answers[:6, 0].tolist() == [*grades.values()]
+    assert np.isnan(votes.answers[6, 0])
 
 
 def test_epochs_go_there_and_back(tmp_path, capsys):

@@ -443,7 +443,9 @@ class _Settled:
     def _look_at(self, answer: ForeignAnswer) -> None:
         value = self._plain(answer)
         if answer.judgment is not None or not is_empty(answer.failed):
-            self._usable[answer.judge] += answer.judgment is not None
+            # No answer says nothing of how its judge answers.
+            if answer.judgment is not None and answer.judgment.vote != ABSTAIN:
+                self._usable[answer.judge] += 1
         elif not isinstance(value, bool) and (number := number_in(value)) is not None and not math.isnan(number):
             self._numbers[answer.judge].append(number)
         elif isinstance(value, bool) or self._is_read(value):
