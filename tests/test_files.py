@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tracemalloc
 from collections import deque
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -294,17 +293,17 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("read", "param"),
+    ("read", "param", "bound"),
     [
-        (partial(read_votes, ignore=["source"]), "paths"),
-        (lambda path: deque(read_examples(path), maxlen=0), "examples"),
+        (read_votes, "paths", "deep.datasets._source.MOST_GZIPPED"),
+        (lambda path: deque(read_examples(path), maxlen=0), "examples", "deep.datasets._rows.MOST_INFLATED"),
     ],
 )
-def test_a_gzip_file_is_not_read_beyond_its_bound(tmp_path, monkeypatch, read, param):
+def test_a_gzip_file_is_not_read_beyond_its_bound(tmp_path, monkeypatch, read, param, bound):
     """What it holds is counted as it is read, whatever its own size, and is not kept."""
     most = 1 << 24
-    monkeypatch.setattr("deep.datasets._rows.MOST_INFLATED", most)
-    path, row = tmp_path / "v.csv.gz", b"d,i," + b"s" * 50_000 + b",1,1\n"
+    monkeypatch.setattr(bound, most)
+    path, row = tmp_path / "v.csv.gz", b"d,i," + b"s" * 50_000 + b",c,1\n"
     header = gzip.compress(b"dataset,item_id,source,claim,label\n", mtime=0)
     path.write_bytes(header + gzip.compress(row * 100, mtime=0) * 40)
     (small := tmp_path / "small.csv.gz").write_bytes(header + gzip.compress(b"d,i,1,0,1\n", mtime=0))

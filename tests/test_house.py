@@ -227,12 +227,12 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 923,
-    "_util": 2_095,
+    "_util": 2_132,
     "asking": 2_482,
     "calibration": 814,
     "commands": 722,
     "console": 1_119,
-    "datasets": 2_346,
+    "datasets": 2_435,
     "ensembles": 817,
     "evaluate": 2_644,
     "experiments/loo": 1_679,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_697, 14_811, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_823, 14_811, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
@@ -251,6 +251,75 @@ def _plain(batch: "pa.RecordBatch") -> "pa.RecordBatch":
 EXCEL_SEPARATOR = re.compile('\ufeff?"?sep=([\\t !#-/:-@[-`{-~])"?\\s*', re.IGNORECASE)
 
 
+def separator_of(header: str) -> str:
+    """Return the separator of the cells of a CSV file: a comma, or the mark that its header has in place of any."""
+    if line := EXCEL_SEPARATOR.fullmatch(header):
+        return line[1]
+    return next((mark for mark in ";\t" if mark in header and "," not in header), ",")
+
+
+def csv_records(
+    lines: Iterable[str], longest: int, *, strict: bool, param: str, path: object
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records that are not blank, header first, each with the line that it begins on, from 1.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        With their ends.
+    longest : int
+        Characters that a cell may have.
+    strict : bool
+        Whether a misplaced quote is an error.
+    param, path : str, Path
+        The parameter that the file was given as, and its name.
+
+    Raises
+    ------
+    InputError
+        The header has more columns than any table of deep.
+    csv.Error
+        A record is no CSV or a cell is too long; the message says on which line the record begins.
+    """
+    lines = iter(lines)
+    first = next(lines, "")
+    skipped = EXCEL_SEPARATOR.fullmatch(first) is not None
+    lines = lines if skipped else chain([first], lines)
+    separator = separator_of(first)
+
+    def narrow(lines: Iterable[str]) -> Iterator[str]:
+        """Yield the lines; raise before those of the header are taken apart, since each of its cells takes memory."""
+        n_columns, is_open, is_header = 1, False, True
+        for line in lines:
+            if is_header:
+                pieces = line.split('"')
+                n_columns += sum(piece.count(separator) for piece in pieces[is_open::2])
+                is_open ^= len(pieces) % 2 == 0
+                is_header = is_open or line.isspace()
+                if n_columns > MOST_LISTED:
+                    raise InputError(
+                        f"`{param}` must have at most {MOST_LISTED:,} columns. Got more in the header of {path}. "
+                        "Write a row for each item and a column for each judge."
+                    )
+            yield line
+
+    reader = csv.reader(narrow(lines), strict=strict, delimiter=separator)
+    while True:
+        line = reader.line_num + 1 + skipped
+        # The limit of a cell is the whole process's, so it is put back after every record.
+        before = csv.field_size_limit(longest)
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise csv.Error(f"{error} in the record that begins on line {line}") from None
+        finally:
+            csv.field_size_limit(before)
+        if cells is None:
+            return
+        if cells:
+            yield line, cells
+
+
 # The most characters of a line or a cell; nothing longer is ever held in memory.
 LONGEST = 1 << 26
 
@@ -357,31 +426,32 @@ def read_rows(
 
 def _lines(text: TextIO, file: _File) -> Iterator[str]:
     """Yield the lines of a text file; none is longer than what memory is meant to hold."""
-    blank = 0
-    for number, line in enumerate(iter(lambda: text.readline(LONGEST + 1), ""), start=1):
+    number = blank = 0
+    while line := text.readline(LONGEST + 1):
+        number += 1
+        at = f"in line {number} of {file}"
         if len(line) > LONGEST:
             raise InputError(
-                f"`{file.param}` must have lines of at most {LONGEST:,} characters. Got a longer one in line {number} "
-                f"of {file}. Split the file at the ends of its rows."
+                f"`{file.param}` must have lines of at most {LONGEST:,} characters. Got a longer one {at}. Split "
+                "the file at the ends of its rows."
             )
         blank = blank + 1 if line.isspace() else 0
         if blank == MOST_BLANK:
-            fault = f"Got {MOST_BLANK:,} blank lines in a row, the last in line {number} of {file}"
+            fault = f"Got {MOST_BLANK:,} blank lines in a row, the last {at}"
             raise InputError(f"`{file.param}` must hold rows. {fault}. Delete them.")
         wrong = None if line.isascii() else NOT_UTF8.search(line)
-        if wrong is not None or "\0" in line:
-            byte = "a NUL byte" if wrong is None else f"byte 0x{ord(wrong[0]) - 0xDC00:02x}"
-            rule = "text" if wrong is None else "UTF-8"
-            raise InputError(
-                f"`{file.param}` must be {rule}. Got {byte} in line {number} of {file}. Save the file as UTF-8 text."
-            )
+        if wrong is not None:
+            byte = ord(wrong[0]) - 0xDC00
+            raise InputError(f"`{file.param}` must be UTF-8. Got byte 0x{byte:02x} {at}. Save the file as UTF-8 text.")
+        if "\0" in line:
+            raise InputError(f"`{file.param}` must be text. Got a NUL byte {at}. Save the file as UTF-8 text.")
         yield line
 
 
 def _read_csv(file: _File, _columns: Collection[str]) -> Iterator[Located]:
     try:
         with file.text() as text:
-            records = _records(_lines(text, file), file)
+            records = csv_records(_lines(text, file), LONGEST, strict=True, param=file.param, path=file)
             _, header = next(records, (0, []))
             repeated = next((name for name, times in Counter(header).items() if times > 1), None)
             if repeated is not None:
@@ -392,54 +462,11 @@ def _read_csv(file: _File, _columns: Collection[str]) -> Iterator[Located]:
                         f"`{file.param}` must have as many cells as columns. Got row {number} (line {line}) of "
                         f"{file}, with {len(cells)} cells under {len(header)} columns. Quote cells that hold a comma."
                     )
-                cells += [""] * (len(header) - len(cells))
-                yield line, dict(zip(header, cells, strict=True))
+                yield line, dict(zip_longest(header, cells, fillvalue=""))
     except csv.Error as error:
         raise InputError(
             f"`{file.param}` must be CSV. Got {file}: {error}. Close its quotes, and double those inside a cell."
         ) from None
-
-
-def _records(lines: Iterator[str], file: _File) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records of CSV that are not blank, header first, each with the line that it begins on, from 1."""
-    first = next(lines, "")
-    mark = EXCEL_SEPARATOR.fullmatch(first)
-    # A comma, or the mark that the header has in place of any.
-    separator = mark[1] if mark else next((mark for mark in ";\t" if mark in first and "," not in first), ",")
-    reader = csv.reader(
-        _narrow(lines if mark else chain([first], lines), separator, file), strict=True, delimiter=separator
-    )
-    while True:
-        line = reader.line_num + 1 + bool(mark)
-        # The limit of a cell is the whole process's, so it is put back after every record.
-        before = csv.field_size_limit(LONGEST)
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise csv.Error(f"{error} in the record that begins on line {line}") from None
-        finally:
-            csv.field_size_limit(before)
-        if cells is None:
-            return
-        if cells:
-            yield line, cells
-
-
-def _narrow(lines: Iterable[str], separator: str, file: _File) -> Iterator[str]:
-    """Yield the lines; raise before those of the header are taken apart, since each of its cells takes memory."""
-    n_columns, is_open, is_header = 1, False, True
-    for line in lines:
-        if is_header:
-            pieces = line.split('"')
-            n_columns += sum(piece.count(separator) for piece in pieces[is_open::2])
-            is_open ^= len(pieces) % 2 == 0
-            is_header = is_open or line.isspace()
-            if n_columns > MOST_LISTED:
-                raise InputError(
-                    f"`{file.param}` must have at most {MOST_LISTED:,} columns. Got more in the header of {file}. "
-                    "Write a row for each item and a column for each judge."
-                )
-        yield line
 
 
 def _read_json(file: _File, _columns: Collection[str]) -> Iterator[Located]:

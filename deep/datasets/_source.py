@@ -1,8 +1,11 @@
 """One file of a table: its columns, whole or a piece at a time, and where a cell stands in it."""
 
+import io
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
@@ -10,25 +13,38 @@ from typing import TYPE_CHECKING
 
 from deep._util.checks import check_kind, shown
 from deep._util.columns import long_names, read_table
-from deep._util.files import check_regular
+from deep._util.files import GzipReader, check_regular
 from deep._util.frames import DATASET, UNNAMED, Frame, FrameSource, Source, frame_table
 from deep._util.join import LongSource
 from deep._util.names import is_storable
 from deep.datasets._rows import (
     ENDINGS,
+    EXCEL_SEPARATOR,
+    MOST_BLANK,
     MOST_EXPANDED,
     MOST_TIMES,
     PROBED,
-    FileRow,
     Located,
+    csv_records,
     ending_of,
     open_parquet,
     read_rows,
+    separator_of,
 )
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# The bytes that the CSV parser takes at once; a single row may not be longer.
+BLOCK_SIZE = 1 << 26
+
+# The most bytes of a CSV file, uncompressed: what memory is meant to hold.
+MOST_BYTES = 1 << 31
+
+# The most bytes that a CSV file compressed by gzip may hold: rows of a few characters take 30 times that in memory.
+MOST_GZIPPED = 3 << 23
+
 
 # The most cells, and characters of them, that are in memory as Python's texts at once.
 CELLS_AT_ONCE = 1 << 22
@@ -62,10 +78,12 @@ def open_source(path: "str | Path | Frame") -> Source:
     check_regular(path, "paths")
     if not path.stat().st_size:
         raise InputError(f"`paths` must name files that are not empty. Got {path}.")
+    if suffix.endswith((".csv", ".csv.gz")):
+        return CsvSource(path)
     if suffix.endswith(".parquet"):
         return ParquetSource(path)
     if ending_of(path) is not None:
-        return RowSource(path)
+        return JsonSource(path)
     raise InputError(f"`paths` must end in one of {', '.join(ENDINGS)}. Got {path}.")
 
 
@@ -77,6 +95,109 @@ def open_table(path: "str | Path | Frame") -> Source:
     if dataset is not None and "dataset" not in source.columns:
         source.name_dataset(dataset)
     return LongSource(source, names) if names else source
+
+
+class CsvSource(Source):
+    """A comma-separated file in UTF-8, plain or compressed by gzip."""
+
+    def _header(self) -> tuple[str, ...]:
+        self._raw = self._raw_bytes()
+        try:
+            self._raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self._raise_fault()
+        # Arrow would read on. The reader of rows is slow but names the line, so it is called where something is wrong.
+        if b"\0" in self._raw or any(end * MOST_BLANK in self._raw for end in (b"\n", b"\r", b"\r\n")):
+            self._raise_fault()
+        first = self._raw.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8")
+        self._separator, self._skipped = separator_of(first), EXCEL_SEPARATOR.fullmatch(first) is not None
+        header = next(self._records(), None)
+        if header is None:
+            raise InputError(f"`paths` must name files with a header. Got only blank lines in {self.path}.")
+        return tuple(header[1])
+
+    def _raw_bytes(self) -> bytearray:
+        raw = bytearray()
+        try:
+            compressed = self.path.name.lower().endswith(".gz")
+            with GzipReader(self.path, "paths", MOST_GZIPPED) if compressed else self.path.open("rb") as file:
+                while block := file.read(BLOCK_SIZE // 16):
+                    raw += block
+                    self._check_size(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise self._unreadable(error) from None
+        return raw
+
+    def _unreadable(self, error: Exception) -> InputError:
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        return InputError(f"`paths` must name readable CSV files. Got {self.path}: {reason}.")
+
+    def _check_size(self, raw: bytearray) -> None:
+        if len(raw) > MOST_BYTES:
+            raise InputError(
+                f"`paths` must name CSV files of at most {MOST_BYTES:,} bytes, uncompressed. Got more in {self.path}. "
+                "Split it, or write it as Parquet."
+            )
+        if len(raw) > BLOCK_SIZE and all(raw.rfind(end, len(raw) - BLOCK_SIZE) < 0 for end in (b"\n", b"\r")):
+            raise InputError(
+                f"`paths` must name CSV files with lines of at most {BLOCK_SIZE:,} bytes. Got a longer one in "
+                f"{self.path}. End each row with a line end."
+            )
+
+    def _raise_fault(self) -> None:
+        """Raise for the first row that is none, which the reader of one row at a time finds with its line."""
+        deque(read_rows(self.path, (), ".csv", param="paths", content=self._raw), maxlen=0)
+
+    def _records(self, tail: bytes = b"") -> Iterator[tuple[int, list[str]]]:
+        """Yield the records, header first, each with the line that it begins on."""
+        text = io.TextIOWrapper(io.BytesIO(self._raw + tail), encoding="utf-8-sig", newline="")
+        return csv_records(text, len(self._raw) + 1, strict=False, param="paths", path=self.path)
+
+    def _row(self, row: int) -> str:
+        line, _ = next(islice(self._records(), row + 1, None))
+        return f"row {row + 1} (line {line})"
+
+    def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
+        """Yield the columns as text, all rows parsed at once; an empty cell is an empty string."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        self._check_quotes()
+        try:
+            # All as text: a guessed type reads 007 as 7, and an error could not show a cell as it stands in the file.
+            table = arrow_csv.read_csv(
+                pa.BufferReader(self._raw),
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=False, block_size=BLOCK_SIZE, skip_rows=int(self._skipped)
+                ),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=self._separator),
+                convert_options=arrow_csv.ConvertOptions(
+                    include_columns=list(names), column_types=dict.fromkeys(names, pa.string())
+                ),
+            )
+        except pa.ArrowException as error:
+            if next(islice(self._records(), 1, None), None) is None:
+                return  # a header alone
+            self._raise_fault()
+            raise self._unreadable(error) from None
+        table = read_table(table)
+        for start in range(0, table.num_rows, size or max(table.num_rows, 1)):
+            yield table.slice(start, size)
+
+    def _check_quotes(self) -> None:
+        """Raise where a quote is never closed: the parser would take the rest of the file for one cell."""
+        # Arrow reads on in a quote that is never closed, to the end of the file and without an error. An odd number of
+        # quotes is where that may be.
+        if self._raw.count(b'"') % 2 == 0:
+            return
+        # A further line of its own: if it comes back as part of the record before, that record's quote is open.
+        sentinel = "end"
+        ((line, last),) = deque(self._records(f"\n{sentinel}".encode()), maxlen=1)
+        if last != [sentinel]:
+            raise InputError(
+                f"`paths` must name CSV files whose quotes are closed. Got one left open in {self.path}, in the "
+                f"record that begins on line {line}."
+            )
 
 
 class ParquetSource(Source):
@@ -94,23 +215,18 @@ class ParquetSource(Source):
                 yield rows
 
 
-class RowSource(Source):
-    """A file of CSV, or of JSON objects, one a line or all in one array; its cells are text, as they stand in CSV.
+class JsonSource(Source):
+    """A file of JSON objects, one a line or all in one array, whose cells are read as those of a CSV file are.
 
-    The columns of JSON are those of the first rows; a row may leave out what is empty.
+    Its columns are those of the first rows; a row may leave out what is empty.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._is_csv = path.name.lower().endswith((".csv", ".csv.gz"))
-        super().__init__(path)
 
     def _header(self) -> tuple[str, ...]:
         # Rows of JSON may leave empty cells out, so that the first row need not have every column.
-        first = islice(self._rows(), 1 if self._is_csv else PROBED)
-        columns = tuple(dict.fromkeys(name for _, row in first for name in row))
+        columns = dict.fromkeys(name for _, row in islice(self._rows(), PROBED) for name in row)
         if not columns:
             raise self.without_rows()
-        return columns
+        return tuple(columns)
 
     def _rows(self) -> Iterator[Located]:
         return read_rows(self.path, (), param="paths")
@@ -119,42 +235,36 @@ class RowSource(Source):
         import pyarrow as pa
 
         tables: list[pa.Table] = []
-        rows: list[list[str]] = []
-        known, n_characters = frozenset(self.columns), 0
+        columns: dict[str, list[str]] = {name: [] for name in names}
+        names_of_columns, size_in_memory = frozenset(self.columns), 0
         most = max(MOST_EXPANDED, MOST_TIMES * self.path.stat().st_size) // BYTES_OF_A_CELL
         for number, located in enumerate(chain(self._rows(), [None]), start=1):
-            if located is None or n_characters >= CELLS_AT_ONCE or len(rows) == size:
-                columns = dict(zip(names, zip(*rows, strict=True), strict=False)) if rows else dict.fromkeys(names, ())
-                table = pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
-                tables.append(read_table(table) if self._is_csv else table)
-                rows, n_characters = [], 0
+            if located is None or size_in_memory >= CELLS_AT_ONCE or len(columns[names[0]]) == size:
+                tables.append(pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()}))
+                columns, size_in_memory = {name: [] for name in names}, 0
                 if size is not None:
                     yield tables.pop()
             if located is None:
                 break
             line, row = located
-            if self._is_csv:
-                rows.append([row[name] for name in names])
-            else:
-                self._check_names(row, known, number, line)
-                rows.append([self._text(row.get(name), name, number, line) for name in names])
-            n_characters += len(names) + sum(map(len, rows[-1]))
+            if not names_of_columns.issuperset(row):
+                name = next(name for name in row if name not in names_of_columns)
+                raise InputError(
+                    f"`paths` must have its columns in the first {PROBED} rows. Got another one at {self.path}, "
+                    f"column {shown(name)}, row {number} (line {line}). Write it in the first row, with null where it "
+                    "is empty."
+                )
+            for name, cells in columns.items():
+                cells.append(self._text(row.get(name), name, number, line))
+                size_in_memory += 1 + len(cells[-1])
             # A row of JSON may leave all columns out, and still takes a cell of each in memory.
             if number * len(names) > most:
                 raise InputError(
-                    f"`paths` must name files of at most {most:,} cells, the empty ones counted in. Got more in "
+                    f"`paths` must name JSON files of at most {most:,} cells, the empty ones counted in. Got more in "
                     f"{self.path}: its first {number:,} rows. Write it as Parquet."
                 )
         if tables:
             yield pa.concat_tables(tables)
-
-    def _check_names(self, row: FileRow, known: Collection[str], number: int, line: int | None) -> None:
-        name = next((name for name in row if name not in known), None)
-        if name is not None:
-            raise InputError(
-                f"`paths` must have its columns in the first {PROBED} rows. Got another one at {self.path}, column "
-                f"{shown(name)}, row {number} (line {line}). Write it in the first row, with null where it is empty."
-            )
 
     def _text(self, cell: object, name: str, number: int, line: int | None) -> str:
         """Return a cell as it would stand in a CSV file."""

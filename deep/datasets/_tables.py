@@ -101,7 +101,7 @@ def read_votes(
     Parameters
     ----------
     paths : path or sequence of paths
-        CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 256 MiB), Parquet, or JSON (an object a line,
+        CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 24 MiB), Parquet, or JSON (an object a line,
         or an array of them; ``.json``, ``.jsonl``, ``.ndjson``, each also with ``.gz``), by suffix. Columns
         ``dataset`` and ``item_id`` are required; ``label``, ``document_id`` and ``family`` are optional; every other
         column is a voter. Or a long table, a row an item and judge: ``item_id`` (``item``), ``judge`` (``voter``),

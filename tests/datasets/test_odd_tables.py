@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import itertools
 
 import pandas as pd
 import pyarrow as pa
@@ -162,12 +163,17 @@ def test_a_dataset_named_nul(dataset):
         deep.VoteMatrix.from_frame(frame)
 
 
-def test_ids_as_long_as_texts(tmp_path):
-    """An id of a million letters is read as any other."""
+def test_ids_as_long_as_texts_take_no_step_a_letter(tmp_path, monkeypatch):
+    """An id of a million letters is hashed by its digest: the number of steps does not grow with its letters."""
+    from deep._util import columns
+
+    steps = itertools.count()
+    monkeypatch.setattr(columns, "mixed", lambda values, mixed=columns.mixed: (next(steps), mixed(values))[1])
     parquet.write_table(
         pa.table({**PLAIN, "item_id": [f"{k}é{'x' * 10**6}" for k in range(N)]}), tmp_path / "t.parquet"
     )
     assert len(deep.read_votes(tmp_path / "t.parquet").votes) == N
+    assert next(steps) < 100
 
 
 def test_all_wrong_cells_of_a_column_are_told(tmp_path):

@@ -162,8 +162,7 @@ def test_a_quote_left_open(tmp_path):
     path = write_text(tmp_path / "v.csv", 'dataset,item_id,a,note\nd,x,1,""\nd,y,1,"oh\nd,z,1,"\n')
     path.write_bytes(path.read_bytes()[:-2] + b"\n")
     message = fault(read_votes, path, ignore=["note"])
-    assert message.startswith(f"`paths` must be CSV. Got '{path}': ")
-    assert message.endswith(" in the record that begins on line 3. Close its quotes, and double those inside a cell.")
+    assert f"Got one left open in {path}, in the record that begins on line 3." in message
 
 
 def test_a_quote_within_a_cell_is_no_fault(tmp_path):
@@ -175,7 +174,7 @@ def test_a_quote_within_a_cell_is_no_fault(tmp_path):
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("dataset,item_id,a,a", "`paths` must have unique column names. Got 'a' twice in '{path}'."),
+        ("dataset,item_id,a,a", "`paths` must have unique column names. Got 'a' twice in {path}."),
         (",dataset,item_id,a", "`paths` must have a name above every column. Got none above column 1 of {path}."),
         ("item_id,label,a,b", "`paths` must have a column dataset. Got 'item_id', 'label', 'a', 'b' in {path}."),
         (
@@ -254,9 +253,9 @@ def test_an_empty_file(tmp_path, name):
 
 
 def test_blank_lines_alone(tmp_path):
-    """A file of blank lines has no row."""
+    """A file of blank lines has no header."""
     path = write_text(tmp_path / "v.csv", "\n\n\n")
-    assert fault(read_votes, path) == f"`paths` must name files with at least one row. Got none in {path}."
+    assert fault(read_votes, path) == f"`paths` must name files with a header. Got only blank lines in {path}."
 
 
 def test_paths_that_are_no_tables(tmp_path):
@@ -280,7 +279,7 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    expected = f"`paths` must be readable. Got '{path}': Permission denied. Check its name and rights."
+    expected = f"`paths` must name readable CSV files. Got {path}: [Errno 13] Permission denied."
     assert fault(read_votes, path) == expected
 
 
@@ -309,7 +308,7 @@ def test_no_gzip(tmp_path, raw):
     """Plain text under .gz, and a truncated archive, are refused."""
     path = tmp_path / "v.csv.gz"
     path.write_bytes(raw)
-    assert fault(read_votes, path).startswith(f"`paths` must be a whole gzip file. Got '{path}': ")
+    assert fault(read_votes, path).startswith(f"`paths` must name readable CSV files. Got {path}: ")
 
 
 @pytest.mark.parametrize("keep", [1, 4, 100, -1, -4, -100])
@@ -459,4 +458,4 @@ def test_rows_of_json_that_leave_out_nearly_all(tmp_path, monkeypatch):
     first = ", ".join(f'"c{k}": 1' for k in range(9_000))
     rows = "".join(f'{{"dataset": "n", "item_id": "{row}"}}\n' for row in range(300))
     path = write_text(tmp_path / "v.jsonl", f'{{"dataset": "n", "item_id": "x", {first}}}\n{rows}')
-    assert fault(read_votes, path).startswith("`paths` must name files of at most ")
+    assert fault(read_votes, path).startswith("`paths` must name JSON files of at most ")
