@@ -1,6 +1,5 @@
 from ._breakdowns import OwnFamily as OwnFamily
 from ._breakdowns import agreement_measures as agreement_measures
-from ._breakdowns import clustered_share as clustered_share
 from ._breakdowns import level_rows as level_rows
 from ._breakdowns import level_tables as level_tables
 from ._breakdowns import own_families as own_families
@@ -10,7 +9,6 @@ from ._breakdowns import without_own_votes as without_own_votes
 from ._breakdowns import writer_table as writer_table
 from ._card_words import ONE_JUDGE as ONE_JUDGE
 from ._card_words import card_tables as card_tables
-from ._card_words import effective_words as effective_words
 from ._card_words import panel_words as panel_words
 from ._card_words import people_words as people_words
 from ._card_words import worth_words as worth_words
@@ -20,6 +18,7 @@ from ._cards import AgainstOthers as AgainstOthers
 from ._cards import AgainstPeople as AgainstPeople
 from ._cards import JudgeCard as JudgeCard
 from ._cards import PanelCard as PanelCard
+from ._cards import clustered_share as clustered_share
 from ._compare import DriftReport as DriftReport
 from ._compare import EarlierVotes as EarlierVotes
 from ._compare import PairDifference as PairDifference
@@ -113,6 +112,7 @@ from ._verdict import certainty_words as certainty_words
 from ._verdict import chance as chance
 from ._verdict import chosen_judge as chosen_judge
 from ._verdict import drift_badge as drift_badge
+from ._verdict import effective_words as effective_words
 from ._verdict import share_words as share_words
 from ._verdict import state_words as state_words
 from ._verdict import suspect_words as suspect_words

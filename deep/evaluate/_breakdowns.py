@@ -11,15 +11,14 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from deep import calibration, model
+from deep import model
 from deep._util.checks import Floats, Mask, Positions
 from deep._util.scales import MOST_LEVELS, Scale
+from deep.evaluate._cards import clustered_share
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, shown
 from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from deep.judges import parse_voter
-from deep.model import Clusters, standardised
 from deep.records import ABSTAIN, VoteMatrix
 
 # The most raters of whom every pair is compared (66 pairs); of more, only measures of all together are taken.
@@ -73,51 +72,6 @@ def agreement_measures(
         numbers = {key: None if np.isnan(value) else value for key, value in values.items()}
         result.append({"name": name, "items": int(comparable.sum()), **numbers})
     return result
-
-
-def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of items, some of which share a document.
-
-    Parameters
-    ----------
-    hits : array-like of bool, shape (n_items,)
-    documents : array-like of shape (n_items,), optional
-        Default: every item is a document of its own.
-
-    Returns
-    -------
-    low, high : float
-        NaN where there are no items.
-
-    Notes
-    -----
-    The number of items is divided by Kish's design effect, from the intraclass correlation of the hits, and the
-    quantile is Student's on as many degrees of freedom as there are documents less one [1]_.
-
-    References
-    ----------
-    .. [1] Korn and Graubard, Survey Methodology 24, 1998: confidence intervals for proportions with small expected
-       number of positive counts estimated from survey data.
-
-    Examples
-    --------
-    >>> from deep.evaluate import clustered_share
-    >>> hits = [True] * 60 + [False] * 20
-    >>> [round(end, 2) for end in clustered_share(hits, None)]
-    [0.64, 0.83]
-    >>> [round(end, 2) for end in clustered_share(hits, [i // 10 for i in range(80)])]
-    [0.35, 0.94]
-    """
-    hit = np.asarray(hits, dtype=np.float64)
-    if not len(hit):
-        return float("nan"), float("nan")
-    share = hit.mean()
-    clusters = Clusters.from_documents(documents, len(hit))
-    errors = standardised(hit, np.full(len(hit), share))
-    n = len(hit) / (1.0 if clusters.alone else clusters.design_effect(clusters.correlation(errors)))
-    freedom = max(len(clusters.sizes) - 1, 1)
-    low, high = calibration.wilson_interval(np.array(share), np.array(n), float(special.stdtrit(freedom, 0.975)))
-    return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
 
 
 # Families of LLMs, looked for anywhere in a name; of another LLM it is the first word of its name.

@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from deep import evaluate  # by the room: few cards have grades
+from deep import evaluate  # by the room: few cards have grades, or writers of their texts
 from deep._util.names import dollars, short_names
 from deep.evaluate._cards import FEWEST_JOINT_ERRORS, JudgeCard, PanelCard, ranked
 from deep.evaluate._measured import DataTable, Measured, in_percent, shown
+from deep.evaluate._verdict import effective_words
 
 ONE_JUDGE = "For decisions, these labels do not show that the panel is better than one judge ({})."
 
@@ -74,7 +75,8 @@ def panel_words(card: PanelCard) -> Iterator[str]:
     if len(card.judges) > 1 and not math.isnan(card.effective_votes) and not card.coin:
         yield effective_words(len(card.judges), card.effective_votes)
         yield f"Most similar errors: {_alike(card) or 'too few common errors to tell'}."
-    yield from evaluate.own_family_words(card.own_family)
+    if card.own_family:
+        yield from evaluate.own_family_words(card.own_family)
     yield from cost_words(card)
     if all(math.isnan(each.others.second_sample) for each in card.judges):
         yield "No labeled item has two samples of a judge (`deep ask --samples 2`): which one to repeat is unknown."
@@ -99,11 +101,6 @@ def _alike(card: PanelCard) -> str:
         f"{short[i]} and {short[j]} ({value:.2f}, {card.joint_errors[i, j]:,} joint errors)"
         for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:N_PAIRS]
     )
-
-
-def effective_words(n_judges: int, effective: float) -> str:
-    """Return a sentence on the number of independent judges that a panel is worth."""
-    return f"By their errors on these labels, {n_judges} judges are worth {effective:.1f} independent ones."
 
 
 def cost_words(card: PanelCard) -> Iterator[str]:

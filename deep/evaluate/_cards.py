@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
+from deep import calibration
 from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
 from deep._util.names import dollars
 from deep.datasets import VoterUsage
-from deep.evaluate._breakdowns import clustered_share
 from deep.evaluate._contribution import PanelReport
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value
 from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha
+from deep.model import Clusters, standardised
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
 if TYPE_CHECKING:
@@ -27,6 +29,51 @@ Interval = tuple[float, float]
 # On fewer its standard error, 1 / sqrt(n), is above 0.3.
 FEWEST_JOINT_ERRORS = 10
 """The correlation of two judges' errors is shown where they err together on so many items."""
+
+
+def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of items, some of which share a document.
+
+    Parameters
+    ----------
+    hits : array-like of bool, shape (n_items,)
+    documents : array-like of shape (n_items,), optional
+        Default: every item is a document of its own.
+
+    Returns
+    -------
+    low, high : float
+        NaN where there are no items.
+
+    Notes
+    -----
+    The number of items is divided by Kish's design effect, from the intraclass correlation of the hits, and the
+    quantile is Student's on as many degrees of freedom as there are documents less one [1]_.
+
+    References
+    ----------
+    .. [1] Korn and Graubard, Survey Methodology 24, 1998: confidence intervals for proportions with small expected
+       number of positive counts estimated from survey data.
+
+    Examples
+    --------
+    >>> from deep.evaluate import clustered_share
+    >>> hits = [True] * 60 + [False] * 20
+    >>> [round(end, 2) for end in clustered_share(hits, None)]
+    [0.64, 0.83]
+    >>> [round(end, 2) for end in clustered_share(hits, [i // 10 for i in range(80)])]
+    [0.35, 0.94]
+    """
+    hit = np.asarray(hits, dtype=np.float64)
+    if not len(hit):
+        return float("nan"), float("nan")
+    share = hit.mean()
+    clusters = Clusters.from_documents(documents, len(hit))
+    errors = standardised(hit, np.full(len(hit), share))
+    n = len(hit) / (1.0 if clusters.alone else clusters.design_effect(clusters.correlation(errors)))
+    freedom = max(len(clusters.sizes) - 1, 1)
+    low, high = calibration.wilson_interval(np.array(share), np.array(n), float(special.stdtrit(freedom, 0.975)))
+    return min(float(low), float(share)), max(float(high), float(share))  # at 0 and 1, rounding
 
 
 @dataclass(frozen=True, kw_only=True)

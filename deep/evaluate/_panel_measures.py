@@ -14,7 +14,6 @@ from deep import datasets, evaluate  # by the room: few panels have grades, or w
 from deep._util.checks import Floats, Votes
 from deep._util.frames import Frame
 from deep.evaluate import _cards
-from deep.evaluate._breakdowns import agreement_measures
 from deep.evaluate._contribution import PanelProgress, PanelReport, panel_worth
 from deep.evaluate._holdout import dataset_rows, row_weights
 from deep.evaluate._measured import Row
@@ -182,7 +181,7 @@ def panel_card(
     agreement: list[Row] = []
     if people is not None and len(people.names) > 1:
         ratings = people.ratings.astype(np.int64)
-        agreement = agreement_measures(ratings, people.names, documents=votes.document_ids, **resampling)
+        agreement = evaluate.agreement_measures(ratings, people.names, documents=votes.document_ids, **resampling)
     costs = [card.others.cost_per_1000 for card in cards]
     paid = [cost for cost in costs if cost is not None]
     # One unknown price makes the sum unknown.

@@ -360,6 +360,11 @@ def drift_badge(moved: Sequence[str], not_tested: Sequence[str] = ()) -> Badge:
     return Badge("judges as in training", "warn" if moved else "ok", says, "watch")
 
 
+def effective_words(n_judges: int, effective: float) -> str:
+    """Return a sentence on the number of independent judges that a panel is worth."""
+    return f"By their errors on these labels, {n_judges} judges are worth {effective:.1f} independent ones."
+
+
 def moved_words(moved: Sequence[str]) -> str:
     """Return the names of judges that moved as prose has them, `(panel)` as what it stands for."""
     return ", ".join("the panel as a whole" if name == "(panel)" else name for name in short_names(moved).values())
