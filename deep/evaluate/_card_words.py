@@ -28,14 +28,14 @@ def worth_words(card: PanelCard) -> Iterator[str]:
     price = {each.judge: each.others.cost_per_1000 for each in card.judges}
     yield card.coin or f"Keep {', '.join(short[name] for name in worth.keep)}."
     outer, costs = worth.outer, [price[name] for name in worth.drop]
-    saved = f"${sum(filter(None, costs)):.2f} less per 1,000 items, " if costs and None not in costs else ""
+    saved = f"${sum(filter(None, costs)):.2f} less per 1,000 items, " if any(costs) and None not in costs else ""
     change, interval = (in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
     if not card.coin:
         yield (
             f"With {len(worth.keep)} of {n} judges: {saved}log loss {outer.loss_increase:+.3f} (90 % interval "
-            f"{shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval}). Judges were chosen "
-            "without the part they are measured on."
+            f"{shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval})."
         )
+        yield "Judges were chosen without the part they are measured on."
     yield (
         f"All {n}, with `deep fit` and each of {outer.parts} parts held out: balanced accuracy "
         f"{in_percent(outer.balanced_accuracy)}, log loss {outer.log_loss:.3f}."
@@ -74,7 +74,7 @@ def panel_words(card: PanelCard) -> Iterator[str]:
     # The errors of coins are alike by what they always say, which is no dependence.
     if len(card.judges) > 1 and not math.isnan(card.effective_votes) and not card.coin:
         yield effective_words(len(card.judges), card.effective_votes)
-        yield f"Most similar errors: {_alike(card) or 'too few common errors to tell'}."
+        yield f"Most similar errors (correlation, joint errors): {_alike(card) or 'too few common errors to tell'}."
     if card.own_family:
         yield from evaluate.own_family_words(card.own_family)
     yield from cost_words(card)
@@ -98,7 +98,7 @@ def _alike(card: PanelCard) -> str:
     ]
     short = list(short_names(each.judge for each in card.judges).values())
     return ", ".join(
-        f"{short[i]} and {short[j]} ({value:.2f}, {card.joint_errors[i, j]:,} joint errors)"
+        f"{short[i]} and {short[j]} ({value:.2f}, {card.joint_errors[i, j]:,})"
         for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:N_PAIRS]
     )
 
@@ -212,11 +212,11 @@ def _judge_row(each: JudgeCard, *, coin: bool) -> dict[str, str]:
     wrong = "" if result is None else f"{each.n_disagreements:,} of {result.n:,}"
     return {
         "accuracy": "" if result is None else in_percent(result.balanced_accuracy),
+        "keep": {None: "", True: "keep", False: "drop"}[None if coin else other.kept],
         "votes on": in_percent(each.itself.coverage),
         "says 1": in_percent(each.itself.polarity),
         **rates,
         "adds": shown(other.adds, "+z.4f"),
-        "keep": {None: "", True: "keep", False: "drop"}[None if coin else other.kept],
         "errors alike": shown(other.error_correlation),
         "$ per 1,000": shown(other.cost_per_1000 or None, dollars),
         "errors": wrong,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from deep._util.columns import plain_frame
 from deep._util.figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure
 from deep._util.files import JsonObject
-from deep._util.names import table
+from deep._util.names import listed, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -237,11 +237,14 @@ class DataTable:
           lenient       -
         """
         columns = [[name, *(row.get(name) or "-" for row in self.rows)] for name in self.columns]
+        hidden: list[str] = []
         while sum(2 + max(map(len, column)) for column in columns) > width and len(columns) > 2:
-            columns.pop()
+            hidden.insert(0, columns.pop()[0])
         yield self.caption
         lines = table(list(zip(*columns, strict=True)), right=len(columns) - 1).split("\n")
         yield from (f"  {line}" for line in lines)
+        if hidden:
+            yield f"  ... and columns that do not fit: {listed(hidden, 12)}"
 
 
 def records(frame: "pd.DataFrame") -> list[Row]:

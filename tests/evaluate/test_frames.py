@@ -165,7 +165,7 @@ def test_a_result_is_json_and_a_row_of_cells() -> None:
 
 
 def test_a_table_leaves_out_what_is_empty_or_does_not_fit() -> None:
-    """Columns without a cell, and the last ones of a narrow terminal; two columns stay in any case."""
+    """Columns without a cell, and the last ones of a narrow terminal, which are named; two columns stay in any case."""
     rows = [
         {"judge": "strict", "n": "40", "empty": "", "kappa": "0.50"},
         {"judge": "lenient", "n": "", "kappa": "0.25"},
@@ -173,5 +173,6 @@ def test_a_table_leaves_out_what_is_empty_or_does_not_fit() -> None:
     table = DataTable("Judges", rows)
     wide = ["Judges", "  judge     n  kappa", "  strict   40   0.50", "  lenient   -   0.25"]
     assert list(table.lines()) == wide
-    assert list(table.lines(width=19)) == ["Judges", "  judge     n", "  strict   40", "  lenient   -"]
+    narrow = ["Judges", "  judge     n", "  strict   40", "  lenient   -", "  ... and columns that do not fit: kappa"]
+    assert list(table.lines(width=19)) == narrow
     assert list(table.lines(width=1)) == list(table.lines(width=19))
