@@ -12,10 +12,9 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from deep import model
+from deep import evaluate, model  # by the room: the page of labels needs no card of a judge
 from deep._util.checks import Floats, Mask, Positions
 from deep._util.scales import MOST_LEVELS, Scale
-from deep.evaluate._cards import clustered_share
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, shown
 from deep.features import Ratings, agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from deep.judges import parse_voter
@@ -267,7 +266,7 @@ def level_rows(votes: VoteMatrix) -> Iterator[Row]:
             labeled = rows[votes.labels[rows] >= 0]
             documents = None if votes.document_ids is None else votes.document_ids[labeled]
             hits = votes.labels[labeled] == 1
-            low, high = clustered_share(hits, documents)
+            low, high = evaluate.clustered_share(hits, documents)
             yield {
                 "judge": votes.voter_names[j],
                 "scale": str(scale),

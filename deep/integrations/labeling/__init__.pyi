@@ -23,5 +23,6 @@ from ._subject import LabelFolder as LabelFolder
 from ._subject import LabelSubject as LabelSubject
 from ._subject import export_labels as export_labels
 from ._subject import label_lines as label_lines
+from ._subject import label_proposal as label_proposal
 from ._subject import labeled_lines as labeled_lines
 from ._subject import read_label_subject as read_label_subject

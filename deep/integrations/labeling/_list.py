@@ -10,17 +10,15 @@ For instance:
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from deep import console, evaluate, model
 from deep._util.columns import write_rows
 from deep._util.files import check_out, whole_file
 from deep._util.options import option
 from deep.exceptions import ExitStatus
-from deep.integrations.labeling._subject import check_uncorrected
+from deep.integrations import labeling
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     fitted = model.load(args.model)
     votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
     target = evaluate.Target(model.scores_for(fitted, votes, args.scores))
-    report = label_proposal(fitted, target, args.n, random_state=args.seed)
+    report = labeling.label_proposal(fitted, target, args.n, random_state=args.seed)
     results = console.SCHEMA | report
     if out is not None:
         _write(results, out)
@@ -80,43 +78,3 @@ def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
     yield f"by chance of detection: {', '.join(needed)}"
     if out is not None:
         yield f"items: {out}"
-
-
-def label_proposal(
-    fitted: "model.Model", target: evaluate.Target, n: int, *, random_state: int = 0
-) -> dict[str, object]:
-    """Propose items of one dataset to label, and the error expected then; labeled items are passed over.
-
-    Parameters
-    ----------
-    fitted : Model
-        Not corrected by labels of its target.
-    target : Target
-    n : int
-        Items to propose.
-    random_state : int, default=0
-
-    Returns
-    -------
-    dict
-        JSON values; `labels_needed` is how many the canary needs, by power.
-
-    Raises
-    ------
-    InputError
-        The model was corrected by labels, or there are fewer unlabeled items than `n`.
-    """
-    check_uncorrected(fitted)
-    votes = target.votes
-    result = fitted.scores_of(votes)
-    p, labeled = result.p_consistent, np.flatnonzero(votes.labels >= 0)
-    proposal = model.propose_labels(p, fitted.misfit, n, labeled=labeled, random_state=random_state)
-    needed = model.labels_needed(p, fitted.misfit, random_state=random_state)
-    return {
-        "dataset": target.name,
-        "prior": asdict(result.share),
-        "expected_error_before": proposal.error_before,
-        "expected_error_after": proposal.error_after,
-        "labels_needed": {str(power): size for power, size in needed.items()},
-        "items": [{"item_id": str(votes.item_ids[row]), "p_consistent": float(p[row])} for row in proposal.rows],
-    }

@@ -1,7 +1,7 @@
 """What is to be labeled: one dataset, the model that proposes its items, their texts, and what judges said of them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -18,7 +18,7 @@ from deep.evaluate import Target, canary_report, targets_of, votes_for
 from deep.exceptions import InputError
 from deep.integrations.labeling import _label_log
 from deep.integrations.labeling._label_book import AnswerBook, keep_other_labels, write_annotations, write_labels
-from deep.model import Model, Scores, expected_label_error, fit, load, propose_labels
+from deep.model import Model, Scores, expected_label_error, fit, labels_needed, load, propose_labels
 from deep.records import Example, VoteMatrix
 from deep.report import said_by_judges
 
@@ -331,3 +331,41 @@ def check_uncorrected(model: Model) -> None:
             f"`model` must not have been corrected by labels. Got one corrected by {model.correction.n_labels}. Use "
             "the model it was made from."
         )
+
+
+def label_proposal(fitted: Model, target: Target, n: int, *, random_state: int = 0) -> dict[str, object]:
+    """Propose items of one dataset to label, and the error expected then; labeled items are passed over.
+
+    Parameters
+    ----------
+    fitted : Model
+        Not corrected by labels of its target.
+    target : Target
+    n : int
+        Items to propose.
+    random_state : int, default=0
+
+    Returns
+    -------
+    dict
+        JSON values; `labels_needed` is how many the canary needs, by power.
+
+    Raises
+    ------
+    InputError
+        The model was corrected by labels, or there are fewer unlabeled items than `n`.
+    """
+    check_uncorrected(fitted)
+    votes = target.votes
+    result = fitted.scores_of(votes)
+    p, labeled = result.p_consistent, np.flatnonzero(votes.labels >= 0)
+    proposal = propose_labels(p, fitted.misfit, n, labeled=labeled, random_state=random_state)
+    needed = labels_needed(p, fitted.misfit, random_state=random_state)
+    return {
+        "dataset": target.name,
+        "prior": asdict(result.share),
+        "expected_error_before": proposal.error_before,
+        "expected_error_after": proposal.error_after,
+        "labels_needed": {str(power): size for power, size in needed.items()},
+        "items": [{"item_id": str(votes.item_ids[row]), "p_consistent": float(p[row])} for row in proposal.rows],
+    }
