@@ -302,7 +302,7 @@ def card_lines(
         yield f"{card.n_unmatched:,} labels are of items without votes, and are left out."
     for part in evaluate.card_tables(card, N_WORST, claims):
         if full or not part.folded:
-            rows = [{name: _short(cell) for name, cell in row.items()} for row in part.rows]
+            rows = [{name: _cell(name, text) for name, text in row.items()} for row in part.rows]
             first = rows if full else rows[:MAX_JUDGES]
             yield ""
             yield from replace(part, rows=first).lines(math.inf if full else get_terminal_size().columns)
@@ -315,9 +315,10 @@ def card_lines(
         yield "--full adds every figure with its interval, the order of dropping judges, and disagreements."
 
 
-def _short(cell: str) -> str:
-    text = printable(cell)
-    return text if len(text) <= LONGEST_NAME or " " in text else f"{text[: LONGEST_NAME - 3]}..."
+def _cell(column: str, text: str) -> str:
+    """Return the text of a cell; names of judges alone are cut, for an item is looked up by the whole of its id."""
+    plain = printable(text)
+    return f"{plain[: LONGEST_NAME - 3]}..." if column == "judge" and len(plain) > LONGEST_NAME else plain
 
 
 def shown_items(card: "evaluate.PanelCard") -> set[tuple[str, str]]:

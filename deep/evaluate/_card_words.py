@@ -43,7 +43,11 @@ def worth_words(card: PanelCard) -> Iterator[str]:
     best, own = short[worth.best_judge], price[worth.best_judge]
     coverage = next(each.itself.coverage for each in card.judges if each.judge == worth.best_judge)
     on = f"; on the {in_percent(coverage)} % of items that it votes on" if coverage < 1 else ""
-    more = f" for {dollars(card.cost_per_1000 - own)} more per 1,000 items" if card.cost_per_1000 and own else ""
+    more = (
+        f" for {dollars(card.cost_per_1000 - own)} more per 1,000 items"
+        if card.cost_per_1000 and own is not None
+        else ""
+    )
     yield (
         f"Panel minus best judge ({best}{on}): {in_percent(worth.gain, '+')} points of balanced accuracy (90 % "
         f"interval {in_percent(worth.gain_ci, '+')}){more}."
@@ -74,7 +78,7 @@ def panel_words(card: PanelCard) -> Iterator[str]:
     # The errors of coins are alike by what they always say, which is no dependence.
     if len(card.judges) > 1 and not math.isnan(card.effective_votes) and not card.coin:
         yield effective_words(len(card.judges), card.effective_votes)
-        yield f"Most similar errors (correlation, joint errors): {_alike(card) or 'too few common errors to tell'}."
+        yield from _alike(card)
     if card.own_family:
         yield from evaluate.own_family_words(card.own_family)
     yield from cost_words(card)
@@ -86,21 +90,25 @@ def panel_words(card: PanelCard) -> Iterator[str]:
         yield f"The benefit of the panel was not measured. {card.worth_missing}"
 
 
-def _alike(card: PanelCard) -> str:
-    """Return the pairs of judges whose errors are most correlated, of those that err together often enough to tell."""
+def _alike(card: PanelCard) -> list[str]:
+    """Return the judges whose errors are most correlated, of those that err together often enough to tell."""
     if card.error_correlation is None or card.joint_errors is None:
-        return ""
+        return []
     pairs = [
         (card.error_correlation[i, j], i, j)
         for i in range(len(card.judges))
         for j in range(i)
         if card.joint_errors[i, j] >= FEWEST_JOINT_ERRORS
     ]
+    if not pairs:
+        return ["Most similar errors: too few common errors to tell."]
     short = list(short_names(each.judge for each in card.judges).values())
-    return ", ".join(
-        f"{short[i]} and {short[j]} ({value:.2f}, {card.joint_errors[i, j]:,})"
+    n = card.joint_errors
+    return [
+        f"Similar errors: {short[i]} and {short[j]} (correlation {value:.2f}, {n[i, j]:,} joint errors)."
         for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:N_PAIRS]
-    )
+        if value > 0
+    ]
 
 
 def cost_words(card: PanelCard) -> Iterator[str]:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # A weight below this share of the rows it belongs to is what rounding left of 0.
 MIN_MASS = 1e-12
 
+# Counts of documents that are drawn at once: 32 MB.
+MOST_DRAWN = 1 << 22
+
 
 def analyze_votes(
     X: npt.ArrayLike,
@@ -411,8 +414,11 @@ def agreement_interval(
     of_documents = np.stack([np.bincount(document, part, minlength=n) for part in parts(codes).T], axis=1)
     # Those with the same sums are drawn together: one multinomial draw over the distinct ones is the bootstrap.
     distinct, times = np.unique(of_documents, axis=0, return_counts=True)
-    draws = np.random.default_rng(random_state).multinomial(n, times / n, size=n_boot)
-    return checks.percentile_interval(value(np.asarray(draws @ distinct, dtype=np.float64)))
+    draw, block = np.random.default_rng(random_state), max(1, MOST_DRAWN // len(times))
+    # A block of resamples at a time: all counts of many documents would fill the memory.
+    sizes = [min(block, n_boot - done) for done in range(0, n_boot, block)]
+    sums = [draw.multinomial(n, times / n, size=size) @ distinct for size in sizes]
+    return checks.percentile_interval(value(np.concatenate(sums).astype(np.float64)))
 
 
 def _checked(ratings: npt.ArrayLike) -> Ratings:

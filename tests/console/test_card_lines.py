@@ -80,6 +80,38 @@ def test_what_to_keep(card):
     assert next(line for line in lines if line.startswith("Keep")) == "Keep fair, good, coin."
 
 
+def test_the_price_beyond_a_free_judge_is_told(card):
+    """A best judge that costs nothing has a price, which is not one that is unknown."""
+    cost = {card.worth.best_judge: 0.0}
+    judges = [replace(one, others=replace(one.others, cost_per_1000=cost.get(one.judge, 2.0))) for one in card.judges]
+    lines = "\n".join(lines_of(replace(card, judges=judges, cost_per_1000=4.0)))
+    assert " for $4.00 more per 1,000 items." in lines
+    assert " more per 1,000 items" not in "\n".join(lines_of(card))
+
+
+def test_ids_are_whole():
+    """A long name of a judge is cut, the id of an item never: it is what people look an item up by."""
+    labels = (np.arange(60) % 2).astype(np.int8)
+    votes = np.column_stack([labels, labels, 1 - labels]).astype(np.int8)
+    votes[:2] = 1 - votes[:2]  # a judge that equals the label would be taken for it
+    items = [f"{number:02d}-{'x' * 70}" for number in range(60)]
+    judges = ["a", "b", "w" * 70]
+    lines = "\n".join(card_lines(panel_card(VoteMatrix(votes, items, judges, ["d"] * 60, labels)), {}, full=True))
+    assert re.search(rf"\b\d\d-{'x' * 70} ", lines)
+    assert "w" * 41 not in lines.split("Disagreements of each judge")[1]
+
+
+def test_similar_errors_are_a_line_a_pair(card):
+    """Each short; those of unrelated errors are not named."""
+    k = len(card.judges)
+    correlation = np.array([[1.0, 0.9, -0.1], [0.9, 1.0, 0.2], [-0.1, 0.2, 1.0]])
+    lines = lines_of(replace(card, error_correlation=correlation, joint_errors=np.full((k, k), 12)))
+    assert [line for line in lines if "imilar errors" in line] == [
+        "Similar errors: good and fair (correlation 0.90, 12 joint errors).",
+        "Similar errors: coin and good (correlation 0.20, 12 joint errors).",
+    ]
+
+
 def test_nothing_is_kept_of_coins():
     """Judges that no label shows to be better than a coin: that is said, and none is kept, dropped or enough."""
     rng = np.random.default_rng(1)

@@ -11,7 +11,14 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score
 
 from deep.exceptions import InputError
-from deep.features import agreement_interval, cohen_kappa, fleiss_kappa, krippendorff_alpha, pairwise_agreement
+from deep.features import (
+    _analysis,
+    agreement_interval,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+    pairwise_agreement,
+)
 from deep.features._analysis import _BY_SUMS
 
 MEASURES = [cohen_kappa, fleiss_kappa, krippendorff_alpha]
@@ -133,7 +140,7 @@ def test_cohen_is_for_two():
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_an_interval_is_that_of_the_resampled_table(measure):
+def test_an_interval_is_that_of_the_resampled_table(measure, monkeypatch):
     """Sums over items, weighted, are the measure on a table that holds each document as often as it was drawn."""
     ratings = np.random.default_rng(5).integers(-1, 3, (40, 2))
     documents = np.arange(40) // 3
@@ -149,6 +156,8 @@ def test_an_interval_is_that_of_the_resampled_table(measure):
     names = [f"document {one:02}" for one in documents]
     found = agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7)
     assert found == pytest.approx(tuple(expected), abs=1e-12)
+    monkeypatch.setattr(_analysis, "MOST_DRAWN", 30)  # a few resamples at a time, as where documents are many
+    assert agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7) == found
 
 
 @given(ratings=tables)
