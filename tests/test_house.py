@@ -234,7 +234,7 @@ CEILINGS = {
     "console": 1_119,
     "datasets": 2_435,
     "ensembles": 817,
-    "evaluate": 2_656,
+    "evaluate": 2_662,
     "experiments/loo": 1_679,
     "features": 1_069,
     "llm": 3_058,
@@ -244,7 +244,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_838, 14_808, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_844, 14_808, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -131,28 +131,32 @@ class SystemComparison(Measured):
                 "system": one.system,
                 "items": f"{one.n:,}",
                 "labels": f"{one.labels:,}",
-                "consistent, %": in_percent(one.estimate),
+                "share, %": in_percent(one.estimate),
                 interval: shown([one.low, one.high], ".1%"),
-                "rank": f"{one.rank}",
-                "rank, interval": f"{one.rank_low} to {one.rank_high}",
-                "chance to be the best, %": in_percent(one.best),
+                "rank": f"{one.rank} ({one.rank_low} to {one.rank_high})",
+                "best, %": in_percent(one.best),
             }
             for one in self.systems
         ]
-        needed = f"labels of each to detect {100 * self.tell:g} points"
         pairs = [
             {
                 "pair": f"{one.first} - {one.second}",
-                "difference, points": in_percent(one.difference),
+                "points": in_percent(one.difference),
                 interval: shown([one.low, one.high], ".1%"),
                 "p": shown(one.p_value, ".3f"),
-                "p of all (Holm)": shown(one.p_holm, ".3f"),
-                needed: "no number does" if one.labels_to_tell is None else f"{one.labels_to_tell:,}",
+                "Holm's p": shown(one.p_holm, ".3f"),
+                "labels": "no number" if one.labels_to_tell is None else f"{one.labels_to_tell:,}",
             }
             for one in self.pairs
         ]
-        return DataTable("Systems, best first", systems), DataTable(
-            f"Every pair (to detect: with chance {100 * POWER:g} %)", pairs
+        # Heads are short, so that a terminal of 80 columns holds the table; the captions say what they are.
+        return (
+            DataTable("Systems, by share of consistent items (best: chance to be the best)", systems),
+            DataTable(
+                f"Difference of each pair in points (labels: of each system, to detect {100 * self.tell:g} points in "
+                f"{100 * POWER:g} % of cases)",
+                pairs,
+            ),
         )
 
     def lines(self) -> Iterator[str]:
@@ -432,7 +436,11 @@ class DriftReport(Measured):
         yield f"{'STALE' if self.stale else 'not stale'}: {self.n} new rows"
         yield from self.sentences()
         if not self.is_training:
-            yield from (line for table in self.tables() if not table.folded for line in table.lines())
+            short = short_names(row.judge for row in self.statistics)
+            for row in (row for row in self.statistics if row.moved):
+                # A line each: what a statistic is takes the width of a terminal, so that a table would not fit.
+                yield f"  {short[row.judge]}: {adaptation.STATISTICS[row.statistic]}:"
+                yield f"    {row.now:.3f} now, {row.low:.3f} to {row.high:.3f} expected (p = {row.p:.1g})"
             yield "Votes can look the same and still be wrong. Give ten labels by `--labels` to test P."
 
 
