@@ -140,8 +140,10 @@ def placed(folder, name, entry_points):
 @pytest.fixture(autouse=True)
 def _fresh():
     """Look for packages anew before and after each test."""
+    entry_points._all_groups.cache_clear()
     entry_points._installed.cache_clear()
     yield
+    entry_points._all_groups.cache_clear()
     entry_points._installed.cache_clear()
 
 

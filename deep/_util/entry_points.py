@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any, NamedTuple, TypeVar
 
 from deep.exceptions import DeepError, InputError, printable
@@ -76,13 +76,25 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
 
 @cache
 def _installed(group: str) -> tuple[EntryPoint, ...]:
-    """Return the entry points of all installed packages; looking through them takes some hundredths of a second."""
-    return tuple(entry_points(group=group))
+    """Return the entry points of all installed packages."""
+    return tuple(_all_groups().select(group=group))
+
+
+@cache
+def _all_groups() -> Any:
+    """Return those of all groups: to look through the packages takes some hundredths of a second."""
+    return entry_points()
+
+
+@cache
+def _name_of(distribution: Distribution) -> str:
+    """Return the name of an installed package, for which Python parses all that the package says of itself."""
+    return distribution.name
 
 
 def is_own(entry: EntryPoint) -> bool:
     """Return whether an entry point is one of deep's own guests."""
-    return entry.dist is not None and entry.dist.name == DISTRIBUTION
+    return entry.dist is not None and _name_of(entry.dist) == DISTRIBUTION
 
 
 def package_of(entry: EntryPoint) -> str:

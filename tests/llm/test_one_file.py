@@ -34,8 +34,8 @@ def alone(path, statement=DONE):
     with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
         try:
             return {row[0] for row in connection.execute(statement)}
-        except sqlite3.OperationalError:
-            return set()  # killed before its tables were in the file
+        except sqlite3.DatabaseError:
+            return set()  # killed before its tables were in the file, or as the -wal was moved into it
 
 
 def with_log(path, log, folder, statement=DONE):
