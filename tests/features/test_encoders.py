@@ -443,6 +443,7 @@ def test_an_embedding_is_computed_once(minilm, monkeypatch):
         ({"threshold": 2}, {}, r"`threshold` must lie in \[-1, 1\]"),
         ({"band": -0.1}, {}, r"`band` must lie in \[0, 2\]"),
         ({}, {"pooling_mode_max_tokens": True}, "must pool by the mean or the first token. Got max_tokens in"),
+        ({}, dict.fromkeys(("pooling_mode_cls_token", "pooling_mode_mean_tokens"), True), "Got cls_token, mean_tokens in"),
         ({}, {"pooling_mode": "lasttoken"}, "Got lasttoken in"),
     ],
 )
