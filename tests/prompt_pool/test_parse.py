@@ -295,6 +295,13 @@ def test_xml(text, expected):
     assert outcome(XML, text) == expected
 
 
+def test_an_element_of_any_name():
+    """A verdict in one may begin the reply; a score in one must be all of it."""
+    assert outcome(YES_NO, "<foo>YES</foo> Because it says so.") == 1
+    assert outcome(POINTS, "<foo>80</foo>") == 0
+    assert outcome(POINTS, "<foo>80</foo> Because it says so.") == "unparsable"
+
+
 @pytest.mark.parametrize("prompt", [JSON_REASONED, XML], ids=["json", "xml"])
 def test_structured_replies_that_were_cut_off(prompt):
     """What is not closed is truncated, what is closed is complete."""

@@ -29,7 +29,7 @@ class CheckerJudge(PairJudge):
     Parameters
     ----------
     network : Network
-    threshold : float, default=0.5
+    threshold : float
         In [0, 1].
 
     Attributes
@@ -39,7 +39,7 @@ class CheckerJudge(PairJudge):
     """
 
     network: _network.Network
-    threshold: float = 0.5
+    threshold: float
     name: str = field(init=False)
     version: str = field(init=False)
 
