@@ -155,6 +155,9 @@ def test_one_booster_is_enough_where_everybody_voted(cls):
     few = cls().fit([[1, 1], [1, 0]], [1, 0], [50, 50])
     few.predict_proba([[1, 1]])
     assert len(few.boosters_) == 1, "rows of one weight are told apart by their votes"
+    same = cls().fit([[1, 1], [0, 0]], [1, 0], [100 * (0.1 + 0.2), 30])
+    same.predict_proba([[1, 1]])
+    assert len(same.boosters_) == 2, "turned round they are the same but for rounding"
 
 
 @ALL
