@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from deep.integrations.batch._api import LOOKS
-from deep.integrations.batch._command import export_lines
+from deep.integrations.batch._command import LOOK_EVERY, _watched, export_lines
 from deep.llm import EndpointError
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run, states
@@ -127,3 +127,10 @@ def _heard(lines):
         runner.tell = lines.append
 
     return started
+
+
+def test_progress_is_told_now_and_then():
+    """At the first request, and at each five hundredth from there."""
+    told = []
+    assert len(list(_watched(range(2 * LOOK_EVERY + 1), None, told.append))) == 2 * LOOK_EVERY + 1
+    assert len(told) == 3

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.exceptions import InputError
+from deep.experiments.loo._run_tables import draw_threshold_transfer
 from deep.experiments.loo._show import _encoders, verdict_lines
 from tests.deep_commands import loo as main
 
@@ -297,6 +298,19 @@ def test_scores_are_baselines_with_three_thresholds(loo, tmp_path):
     correlation = pd.read_csv(folder / "tables" / "error-correlation.csv").set_index("voter")[list("vwxz")].to_numpy()
     assert correlation == pytest.approx(correlation.T)
     assert np.diag(correlation) == pytest.approx(np.ones(4))
+
+
+def test_names_of_encoders_stand_beside_their_bars():
+    """Each at the middle one of its three."""
+    rows = [
+        {"kind": "encoder", "name": name, "threshold_from": origin, "balanced_accuracy": 0.7}
+        for name in ("one", "two")
+        for origin in ("test", "center", "train")
+    ]
+    (axes,) = draw_threshold_transfer([{"test": "a", "baselines": rows}]).axes
+    heights = [bar.get_y() + bar.get_height() / 2 for bar in axes.patches]
+    places = {text.get_text(): text.get_position()[1] for text in axes.texts}
+    assert (places["one"], places["two"]) == pytest.approx((heights[1], heights[4]))
 
 
 @pytest.mark.parametrize("scored", [False, True])

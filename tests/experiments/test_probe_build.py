@@ -250,7 +250,8 @@ def test_export_for_training(built, tmp_path, capsys):
         if chat["step"] == "find":
             assert len(read_list(reply, "evidence")) == 1
         else:
-            verdicts[read_verdict(reply).vote] += 1
+            verdicts[vote := read_verdict(reply).vote] += 1
+            assert ("excerpt establishes" in reply.text) == (vote == 1), "the reason says what the verdict does"
     assert verdicts == {1: 30, 0: 30}
 
 
