@@ -409,8 +409,8 @@ def hash_texts(column: "pa.ChunkedArray") -> Hashes:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> found = hash_texts(pa.chunked_array([["a", "b"], ["a", "ab", "a\0"]]))
-    >>> (found == found[0]).tolist()
+    >>> result = hash_texts(pa.chunked_array([["a", "b"], ["a", "ab", "a\0"]]))
+    >>> (result == result[0]).tolist()
     [True, False, True, False, False]
     """
     import pyarrow as pa

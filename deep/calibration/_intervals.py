@@ -346,8 +346,8 @@ def selective_threshold(
     Examples
     --------
     >>> from deep.calibration import selective_threshold
-    >>> found = selective_threshold([1, 0, 1, 0], [0.95, 0.05, 0.6, 0.6], 0.9, sample_weight=[60, 50, 30, 30])
-    >>> found.confidence, round(found.coverage, 2), found.accuracy
+    >>> result = selective_threshold([1, 0, 1, 0], [0.95, 0.05, 0.6, 0.6], 0.9, sample_weight=[60, 50, 30, 30])
+    >>> result.confidence, round(result.coverage, 2), result.accuracy
     (0.95, 0.65, 1.0)
     """
     for name, value in (("target", target), ("delta", delta)):

@@ -233,8 +233,8 @@ def read_people(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "labels.csv")
     ...     _ = path.write_text("item_id,annotator,label\na,Ann,1\na,Bob,1\nb,Ann,0\nb,Bob,1\n")
-    ...     found = read_people(path, votes)
-    >>> found.names, found.labels.tolist(), found.n_tied
+    ...     result = read_people(path, votes)
+    >>> result.names, result.labels.tolist(), result.n_tied
     (('Ann', 'Bob'), [1, -1], 1)
     """
     names: dict[str, int] = {}

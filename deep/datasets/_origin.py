@@ -183,8 +183,8 @@ def read_texts(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     claims = Path(folder, "news.csv")
     ...     _ = claims.write_text("example_id,source,claim\na,It rained.,It was wet.\n")
-    ...     found = read_texts("votes.csv", [("news", "a"), ("news", "b")], examples=claims)
-    >>> found.examples["news", "a"].claim, found.missing
+    ...     result = read_texts("votes.csv", [("news", "a"), ("news", "b")], examples=claims)
+    >>> result.examples["news", "a"].claim, result.missing
     ('It was wet.', 1)
     >>> read_texts("votes.csv", [("news", "a")]).notes
     ("'votes.csv' does not say which examples it is of; --examples names them.",)

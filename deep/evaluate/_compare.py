@@ -217,8 +217,8 @@ def compare_systems(
     >>> mine = votes.datasets == "aggrefact-xsum"
     >>> target = Target(votes.rows(mine))
     >>> systems = ["ab"[label] for label in target.votes.labels]  # b writes nothing but what is consistent
-    >>> found = compare_systems(fit(votes.rows(~mine)), target, systems)
-    >>> [one.system for one in found.systems], found.pairs[0].p_value < 0.01
+    >>> result = compare_systems(fit(votes.rows(~mine)), target, systems)
+    >>> [one.system for one in result.systems], result.pairs[0].p_value < 0.01
     (['b', 'a'], True)
     """
     names, system = numbered(systems)

@@ -124,8 +124,8 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     >>> from deep.evaluate import transferred_confidence
     >>> from deep.model import fit
     >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
-    >>> found = transferred_confidence(model, 0.7)
-    >>> found["guaranteed"], 0 < found["confidence"] < 1, found["datasets"]
+    >>> result = transferred_confidence(model, 0.7)
+    >>> result["guaranteed"], 0 < result["confidence"] < 1, result["datasets"]
     (False, True, 4)
     """
     if not model.left_out or model.correction is not None:
@@ -382,8 +382,8 @@ def fit_report(model: Model) -> dict[str, object]:
     >>> from deep.evaluate import fit_report
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
-    >>> found = fit_report(fit(votes.rows(votes.datasets == "aggrefact-xsum")))
-    >>> found["method"], found["why"]
+    >>> result = fit_report(fit(votes.rows(votes.datasets == "aggrefact-xsum")))
+    >>> result["method"], result["why"]
     ('average', 'average of simple aggregators, because 1 labeled dataset cannot show which one is best')
     """
     report, correction = model.fit_report, model.correction
@@ -513,8 +513,8 @@ def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> 
     >>> votes = simulate_votes(0)
     >>> mine = votes.rows(votes.datasets == "aggrefact-xsum")
     >>> model = deep.fit(votes.rows(votes.datasets != "aggrefact-xsum"))
-    >>> found = deep.check(model, mine, mine.labels)
-    >>> found["n_labels"], found["flagged"] == (found["p_value"] < 0.05)
+    >>> result = deep.check(model, mine, mine.labels)
+    >>> result["n_labels"], result["flagged"] == (result["p_value"] < 0.05)
     (558, True)
     """
     target = _target(model, votes, labels)

@@ -231,8 +231,8 @@ def share_report(
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
     >>> mine = votes.datasets == "aggrefact-xsum"
-    >>> found = share_report(fit(votes.rows(~mine)), Target(votes.rows(mine)))
-    >>> [share["method"] for share in found["shares"]]
+    >>> result = share_report(fit(votes.rows(~mine)), Target(votes.rows(mine)))
+    >>> [share["method"] for share in result["shares"]]
     ['corrected model', 'prediction-powered', 'mean of the labels', 'Rogan-Gladen']
     """
     votes = target.votes
@@ -311,8 +311,8 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     >>> votes = simulate_votes(0)
     >>> mine = votes.datasets == "aggrefact-xsum"
     >>> model = fit(votes.rows(~mine))
-    >>> found = canary_report(model, Target(votes.rows(mine)))
-    >>> found["n_labels"], found["flagged"] == (found["p_value"] < 0.05), found["enough"]
+    >>> result = canary_report(model, Target(votes.rows(mine)))
+    >>> result["n_labels"], result["flagged"] == (result["p_value"] < 0.05), result["enough"]
     (558, True, True)
     """
     check_share(alpha, "alpha")
@@ -505,8 +505,8 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
     >>> from deep.evaluate import explanation
     >>> from deep.model import fit
     >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
-    >>> found = explanation(model, dict.fromkeys(model.voter_names, 1))
-    >>> found["p_consistent"] > found["p_without_votes"], len(found["contributions"])
+    >>> result = explanation(model, dict.fromkeys(model.voter_names, 1))
+    >>> result["p_consistent"] > result["p_without_votes"], len(result["contributions"])
     (True, 3)
     """
     row = np.array([[votes.get(name, ABSTAIN) for name in model.voter_names]], dtype=np.int8)

@@ -408,10 +408,10 @@ def few_verdict(found: Row) -> DatasetVerdict:
     return DatasetVerdict(*says, "label 20 claims of a new dataset before you rely on P there", picture=FEW_DATASETS)
 
 
-def _errors(found: Row) -> Iterator[tuple[str, float, float, float]]:
+def _errors(row: Row) -> Iterator[tuple[str, float, float, float]]:
     """Yield the mean ECE after so many labels, with the least and the most of a dataset."""
-    for n in found["labels"]["targets"][0]["few_labels"]:
-        values = [target["few_labels"][n] for target in found["labels"]["targets"]]
+    for n in row["labels"]["targets"][0]["few_labels"]:
+        values = [target["few_labels"][n] for target in row["labels"]["targets"]]
         if known := [value for value in values if value is not None]:
             yield n, float(np.mean(known)), min(known), max(known)
 
@@ -441,10 +441,10 @@ def _less(found: Row) -> Iterator[IntervalRow]:
                 yield IntervalRow(f"{name}, {cell['training_datasets']}", mean, reach)
 
 
-def few_lines(found: Row) -> list[str]:
+def few_lines(row: Row) -> list[str]:
     """Return the tables of the study as lines of Markdown."""
-    labels = found["labels"]
-    return [*panels_text(found).splitlines(), "", *labeled_lines(labels["targets"], labels["summary"]), ""]
+    labels = row["labels"]
+    return [*panels_text(row).splitlines(), "", *labeled_lines(labels["targets"], labels["summary"]), ""]
 
 
 def few_panel(

@@ -97,8 +97,8 @@ def measure(votes: VoteMatrix, *names: str) -> dict[str, float]:
     >>> from deep.datasets import simulate_votes
     >>> from deep.integrations.committee import measure
     >>> votes = simulate_votes(0)
-    >>> found = measure(votes.rows(votes.datasets == "aggrefact-xsum"), "effective_size", "agreement")
-    >>> 1 < found["effective_size"] < votes.shape[1], 0 < found["agreement"] < 1
+    >>> result = measure(votes.rows(votes.datasets == "aggrefact-xsum"), "effective_size", "agreement")
+    >>> 1 < result["effective_size"] < votes.shape[1], 0 < result["agreement"] < 1
     (True, True)
     """
     wanted = names or tuple(MEASURES)

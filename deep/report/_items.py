@@ -219,7 +219,7 @@ def items_with_texts(
     return rows, columns, list(_sentences(texts, result, choice))
 
 
-def _sentences(texts: TextColumns, found: FoundTexts, choice: TextChoice) -> Iterator[str]:
+def _sentences(texts: TextColumns, result: FoundTexts, choice: TextChoice) -> Iterator[str]:
     if not choice.wanted:
         yield NO_TEXT
         return
@@ -231,7 +231,7 @@ def _sentences(texts: TextColumns, found: FoundTexts, choice: TextChoice) -> Ite
         yield "Texts in this file: no source and no claim; ids replace them."
     if judged:
         yield f"It has rationales or evidence of judges on {judged:,} items."
-    yield from found.notes
+    yield from result.notes
 
 
 def said_by_judges(

@@ -252,7 +252,7 @@ def _markup(figure: "Figure", name: str, label: str) -> str:
 
 def _tidy(tag: str, used: set[str], name: str) -> str:
     """Return a tag with short numbers, the page's colors, and only the ids that something refers to."""
-    tag = ID.sub(lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", tag)
+    tag = ID.sub(lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "", tag)
     tag = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", tag)
     tag = FONT.sub("", LONG.sub(r"\1", tag))
     return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda color: COLORS.get(color[0], color[0]), tag)
@@ -307,11 +307,11 @@ def _markdown(path: Path) -> str:
     return re.sub(r"<table>.*?</table>", _wide_table, html, flags=re.DOTALL)
 
 
-def _wide_table(found: re.Match[str]) -> str:
+def _wide_table(match: re.Match[str]) -> str:
     """Return a table in a region of its own, folded where it is long."""
-    region = f'<div class="wide" tabindex="0" role="group" aria-label="table">{found[0]}</div>'
-    n = found[0].count("<tr>") - 1
-    if found[0].count("<th") > MAX_HEADS:
+    region = f'<div class="wide" tabindex="0" role="group" aria-label="table">{match[0]}</div>'
+    n = match[0].count("<tr>") - 1
+    if match[0].count("<th") > MAX_HEADS:
         region = region.replace('class="wide"', 'class="wide many"')
     summary = f'<summary data-paper="A table of {n} rows is in the file."><span>Show all {n} rows</span></summary>'
     return region if n <= MOST_SHOWN else f"<details>{summary}{region}</details>"
@@ -340,5 +340,5 @@ def _embedded(path: Path) -> str:
 
 def _rounded(cell: str) -> str:
     """Return a cell with numbers that a person reads; two in brackets are an interval."""
-    short = DIGITS.sub(lambda found: f"{float(found[0]):.4g}", cell)
+    short = DIGITS.sub(lambda match: f"{float(match[0]):.4g}", cell)
     return re.sub(r"^\[([^,\]]+), ([^,\]]+)\]$", r"\1 to \2", short)

@@ -79,7 +79,7 @@ class Score:
         return self.decided / every if every else None
 
 
-def score_turns(turns: Sequence[Turn], found: SentenceFlags, level: str, by: str = "words") -> dict[str, Score]:
+def score_turns(turns: Sequence[Turn], flags: SentenceFlags, level: str, by: str = "words") -> dict[str, Score]:
     """Return the scores of a method overall and for factual and cognitive statements, by one of `UNITS`.
 
     Examples
@@ -96,7 +96,7 @@ def score_turns(turns: Sequence[Turn], found: SentenceFlags, level: str, by: str
     """
     rows = [
         (sentence.kind, sentence.words if by == "words" else 1, bool(sentence.hallucinated(level)), judged)
-        for turn, in_turn in zip(turns, found, strict=True)
+        for turn, in_turn in zip(turns, flags, strict=True)
         for sentence, judged in zip(turn.sentences, in_turn, strict=True)
         if sentence.kind != "irrelevant"
     ]

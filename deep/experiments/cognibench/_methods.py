@@ -105,8 +105,8 @@ def read_encoder(encoder: "EncoderJudge", turns: Sequence[Turn], neutral: str) -
     return methods
 
 
-def _by_turn(found: Sequence[bool | None], turns: Sequence[Turn]) -> SentenceFlags:
-    values = iter(found)
+def _by_turn(flags: Sequence[bool | None], turns: Sequence[Turn]) -> SentenceFlags:
+    values = iter(flags)
     return [[next(values) for _ in turn.sentences] for turn in turns]
 
 

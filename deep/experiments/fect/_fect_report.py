@@ -285,8 +285,8 @@ def printed_summary() -> pd.DataFrame:
     Examples
     --------
     >>> from deep.experiments.fect._fect_report import printed_summary
-    >>> found = printed_summary()
-    >>> f1 = found[found["metric"] == "f1"]
+    >>> result = printed_summary()
+    >>> f1 = result[result["metric"] == "f1"]
     >>> len(f1), float(f1["mean"].max()), f1.loc[f1["mean"].idxmax(), ["model", "prompt"]].tolist()
     (62, 0.86, ['o1', '3d-ttc'])
     """

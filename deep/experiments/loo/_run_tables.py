@@ -526,13 +526,13 @@ CAPTION = "SIMULATED votes: no LLM was called"
 
 
 def write_figures(
-    found: Sequence[LooResult], folder: Path, *, encoders: Mapping[str, "Figure"], simulated: bool
+    results: Sequence[LooResult], folder: Path, *, encoders: Mapping[str, "Figure"], simulated: bool
 ) -> None:
     """Draw the figures of a run.
 
     Parameters
     ----------
-    found : sequence of LooResult
+    results : sequence of LooResult
     folder : Path
         Made here.
     encoders : mapping of str to Figure
@@ -542,7 +542,7 @@ def write_figures(
     """
     folder.mkdir()
     figures = dict(encoders)
-    for result in found:
+    for result in results:
         run = result.results
         name = file_name(run["test"])
         figures[f"balanced-accuracy-{name}"] = _balanced_accuracies(run)

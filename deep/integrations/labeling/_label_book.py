@@ -232,13 +232,13 @@ def _mark(row: Mapping[str, str], name: str, where: str) -> int:
 
 
 def annotator_agreement(
-    found: Annotations, *, min_marks: int = 1, n_boot: int = 2000, random_state: int = 0
+    annotations: Annotations, *, min_marks: int = 1, n_boot: int = 2000, random_state: int = 0
 ) -> dict[str, object]:
     """Measure the agreement of annotators.
 
     Parameters
     ----------
-    found : Annotations
+    annotations : Annotations
         Of two annotators or more.
     min_marks : int, default=1
         Annotators who must call an item ambiguous.
@@ -257,28 +257,28 @@ def annotator_agreement(
     InputError
         There is one annotator only.
     """
-    if len(found.annotators) < 2:
-        raise InputError(f"`file` must hold two annotators or more. Got {found.annotators[0]!r} alone.")
-    kinds = {item: found.ambiguity(item, at_least=min_marks) for item in found.items}
+    if len(annotations.annotators) < 2:
+        raise InputError(f"`file` must hold two annotators or more. Got {annotations.annotators[0]!r} alone.")
+    kinds = {item: annotations.ambiguity(item, at_least=min_marks) for item in annotations.items}
     clear = [item for item, kind in kinds.items() if kind is None]
 
     def measures(items: Sequence[str]) -> dict[str, object]:
-        found_here = found.ratings(items)
-        rows = agreement_measures(found_here, found.annotators, n_boot=n_boot, random_state=random_state)
+        found_here = annotations.ratings(items)
+        rows = agreement_measures(found_here, annotations.annotators, n_boot=n_boot, random_state=random_state)
         return {"items": len(items), "measures": rows}
 
     return {
-        "annotators": found.annotators,
-        "all": measures(found.items),
+        "annotators": annotations.annotators,
+        "all": measures(annotations.items),
         "without_ambiguous": measures(clear),
-        "table_1": _table_1(found, kinds),
-        "disagreements": found.disagreements(),
+        "table_1": _table_1(annotations, kinds),
+        "disagreements": annotations.disagreements(),
     }
 
 
-def _table_1(found: Annotations, kinds: dict[str, str | None]) -> dict[str, int]:
+def _table_1(annotations: Annotations, kinds: dict[str, str | None]) -> dict[str, int]:
     """Return the counts of the paper's Table 1; a tied majority is neither factual nor not."""
-    labels = [found.majority(item) for item, kind in kinds.items() if kind is None]
+    labels = [annotations.majority(item) for item, kind in kinds.items() if kind is None]
     ambiguous = {kind: sum(given == kind for given in kinds.values()) for kind in AMBIGUITIES}
     counts = {"factual": labels.count(1), "non_factual": labels.count(0), "undecided": labels.count(-1)}
     return {**counts, "total": len(labels), **ambiguous}

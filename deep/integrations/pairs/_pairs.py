@@ -98,8 +98,8 @@ def both_orders(pairs: Sequence[AnswerPair], orders: Sequence[str] = ORDERS) -> 
     Examples
     --------
     >>> from deep.integrations.pairs import AnswerPair, both_orders
-    >>> found = list(both_orders([AnswerPair("q1", "d", "4", "5", "2 + 2?", label=1)]))
-    >>> [(one.example_id, one.label) for one in found]
+    >>> result = list(both_orders([AnswerPair("q1", "d", "4", "5", "2 + 2?", label=1)]))
+    >>> [(one.example_id, one.label) for one in result]
     [('q1@ab', 1), ('q1@ba', 0)]
     """
     for pair in pairs:

@@ -90,26 +90,26 @@ def check_sequential(model: Model, prior: float | None = None) -> Floats:
     return expit(logit(result.p_consistent) - logit(result.threshold))
 
 
-def _figures(found: Simulation, counts: npt.NDArray[np.int64], prices: Prices) -> Figures:
+def _figures(simulation: Simulation, counts: npt.NDArray[np.int64], prices: Prices) -> Figures:
     """Return the questions asked of a row, the shares saved, the decisions changed, and the balanced accuracies.
 
     Parameters
     ----------
-    found : Simulation
+    simulation : Simulation
         Of each pattern.
     counts : ndarray of int, shape (n_patterns, 2)
         Its rows with label 0 and 1.
     prices : Prices
     """
-    weights, one_by_one = counts.sum(axis=1), found.p >= DECISION
-    asked, paid = (float(np.average(values, weights=weights)) for values in (found.calls, found.cost))
+    weights, one_by_one = counts.sum(axis=1), simulation.p >= DECISION
+    asked, paid = (float(np.average(values, weights=weights)) for values in (simulation.calls, simulation.cost))
     return {
         "asked": asked,
         "calls_saved": 1 - asked / len(prices.asked),
         "price_saved": 1 - paid / sum(prices.values),
-        "changed": int(weights[found.changed].sum()),
+        "changed": int(weights[simulation.changed].sum()),
         "n": int(weights.sum()),
-        "balanced_accuracy_panel": _balanced(one_by_one ^ found.changed, counts),
+        "balanced_accuracy_panel": _balanced(one_by_one ^ simulation.changed, counts),
         "balanced_accuracy_sequential": _balanced(one_by_one, counts),
     }
 

@@ -94,8 +94,8 @@ def likeness(model: Model, votes: Sequence[int]) -> Likeness:
     >>> from deep.integrations.serve._likeness import likeness
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
-    >>> found = likeness(fit(votes), [1] * len(votes.voter_names))
-    >>> found.unusual, found.sentences()[1]
+    >>> result = likeness(fit(votes), [1] * len(votes.voter_names))
+    >>> result.unusual, result.sentences()[1]
     (False, '... of ... judges voted; as few or fewer voted on ... % of the training rows.')
     """
     row = check_votes([list(votes)], name="votes", voters=model.voter_names)

@@ -379,8 +379,8 @@ def propose_labels(
     Examples
     --------
     >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
-    >>> found = propose_labels(np.linspace(0.05, 0.95, 200), misfit, 20)
-    >>> len(found.rows), round(found.error_before, 2), round(found.error_after, 2)
+    >>> result = propose_labels(np.linspace(0.05, 0.95, 200), misfit, 20)
+    >>> len(result.rows), round(result.error_before, 2), round(result.error_after, 2)
     (20, 0.15, 0.08)
     """
     z = logit(check_probabilities(y_prob))

@@ -103,8 +103,8 @@ def joint_shares(
     --------
     >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
     >>> p, labels = np.full(200, 0.6), np.tile([1, 0, -1, -1, 1, 1, -1, -1], 25)
-    >>> found = joint_shares(p, labels, misfit, systems=np.tile(list("aaaabbbb"), 25))
-    >>> found.estimate.round(2).tolist()
+    >>> result = joint_shares(p, labels, misfit, systems=np.tile(list("aaaabbbb"), 25))
+    >>> result.estimate.round(2).tolist()
     [0.51, 0.99]
     """
     every = checks.check_probabilities(p, name="p")

@@ -292,10 +292,10 @@ class Model:
         >>> from deep.datasets import simulate_votes
         >>> from deep.model import fit
         >>> votes = simulate_votes(0)
-        >>> found = fit(votes, sizes=[2], ensembler="LogisticRegression", calibrator="platt").score_frame(votes)
-        >>> list(found)[:9]
+        >>> result = fit(votes, sizes=[2], ensembler="LogisticRegression", calibrator="platt").score_frame(votes)
+        >>> list(result)[:9]
         ['dataset', 'item_id', 'label', 'p_consistent', 'p_low', 'p_high', 'decision', 'sure', 'threshold']
-        >>> bool((found["decision"] == (found["p_consistent"] >= found["threshold"])).all())
+        >>> bool((result["decision"] == (result["p_consistent"] >= result["threshold"])).all())
         True
         """
         import pyarrow as pa
