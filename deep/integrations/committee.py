@@ -231,8 +231,8 @@ class Verdict:
 
 def judge_line(row: Mapping[str, Any]) -> str:
     """Return a judge's vote, or the reason of none, and its rationale."""
-    said = " ".join(str(row["rationale"] or "").split())
-    return printable(f"{row['judge']}: {row['reason'] or row['vote']}{f'. {said}' if said else ''}")
+    words = " ".join(str(row["rationale"] or "").split())
+    return printable(f"{row['judge']}: {row['reason'] or row['vote']}{f'. {words}' if words else ''}")
 
 
 def _cost(scored: Scored) -> float | None:

@@ -102,12 +102,12 @@ def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert material.model is not None  # the caller's branch
     result = evaluate.fit_report(material.model)
     yield f"The model is {result['what']}: {result['why']}."
-    notes, said, members = result["notes"], result["said"], result["members"]
+    notes, outlook, members = result["notes"], result["said"], result["members"]
     assert isinstance(notes, list)  # as evaluate.fit_report builds them
-    assert isinstance(said, list)
+    assert isinstance(outlook, list)
     assert isinstance(members, list)
     yield f"It holds: {'; '.join(member.strip() for member in members)}."
-    yield from [*said, *notes]
+    yield from [*outlook, *notes]
 
 
 def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iterator[dict[str, str]]:

@@ -441,8 +441,8 @@ def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMa
     study = evaluate.DatasetVerdict.of_dict(results.get("verdict"))
     if not runs:
         return ReportMaterial(title, simulated=results.get("simulated") is True, folder=folder, study=study)
-    simulated, said = results.get("votes") == SIMULATED, results.get("votes")
-    beside = tables or [path for path in (said if isinstance(said, list) else []) if Path(path).is_file()]
+    simulated, origin = results.get("votes") == SIMULATED, results.get("votes")
+    beside = tables or [path for path in (origin if isinstance(origin, list) else []) if Path(path).is_file()]
     material = ReportMaterial(title, tuple(runs), simulated=simulated, tables=tuple(beside), folder=folder, study=study)
     scores = folder / "scores.parquet"
     if not scores.is_file():

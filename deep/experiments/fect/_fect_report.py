@@ -462,8 +462,8 @@ def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Fig
     names = [f"{model} (reasoning)" if model in reasoning else model for model in models]
     ax.set_yticks(range(len(models)), names, fontsize=9)
     ax.axvline(chosen["mean"].max(), ls="--", lw=1, color=GRAY)
-    said = f"{TITLES[metric]} of the non-factual class, mean and 95 % interval over runs; the best dashed"
-    ax.set(xlabel=said, xlim=(-0.02, 1.02), ylim=(-0.6, len(models) - 0.4))
+    label = f"{TITLES[metric]} of the non-factual class, mean and 95 % interval over runs; the best dashed"
+    ax.set(xlabel=label, xlim=(-0.02, 1.02), ylim=(-0.6, len(models) - 0.4))
     figure.legend(fontsize=9, loc="outside upper center", ncols=4, frameon=False)
     return figure
 

@@ -337,8 +337,8 @@ def _unverified(text: FoldedText, start: int, end: int, match: Match, wanted: Pr
     end = min(ends[0] if ends else end, start + int(LONGEST * wanted.length))
     differs = text.words(match.end, match.end + sizes[match.n_windows]) or "its end is missing"
     lines = _slice(text, start, end).split("\n")
-    said = re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
-    return Cut(said.rstrip(WRAPPERS), verified=False, differs=differs, n_verified=match.n_windows)
+    passage = re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
+    return Cut(passage.rstrip(WRAPPERS), verified=False, differs=differs, n_verified=match.n_windows)
 
 
 def _slice(text: FoldedText, start: int, end: int) -> str:

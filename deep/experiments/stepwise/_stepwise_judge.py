@@ -241,8 +241,8 @@ def read_claims(reply: LLMReply | None, response: prompt_pool.SearchableText) ->
     claims: list[Claim] = []
     start = 0
     for item in items:
-        said = [item.get("claim"), item.get("segment")] if isinstance(item, dict) else [None]
-        known = strings(said)
+        values = [item.get("claim"), item.get("segment")] if isinstance(item, dict) else [None]
+        known = strings(values)
         if known is None or len(known) < 2:
             return "unparsable"
         span = response.find(known[1], start)

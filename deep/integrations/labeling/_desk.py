@@ -446,8 +446,8 @@ def _kept(call: Callable[[JsonObject], JsonObject], asked: object) -> JsonObject
         return call(asked)
     except OSError as error:
         why = error.strerror or type(error).__name__
-        said = f"The label could not be written: {why}. Nothing was changed. Make room, and answer again."
-        raise WebError(507, "not_kept", said) from None
+        message = f"The label could not be written: {why}. Nothing was changed. Make room, and answer again."
+        raise WebError(507, "not_kept", message) from None
 
 
 def _text(asked: JsonObject, name: str) -> str:

@@ -132,7 +132,7 @@ class LabelSubject:
         """Return P, interval and votes of items, with the words of judges, as the script of a page reads them."""
         votes = self.target.votes
         p, (low, high) = self.scores.p_consistent, self.scores.interval()
-        said = said_by_judges(self.tables, items, votes.voter_names, examples)
+        details = said_by_judges(self.tables, items, votes.voter_names, examples)
         return {
             item: {
                 "p": float(p[row]),
@@ -140,7 +140,7 @@ class LabelSubject:
                 "high": float(high[row]),
                 "voters": list(votes.voter_names),
                 "votes": "".join("-" if vote < 0 else str(vote) for vote in votes.votes[row]),
-                "said": said.get(item, {}),
+                "said": details.get(item, {}),
             }
             for item in items
             for row in [self.rows[item]]

@@ -158,11 +158,11 @@ def training_lines(report: Figures) -> Iterator[str]:
 def _listed(report: Figures) -> str:
     """Return the prices in words."""
     asked = {name: price for name, price in report["prices"].items() if price > 0}
-    said = [f"{name} {price:.3g}" for name, price in asked.items()]
+    prices = [f"{name} {price:.3g}" for name, price in asked.items()]
     if len(set(asked.values())) == 1:
-        said = [f"{next(iter(asked.values())):.3g} each"]
+        prices = [f"{next(iter(asked.values())):.3g} each"]
     why = "" if report["unit"] == "dollars" else ", because some judges have no price"
-    return f"{', '.join(said)} (in {report['unit']}{why})"
+    return f"{', '.join(prices)} (in {report['unit']}{why})"
 
 
 # Examples whose questions tell what each judge costs.

@@ -353,9 +353,9 @@ async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, Example]]
     told = [_named(name, answer.body) for (name, _), answer in zip(pairs, answers, strict=True)]
     lacking = sum(not answer.within_budget for answer in answers)
     if lacking:
-        said = f"The budget must allow the judges' requests. It did not for {lacking} of {len(told)} pairs. "
-        said += "`results` has the others; a judge that was not asked counts as failed."
-        raise WebError(402, "budget", said, more={"results": [json.loads(answer) for answer in told]})
+        message = f"The budget must allow the judges' requests. It did not for {lacking} of {len(told)} pairs. "
+        message += "`results` has the others; a judge that was not asked counts as failed."
+        raise WebError(402, "budget", message, more={"results": [json.loads(answer) for answer in told]})
     return b'{"results":[' + b",".join(told) + b"]}" if several else told[0]
 
 
@@ -463,8 +463,8 @@ class AgentDoor:
         (answer,) = await self._checker.check([pair for _, pair in pairs])
         result: JsonReply = {"id": pairs[0][0], **json.loads(answer.body)}
         if not answer.within_budget:
-            said = "The budget must allow the judges' requests. It did not; `result` has the answers so far."
-            raise WebError(402, "budget", said, more={"result": result})
+            message = "The budget must allow the judges' requests. It did not; `result` has the answers so far."
+            raise WebError(402, "budget", message, more={"result": result})
         return result
 
     async def _score(self, given: JsonReply) -> JsonReply:

@@ -314,8 +314,8 @@ class Guard:
 
     def _check_access(self, scope: Scope, headers: Mapping[str, str]) -> None:
         if not self._access.allows(headers):
-            said = "A token must be sent as 'Authorization: Bearer TOKEN'; in a browser, open the printed address."
-            raise WebError(401, "unauthorized", said, headers={"www-authenticate": "Bearer"})
+            message = "A token must be sent as 'Authorization: Bearer TOKEN'; in a browser, open the printed address."
+            raise WebError(401, "unauthorized", message, headers={"www-authenticate": "Bearer"})
         if self._options.rate is not None:
             self._check_rate((scope.get("client") or ("",))[0], self._options.rate)
 
