@@ -231,6 +231,7 @@ class VoteMatrix:
     voter_names : sequence of str, length n_voters
         Unique, opaque, matched exactly.
     datasets : sequence of str, length n_examples
+        The dataset of each row.
     labels : array-like of shape (n_examples,)
         1, 0, or -1 where unknown; stored as int8.
     document_ids : sequence of str, optional

@@ -69,8 +69,11 @@ class Column:
     Parameters
     ----------
     source : TablePlace
+        Its file or frame, as errors name it.
     name : str
+        As the table's head has it.
     values : pyarrow.ChunkedArray
+        One a row.
     start : int
         The data row of the first cell, from 0.
     """
@@ -516,6 +519,7 @@ class PlainCsvWriter:
     Parameters
     ----------
     path : Path
+        Of the file to write; one that is there is replaced.
     schema : Schema
         Of every table; its names are deep's own.
     """

@@ -26,6 +26,7 @@ class Selection:
     Parameters
     ----------
     votes : VoteMatrix
+        Of the dataset, with what labels there are.
     p : ndarray of float, shape (n_examples,)
         P(consistent).
     decided : ndarray of bool, shape (n_examples,)
@@ -57,6 +58,7 @@ def select_decisions(
     Parameters
     ----------
     model : Model
+        Gives the items P, and has its own threshold.
     target : Target
         Labels of a random sample of it give a guarantee; without any, see :func:`transferred_confidence`.
     accuracy : float in (0, 1), default=0.9
@@ -368,6 +370,7 @@ def fit_report(model: Model) -> dict[str, object]:
     Parameters
     ----------
     model : Model
+        Fitted by :func:`deep.fit`.
     scores_given : sequence of str, optional
         Soft scores that it could have been fitted on.
 
@@ -461,6 +464,7 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
     Parameters
     ----------
     model : Model
+        Fitted on other datasets.
     votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
         Of one dataset; labels beside them are not used.
     labels : array-like, data frame or path, optional
@@ -487,7 +491,9 @@ class Findings(dict[str, object]):
     Parameters
     ----------
     values : mapping
+        By the names of the JSON keys.
     lines : iterable of str
+        What a person reads.
     """
 
     def __init__(self, values: Mapping[str, object], lines: Iterable[str]) -> None:

@@ -63,6 +63,7 @@ def read_target(model: Model, votes: Sequence[str], labels: Sequence[str] = (), 
     Parameters
     ----------
     model : Model
+        Its voters say which columns are read.
     votes : sequence of str
         Tables of votes; of several datasets the one that the labels are of.
     labels : sequence of str, optional
@@ -212,6 +213,7 @@ def share_report(
     Parameters
     ----------
     model : Model
+        Gives the items P.
     target : Target
         The whole dataset; labels, where there are some, of items or documents drawn at random. Where the model has
         learned from labels of this dataset they are not used.
@@ -285,6 +287,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     Parameters
     ----------
     model : Model
+        Gives the items P, and never saw the labels.
     target : Target
         The whole dataset, of which items drawn at random have labels.
     alpha : float in (0, 1), default=0.05
@@ -342,6 +345,7 @@ def dataset_canary(model: Model, target: Target) -> tuple[Scores, adaptation.Can
     Parameters
     ----------
     model : Model
+        Gives the items P; the labels are taken away first.
     target : Target
         The whole dataset, of which items drawn at random have labels.
 
@@ -378,6 +382,7 @@ def labels_seen(model: Model) -> set[str]:
     Parameters
     ----------
     model : Model
+        It lists the datasets that it was fitted on.
 
     Returns
     -------
@@ -446,6 +451,7 @@ def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int
     Parameters
     ----------
     votes : VoteMatrix
+        Which has the item once.
     item : str
         An example id.
     dataset : str, optional
@@ -472,9 +478,11 @@ def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tup
     Parameters
     ----------
     model : Model
+        Not yet adapted to that dataset.
     votes : VoteMatrix
         Of the whole dataset.
     row : int
+        Its position among the votes.
     **matching : bool
         `allow_mismatch` and `allow_missing`, as in :meth:`deep.model.Model.score`.
     """
@@ -491,6 +499,7 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
     Parameters
     ----------
     model : Model
+        Of the dataset that the row is of.
     votes : mapping of str to int
         By voter; a voter that is not named has no vote.
 
@@ -529,6 +538,7 @@ def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]
     paths : sequence of str
         The tables that its votes are of.
     target : Target
+        The dataset whose systems are compared.
     column : str
         A column of theirs, or 'file': each table is a system, named after it.
 

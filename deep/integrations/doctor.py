@@ -81,7 +81,9 @@ class Finding:
     Parameters
     ----------
     path : Path
+        Of the file or folder.
     kind : {'claims', 'folder', 'labels', 'ledger', 'model', 'other tool', 'run', 'unusable', 'votes'}
+        What it is taken for.
     facts, missing, careful : list of str
         Sentences: what it holds, what is not there, what may mislead.
     content : object

@@ -32,9 +32,11 @@ class GateCase(NamedTuple):
     Parameters
     ----------
     group : {'versions', 'answers', 'votes', 'labels', 'input'}
+        What it tests.
     name : str
         A judge, or the dataset of labels.
     outcome : {'passed', 'failed', 'error', 'skipped'}
+        How it ended.
     says : str
         The reason, where it has not passed.
     """
@@ -54,6 +56,7 @@ class GateRun:
     time : str
         UTC, by ISO 8601.
     passed : bool
+        Whether no test has failed.
     model : str
         Checksum of the model.
     judges : list of str
@@ -113,7 +116,9 @@ def gate_cases(
     Parameters
     ----------
     fitted : Model
+        The gate's own.
     votes : VoteMatrix
+        Those of this run.
     failures : sequence of Failures
         Why votes are missing.
     target : Target, optional
@@ -123,6 +128,7 @@ def gate_cases(
     reference : VoteMatrix, optional
         As in :func:`deep.evaluate.drift_report`; it goes before the runs.
     alpha : float
+        The most false alarms, as a share, over the gate's whole history.
     """
     bound, look = history[0].judges if history else None, len(history) + 1
     spent = alpha / (look * (look + 1))
@@ -277,6 +283,7 @@ def write_gate(folder: Path, history: Sequence[GateRun]) -> None:
     Parameters
     ----------
     folder : Path
+        The gate's; its history lies there.
     history : sequence of GateRun
         All runs, the last of which is new.
     """

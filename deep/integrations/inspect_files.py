@@ -123,6 +123,7 @@ class InspectWriter:
     Parameters
     ----------
     path : Path
+        Of the file to write.
     """
 
     def __init__(self, path: Path) -> None:

@@ -70,6 +70,7 @@ class Material:
     Parameters
     ----------
     source, claim : str
+        The two texts, as the judge is shown them.
     question : str, optional
         The question that the claim answers, where the prompt shows it.
     bare : bool, default=False
@@ -196,10 +197,8 @@ class Material:
     def forges(self, name: str, labels: Iterable[str]) -> bool:
         """Tell whether a text holds an answer of this name, in whatever disguise: a label, or a number without any."""
         number = spelled(name, "").pattern + r"[\W_]*\d"
-        answer = list(labels)
-        return (
-            any(self.holds(name, one) for one in answer) if answer else any(map(re.compile(number).search, self._seen))
-        )
+        names = list(labels)
+        return any(self.holds(name, one) for one in names) if names else any(map(re.compile(number).search, self._seen))
 
     def repeats(self, fields: Mapping[str, Any]) -> bool:
         """Tell whether all that an object says stands in a text, key by key, however it is written and in what order.

@@ -34,6 +34,7 @@ class Picture:
     svg : str
         Safe markup, as :func:`deep.report._page.inline_svg` gives it.
     caption : str
+        The line below the picture.
     tables : sequence of DataTable
         Its numbers, shown on demand.
     """
@@ -50,6 +51,7 @@ class Prose:
     Parameters
     ----------
     html : str
+        Shown as it is.
     """
 
     html: str
@@ -64,9 +66,11 @@ class Chapter:
     key : str
         Its anchor.
     title : str
+        Its heading.
     says : sequence of str
         Sentences, a paragraph each.
     parts : sequence of DataTable, Picture or Prose
+        In the order of the page.
     figures : sequence of (str, str)
         Figures in large type, each with the words below it.
     elsewhere : bool, default=False
@@ -88,9 +92,11 @@ class Page:
     Parameters
     ----------
     title : str
+        Of the browser's tab, and the first heading.
     about : sequence of str
         What it is made of, and which texts it holds.
     chapters : sequence of Chapter
+        In the order of the page.
     items : mapping, optional
         The items of the browser, JSON values; see :mod:`deep.report._items`.
     verdict : DatasetVerdict, optional
@@ -216,6 +222,7 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
     Parameters
     ----------
     figure : matplotlib Figure
+        Drawn at its own size.
     name : str
         Stands before every id in it, so that the figures of a page do not meet.
     label : str

@@ -97,13 +97,17 @@ class ReportMaterial:
     Parameters
     ----------
     title : str
+        Of the page.
     runs : tuple of dict
         As `deep loo` writes them; docs/results-schema.md describes every key.
     model : Model, optional
+        Where the votes are of a model.
     path : str
         Of the file of the model.
     scored : ScoredVotes, optional
+        The votes with their P, where a model gave it.
     failures : tuple of Failures
+        Missing votes by judge and dataset.
     simulated : bool
         The votes are.
     tables : tuple of str
@@ -315,7 +319,9 @@ def read_material(
     sources : sequence of path
         At most one folder of a run or one model file; the others are tables of votes.
     labels : LabelFiles, optional
+        Labels of these items, in files of their own.
     known : Known, optional
+        What the user knows of the votes' origin.
 
     Raises
     ------

@@ -330,7 +330,9 @@ def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str)
     Parameters
     ----------
     turns : sequence of Turn
+        With the labels of their sentences.
     methods : sequence of Method
+        Their findings stand in the same order as the turns.
     by : {'position', 'turn'}
         The number of the turn, from 0; or the part of the turn, of `N_POSITIONS`, from 0.
     level : str
@@ -463,6 +465,7 @@ def draw_figures(frames: Mapping[str, pd.DataFrame], counts: Mapping[str, int]) 
     Parameters
     ----------
     frames : mapping of str to DataFrame
+        Tables by the names of their figures.
     counts : mapping of str to int
         As `counts_of` returns them.
     """

@@ -52,6 +52,7 @@ def given_verdicts(
     examples : Examples
         Each with a label.
     names : dict
+        Short names by voter.
     votes : sequence of str
         Vote files; a voter that several of them hold has a run in each.
     judges : sequence of Judge
@@ -476,6 +477,7 @@ def model_votes(model: "Model", votes: VoteMatrix, *, allow_missing: bool = Fals
     Parameters
     ----------
     model : Model
+        Fitted on other datasets.
     votes : VoteMatrix
         Its columns are matched by name.
     allow_missing : bool, default=False

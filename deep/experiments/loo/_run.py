@@ -81,6 +81,7 @@ def leave_one_dataset_out(
     test : str
         The dataset to hold out, one of ``votes.dataset_names``.
     settings : LooOptions, optional
+        Default: those of ``deep loo``.
     scores : ScoreTable, optional
         Encoder scores aligned with the rows of `votes`: soft votes of the stack, and baselines.
     published : sequence of dict, optional
@@ -90,6 +91,7 @@ def leave_one_dataset_out(
     n_datasets : int, default=1
         How many datasets are held out in turn; the tests are corrected for them.
     progress : callable, optional
+        Called with the number of fits that are done, and of all.
 
     Returns
     -------
@@ -140,6 +142,7 @@ def leave_datasets_out(
     votes, settings, scores, published, fits, n_datasets, progress
         As in :func:`leave_one_dataset_out`; `published` by dataset.
     tests : sequence of str
+        Names of the datasets held out.
     prompt_fits : mapping, optional
         As `fits`, of members fitted to the votes alone, where there are scores.
 
@@ -409,6 +412,7 @@ def loo(
     tests : sequence of str, optional
         The datasets to hold out; default: each.
     settings : LooOptions, optional
+        Default: those of ``deep loo``.
 
     Returns
     -------

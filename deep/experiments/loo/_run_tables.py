@@ -421,7 +421,9 @@ class PublishedBaseline:
         An encoder with thresholds from the other three datasets, the paper's own ensembles, or a single
         LLM prompt of earlier work.
     method : str
+        As the paper names it.
     dataset : str
+        One of the paper's four.
     balanced_accuracy : float
         In [0, 1].
     margin : float
@@ -533,6 +535,7 @@ def write_figures(
     Parameters
     ----------
     results : sequence of LooResult
+        One a dataset held out.
     folder : Path
         Made here.
     encoders : mapping of str to Figure

@@ -92,6 +92,7 @@ class ImportedPrompt:
     Parameters
     ----------
     id : str
+        Of the prompt, as ``--prompt`` takes it.
     verified : bool
         Whether the print of every passage fits.
     differs : tuple of (str, str)
@@ -113,7 +114,9 @@ class PaperImport:
     Parameters
     ----------
     paper : str
+        Which paper.
     prompts : tuple of ImportedPrompt
+        Those that could be cut out, in the paper's order.
     missing : mapping of str to tuple of str
         The ids of the files that could not be made, with the headings of the passages that were not found.
     """
@@ -137,6 +140,7 @@ def import_prompts(paper: str, path: str | Path) -> PaperImport:
     Parameters
     ----------
     paper : {'cognibench', 'deep', 'fect', 'probe'}
+        Which paper.
     path : str or Path
         The text of the PDF, as ``pdftotext`` and its like write it.
 

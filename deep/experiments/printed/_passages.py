@@ -282,7 +282,9 @@ def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str])
     Parameters
     ----------
     text : FoldedText
+        The paper's text, its white space folded.
     wanted : Print
+        How the passage begins and ends in print.
     heading : str
         A regular expression; the passage begins behind it.
     following : sequence of str

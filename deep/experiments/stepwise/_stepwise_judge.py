@@ -220,6 +220,7 @@ def decompose(response: str, log: list[LLMReply | None]) -> Program[list[Claim] 
     Parameters
     ----------
     response : str
+        A summary or an answer.
     log : list
         The reply is appended to it.
 
@@ -341,6 +342,7 @@ class CheckedClaim:
     Parameters
     ----------
     claim : Claim
+        As it was taken out of the response.
     state : {'supported', 'undecided', 'unsupported'}
         Supported: an excerpt that stands in the source passed. Unsupported: there is no evidence, or every excerpt
         stands in the source and failed. Undecided: anything else.

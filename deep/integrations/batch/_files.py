@@ -64,6 +64,7 @@ class BatchExporter(Session):
     endpoint : str
         The endpoint's name.
     folder : Path
+        Where the files are written.
     most_requests, most_bytes : int
         Of one shard.
 
@@ -212,6 +213,7 @@ class BatchImporter(BatchSession):
     ledger, client, parse, terms, gate, tally
         As of a session; nothing is sent.
     results : FileResults
+        Opened on the files.
 
     Attributes
     ----------

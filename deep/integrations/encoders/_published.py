@@ -29,6 +29,7 @@ class CheckerJudge(PairJudge):
     Parameters
     ----------
     network : Network
+        Loaded, with its tokenizer.
     threshold : float, default=0.5
         In [0, 1].
 

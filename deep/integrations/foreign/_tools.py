@@ -342,6 +342,7 @@ def answers_in(tool: Tool, known: Mapping[str, Any], question: str | None, perso
     Parameters
     ----------
     tool : Tool
+        The one whose log has the record.
     known : mapping
         The record, as `flat` has it.
     question : str, optional

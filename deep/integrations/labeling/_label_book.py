@@ -45,6 +45,7 @@ class Annotations:
     Parameters
     ----------
     columns : list of str
+        The head of the file.
     rows : list of dict
         The file's own cells.
     marks : dict of (item, annotator) to dict
@@ -117,6 +118,7 @@ def rating_table(
     Parameters
     ----------
     marks : iterable of (item, annotator, mark)
+        One triple a mark.
     items, annotators : sequence of str
         The rows and the columns.
 
@@ -245,6 +247,7 @@ def annotator_agreement(
     n_boot : int, default=2000
         Resamples of every interval.
     random_state : int, default=0
+        Seed of the resamples.
 
     Returns
     -------
@@ -306,11 +309,13 @@ class LabelEvent:
         ``queue`` puts the item among those to be labeled; ``show`` gave it to the person; ``undo`` takes back the
         person's label or skip of it; ``reveal`` showed the person votes, P and the labels of others.
     dataset, item_id : str
+        Which item it is.
     person : str, default=''
         Nobody for ``queue``.
     label : int, default=-1
         1, 0 or -1 (cannot be decided) of a ``label``.
     note : str, default=''
+        What the person wrote beside the answer.
     time : str, default=''
         ISO 8601.
     people : int, default=1
@@ -341,6 +346,7 @@ class GivenAnswer:
     label : int or None
         1, 0, -1 (cannot be decided) or None (skipped).
     note, time : str
+        What the person wrote beside it, and when.
     after_reveal : bool
         Whether the person had looked at votes, P and the labels of others before.
     """
@@ -514,6 +520,7 @@ def keep_other_labels(book: AnswerBook, labels: Path, annotations: Path) -> str:
     Parameters
     ----------
     book : AnswerBook
+        All answers of the log.
     labels, annotations : Path
         The tables that are about to be written over.
 

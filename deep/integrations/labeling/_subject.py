@@ -341,9 +341,11 @@ def label_proposal(fitted: Model, target: Target, n: int, *, random_state: int =
     fitted : Model
         Not corrected by labels of its target.
     target : Target
+        The dataset, with the labels that there are.
     n : int
         Items to propose.
     random_state : int, default=0
+        Seed of the draw.
 
     Returns
     -------

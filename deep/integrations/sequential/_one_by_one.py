@@ -227,14 +227,19 @@ class OneByOne:
     Parameters
     ----------
     model : Model
+        Fitted by deep; its voters are those to ask.
     plan : Plan
         The requests of the whole panel.
     columns : tuple of PlannedVoter
         One for each voter of the model, in its order.
     prices : Prices
+        Dollars or seconds of each voter.
     policy : AskingPolicy
+        When to ask on, and whom.
     error_cost : float or None
+        Price of a wrong decision, in the unit of `prices`; None: asking stops where no vote could change the decision.
     options : ScoreOptions
+        The share and the format of what is written.
     """
 
     model: Model

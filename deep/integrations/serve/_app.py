@@ -128,6 +128,7 @@ def watch(model: Model, body: object, prior: float | None = None) -> JsonReply:
     Parameters
     ----------
     model : Model
+        It keeps a summary of its training votes.
     body : mapping
         `votes`: a list of items, each a list of 1, 0 or null in the order of the model's judges.
     prior : float, optional
@@ -177,7 +178,9 @@ class ServedFile:
     Parameters
     ----------
     model : Model
+        Read from the file.
     path : Path
+        Of the file.
     """
 
     def __init__(self, model: Model, path: Path) -> None:
@@ -271,7 +274,9 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
     Parameters
     ----------
     model : Model
+        Gives every claim its P.
     options : CheckOptions, optional
+        Whether judges are asked, and within which limits.
 
     Raises
     ------
@@ -373,6 +378,7 @@ class AgentDoor:
     Parameters
     ----------
     served : Model
+        The model behind the tools.
     checker : Checker
         What answers ``/v1/check``: its budget, ledger and bounds are those of the tools.
 

@@ -80,6 +80,7 @@ def likeness(model: Model, votes: Sequence[int]) -> Likeness:
     Parameters
     ----------
     model : Model
+        It keeps the patterns of its training votes.
     votes : sequence of int
         1 consistent, 0 inconsistent, -1 no vote, in the order of the model's voters.
 

@@ -49,6 +49,7 @@ class Canary:
         The chance of labels that disagree at least as much, if P is right up to a small tolerance. Below 0.05: the
         model should not be trusted on this dataset as it is.
     n_labels : int
+        Labeled items that have a P.
     statistic : float
         Score statistic: how strongly the labels ask for another intercept and slope of the log-odds.
     expected, observed : float
@@ -93,6 +94,7 @@ def canary(
     n_draws : int, default=2000
         Label sets simulated under the null hypothesis.
     random_state : int, default=0
+        Seed of the simulated labels.
 
     Returns
     -------
@@ -183,6 +185,7 @@ def labels_needed(
     powers : sequence of float, default=(0.5, 0.8, 0.9)
         Shares of draws in which such a dataset is to be found.
     random_state : int, default=0
+        Seed of the simulated labels.
 
     Returns
     -------
@@ -355,6 +358,7 @@ def propose_labels(
     labeled : array-like of int, default=()
         Positions of items that have a label already.
     random_state : int, default=0
+        Seed of the draw.
 
     Returns
     -------

@@ -261,10 +261,15 @@ class ReplyReader:
     Parameters
     ----------
     text : str
+        The reply, whole.
     kind : {'score', 'verdict'}
+        Whether a label or a number was asked for.
     output : {'json', 'text', 'xml'}
+        The form that was asked for.
     labels : mapping of str to {1, 0, -1}
+        What each label of the prompt votes.
     scale : (float, float) or None
+        Ends of the scale of a number; None for labels.
     cut : bool
         Whether the reply reached its length limit.
     material : Material or None
