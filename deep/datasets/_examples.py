@@ -246,7 +246,9 @@ class _Rows(Examples):
         if text is None or text != text or (isinstance(text, str) and not text.strip()):
             return ""
         if not isinstance(text, str):
-            allowed = ("text", "Fill it in, or drop the row")
+            # The contexts of retrieval are a list in most tools' tables.
+            joining, filling = "Join its texts into one, as `deep data from` does", "Fill it in, or drop the row"
+            allowed = ("text", joining if isinstance(text, list) else filling)
             optional = ("text or empty", "Leave it empty, or map another column")
             raise self._wrong(field, *(allowed if field in REQUIRED else optional), values, number, line)
         if "\0" in text:
