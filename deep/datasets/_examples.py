@@ -247,8 +247,7 @@ class _Rows(Examples):
             return ""
         if not isinstance(text, str):
             # The contexts of retrieval are a list in most tools' tables.
-            joining, filling = "Join its texts into one, as `deep data from` does", "Fill it in, or drop the row"
-            allowed = ("text", joining if isinstance(text, list) else filling)
+            allowed = ("text", "Fill it in, drop the row, or join the texts of a list, as `deep data from` does")
             optional = ("text or empty", "Leave it empty, or map another column")
             raise self._wrong(field, *(allowed if field in REQUIRED else optional), values, number, line)
         if "\0" in text:

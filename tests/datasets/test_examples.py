@@ -468,5 +468,5 @@ def test_a_list_of_contexts_names_who_joins_it(tmp_path, ending):
     path = tmp_path / f"rag.{ending}"
     rows = pd.DataFrame({"source": [["It rained.", "It poured."]], "claim": ["It was wet."]})
     rows.to_parquet(path) if ending == "parquet" else rows.to_json(path, orient="records", lines=True)
-    with pytest.raises(InputError, match=r"Join its texts into one, as `deep data from` does\.$"):
+    with pytest.raises(InputError, match=r"or join the texts of a list, as `deep data from` does\.$"):
         read_examples(path).check()
