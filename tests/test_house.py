@@ -241,7 +241,7 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 923,
-    "_util": 2_132,
+    "_util": 2_147,
     "asking": 2_482,
     "calibration": 814,
     "commands": 722,

@@ -246,7 +246,8 @@ class _Rows(Examples):
         if text is None or text != text or (isinstance(text, str) and not text.strip()):
             return ""
         if not isinstance(text, str):
-            allowed = ("text", "Fill it in, or drop the row")
+            # The contexts of retrieval are a list in most tools' tables.
+            allowed = ("text", "Fill it in, drop the row, or join the texts of a list, as `deep data from` does")
             optional = ("text or empty", "Leave it empty, or map another column")
             raise self._wrong(field, *(allowed if field in REQUIRED else optional), values, number, line)
         if "\0" in text:

@@ -13,6 +13,7 @@ For instance:
 """
 
 import argparse
+import itertools
 import math
 import re
 import shlex
@@ -194,13 +195,15 @@ def _own_table(path: Path) -> Finding | None:
         columns = datasets.table_columns(path)
     except DeepError:
         return None  # no table, or a broken one, whose first row tells more
+    # before the texts, which `--with-texts` writes beside P
+    if {"p_consistent", "threshold"} <= {*columns}:
+        return Finding(path, "scores", ["P(consistent) of items, as `deep score` writes it"])
     if {"source", "claim"} <= {*columns}:
         return _claims(path, datasets.read_examples(path))
     if "item_id" not in columns and not long_names(columns):
         return None
+    # `deep label list` writes P beside an empty label
     voters = {*columns} - {*datasets.VOTE_COLUMNS, "annotator", "p_consistent"}
-    if "p_consistent" in columns:
-        return Finding(path, "scores", ["P(consistent) of items, as `deep score` writes it"])
     if "label" in columns and not voters:
         return _labels(path)
     name = None if "dataset" in columns else path.name.partition(".")[0]
@@ -414,7 +417,7 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
     yield from (f"deep ask report {_quoted(one.path)}" for one in by_kind["ledger"])
     tables, has_classes = [one.path for one in by_kind["votes"]], False
     for one in findings:
-        out = Path(f"{one.path.name.lstrip('.').partition('.')[0]}.votes.parquet")
+        out = _unused(one.path.name.lstrip(".").partition(".")[0], tables)
         if one.kind == "other tool":
             yield f"deep data from {_quoted(one.path)}{one.options} --out {_quoted(out)}"
             one.soft = str(out.with_suffix(".soft.parquet")) if one.content.soft else ""
@@ -457,6 +460,13 @@ def _table_commands(findings: Sequence[Finding], tables: Sequence[Path], *, has_
     excluded += "".join(f" --scores {shlex.quote(one.soft)}" for one in findings if one.soft)
     if (has_classes or not left_out) and not any(one.alike for one in findings):
         yield f"deep fit {given}{labels}{options}{ignored}{excluded} --out {_quoted(Path(f'{stem}.model.json'))}"
+
+
+def _unused(stem: str, others: Sequence[Path]) -> Path:
+    """Return a name for a table of votes that is neither a file nor another's: votes may have been paid for."""
+    numbers = itertools.chain([""], (f"-{n}" for n in itertools.count(2)))
+    names = (Path(f"{stem}{number}.votes.parquet") for number in numbers)
+    return next(name for name in names if name not in others and not name.exists())
 
 
 def _quoted(path: Path) -> str:

@@ -20,7 +20,7 @@ from deep.console import in_processes
 from deep.datasets import ScoreTable
 from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out
 from deep.experiments.loo._command import LooOptions
-from deep.experiments.loo._rivals import TestCells, context_member, with_scores
+from deep.experiments.loo._rivals import TestCells, with_scores
 from deep.experiments.loo._show import LEARNED_PRIOR
 from deep.features import distinct_patterns
 from deep.records import VoteMatrix
@@ -309,7 +309,7 @@ def _fitted(
 ) -> model.SharedFits:
     """Fit members: by default all for a stack or with scores, else those of the best judge with its context."""
     if members is None and votes.answers is None and options.asked and options.own != model.STACK:
-        members = [context_member(0)]
+        members = ["best-judge"]
     return model.fit_shared(
         votes.answers_or_votes,
         votes.labels,

@@ -84,11 +84,6 @@ def vote_baselines(split: HoldOut, weighting: model.Weighting = "dataset-class")
     ]
 
 
-def context_member(n_scorers: int) -> str:
-    """Return the member of the stack that is one judge: the best by its score, or by its vote without scores."""
-    return "best-score" if n_scorers else "best-judge"
-
-
 def with_scores(split: HoldOut, scores: ScoreTable | None) -> tuple[VoteMatrix, VoteMatrix]:
     """Return training and test rows in which the scores stand, on the scales of the training rows."""
     if scores is None:
@@ -138,7 +133,9 @@ def context_baseline(
     if len(numbered(groups)[0]) < model.MIN_DATASETS:
         return None
     train, test = with_scores(split, scores)
-    stack = model.Stack([context_member(0 if scores is None else scores.shape[1])], random_state=random_state)
+    # Grades stand in the votes themselves, too: the table of scores alone does not tell.
+    member = "best-judge" if train.answers is None else "best-score"
+    stack = model.Stack([member], random_state=random_state)
     result = _fit_and_score(stack, train, test, groups, fits)
     name = train.voter_names[model.leading_column(cast("VoteSum", stack.blend_.parts[0].scorer))]
     return Baseline(name, CONTEXT, result.decisions, p=result.p_consistent)
