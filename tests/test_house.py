@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -105,6 +106,19 @@ def test_docstrings_name_their_object():
         if re.match(r"(?:Returns? |Yields? )?what\b", ast.get_docstring(node) or "", re.IGNORECASE)
     ]
     assert vague == []
+
+
+def test_every_parameter_is_explained():
+    """Below its name and type, in the docstring of whatever has no underscore before its name."""
+    bare = [
+        f"{path}:{node.lineno} {node.name}: {name}"
+        for path, node in definitions(ast.ClassDef, *FUNCTIONS)
+        if not node.name.startswith("_")
+        for section in re.findall(r"^Parameters\n-+\n(.+?)(?:\n\n|\Z)", ast.get_docstring(node) or "", re.S | re.M)
+        for name, below in pairwise([*section.split("\n"), ""])
+        if not name.startswith(" ") and not below.startswith("    ")
+    ]
+    assert bare == []
 
 
 def test_any_is_rare():

@@ -70,8 +70,11 @@ class Column:
     Parameters
     ----------
     source : TablePlace
+        Its file or frame, as errors name it.
     name : str
+        As the table's head has it.
     values : pyarrow.ChunkedArray
+        One a row.
     start : int
         The data row of the first cell, from 0.
     """
@@ -420,8 +423,8 @@ def hash_texts(column: "pa.ChunkedArray") -> Hashes:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> found = hash_texts(pa.chunked_array([["a", "b"], ["a", "ab", "a\0"]]))
-    >>> (found == found[0]).tolist()
+    >>> result = hash_texts(pa.chunked_array([["a", "b"], ["a", "ab", "a\0"]]))
+    >>> (result == result[0]).tolist()
     [True, False, True, False, False]
     """
     import pyarrow as pa
@@ -527,6 +530,7 @@ class PlainCsvWriter:
     Parameters
     ----------
     path : Path
+        Of the file to write; one that is there is replaced.
     schema : Schema
         Of every table; its names are deep's own.
     """

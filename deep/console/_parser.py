@@ -185,6 +185,7 @@ class CommandParser(argparse.ArgumentParser):
         Parameters
         ----------
         *subcommands : Subcommand
+            In the order of the help.
         standard : str, optional
             The one that runs where none is named; its help lists the others.
         shared : callable, optional
@@ -457,6 +458,7 @@ def note_run(
     Parameters
     ----------
     args : Namespace
+        The parsed command line.
     voters : sequence of str
         The judges' columns, whose names hold their versions.
     prices : mapping of str to mapping, optional
@@ -507,6 +509,7 @@ def completion(shell: str, parsers: Mapping[str, CommandParser]) -> str:
     Parameters
     ----------
     shell : {'bash', 'fish', 'zsh'}
+        The shell that reads the script.
     parsers : mapping of str to CommandParser
         By command.
 

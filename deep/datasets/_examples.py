@@ -352,6 +352,7 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
     Parameters
     ----------
     content : bytes
+        The bytes that were sent, in one of the formats of examples.
     name : str
         The file's name, which says how to read it: ``.csv``, ``.json``, ``.jsonl`` or ``.ndjson``.
     columns : mapping of str to str, optional
@@ -365,8 +366,8 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
     Examples
     --------
     >>> from deep.datasets import examples_from_text
-    >>> found = examples_from_text(b"source,claim\nIt rained.,It was wet.\n", "weather.csv")
-    >>> [(e.dataset, e.example_id, e.claim) for e in found]
+    >>> result = examples_from_text(b"source,claim\nIt rained.,It was wet.\n", "weather.csv")
+    >>> [(e.dataset, e.example_id, e.claim) for e in result]
     [('weather', '1', 'It was wet.')]
     """
     ending = ending_of(Path(name))

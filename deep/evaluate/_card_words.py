@@ -141,6 +141,7 @@ def card_tables(card: PanelCard, most: int, claims: Claims = MappingProxyType({}
     Parameters
     ----------
     card : PanelCard
+        As :func:`panel_card` returns it.
     most : int
         Disagreements of each judge, and doubtful labels.
     claims : mapping of (dataset, item_id) to str, optional

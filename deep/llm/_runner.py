@@ -58,12 +58,17 @@ class Session:
     Parameters
     ----------
     ledger : Ledger
+        Open; every attempt is written to it.
     client : Client
+        Of the endpoint; None where functions alone are called.
     parse : callable
         Turns a request and its reply into a Judgment; None where it has no vote of its own.
     terms : Terms
+        The limits of the run.
     gate : ModelGate
+        What is known of each model, and whether all is stopped.
     tally : Tally
+        Counts as they grow.
     """
 
     ledger: Ledger
@@ -370,8 +375,11 @@ class Runner:
     Parameters
     ----------
     ledger : Ledger
+        Open; it says which requests are still to be asked.
     caller : Caller
+        Asks one request.
     tally : Tally
+        Counts as they grow.
     workers : int
         The most requests in flight.
 

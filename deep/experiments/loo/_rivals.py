@@ -27,10 +27,15 @@ class Baseline:
     Parameters
     ----------
     name : str
+        As the tables call it.
     kind : {'best_judge_context', 'best_prompt', 'encoder', 'majority', 'other', 'prompt'}
+        What kind of rival it is.
     decisions : ndarray of bool, shape (n_examples,)
+        Whether it calls each held-out row consistent.
     threshold_from : {'center', 'test', 'train'} or None
+        Where the threshold of an encoder was learned; None of others.
     threshold : float or None
+        On the encoder's own scale; None of others.
     p : ndarray of float, shape (n_examples,), optional
         P(consistent), where the rival has one.
     """
@@ -110,6 +115,7 @@ def context_baseline(
     Parameters
     ----------
     split : HoldOut
+        The dataset held out, and the training rows.
     scores : ScoreTable or None
         Aligned with the whole vote matrix.
     groups : ndarray of str, shape (n_train,)
@@ -117,6 +123,7 @@ def context_baseline(
     fits : mapping, optional
         As in :meth:`deep.model.Stack.fit`.
     random_state : int, default=0
+        Seed of the choice.
 
     Returns
     -------
@@ -142,6 +149,7 @@ def best_threshold(scores: Floats, y: Labels, w: Floats, *, share: float = 0.5) 
     scores : ndarray of float, shape (n_examples,)
         NaN where there is no score; such rows are left out.
     y, w : ndarray, shape (n_examples,)
+        Labels, and weights of 0 or more.
     share : float, default=0.5
         What the consistent rows weigh in all: the best accuracy where such a share of them is consistent.
 
@@ -233,6 +241,7 @@ def compare_parts(
     prompt_fits : mapping, optional
         As `fits`, of the members fitted to the votes alone.
     n_bins, n_boot, random_state : int
+        Bins of the ECE, resamples of the intervals, and their seed.
 
     Returns
     -------
@@ -311,9 +320,11 @@ def compare(
     labels : ndarray of int8, shape (n_examples,)
         -1 where unknown; such rows are left out.
     baselines : sequence of Baseline
+        Their decisions are on the same rows.
     n_boot : int
         Raised to 200 a test where it is less.
     random_state : int
+        Seed of the resamples.
     n_datasets : int, default=1
         How many datasets are held out in turn, each with the same tests.
 
@@ -364,7 +375,9 @@ class TestCells:
     Parameters
     ----------
     patterns : ndarray of int8, shape (n_patterns, n_voters)
+        Each distinct row of votes once.
     row_pattern : ndarray of int, shape (n_examples,)
+        Which pattern each row has.
     counts : ndarray of int, shape (n_patterns, 2)
         Labeled rows by pattern and label; zeros where the dataset has no labels.
     """
