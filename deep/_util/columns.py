@@ -104,7 +104,7 @@ def texts(column: Column, *, required: bool = False) -> "pa.ChunkedArray":
     if not (_is_text(values) or pa.types.is_integer(values.type) or pa.types.is_null(values.type)):
         raise InputError(
             f"`{column.name}` must be text or whole numbers. Got type {values.type} in {column.source.path}, column "
-            f"{shown(column.name)}."
+            f"{shown(column.name)}. Write it as text."
         )
     cells = values.cast(pa.string()).fill_null("")
     # `index` stops at the first empty cell, and most columns have none; the mask is made only for the error.
@@ -189,7 +189,7 @@ def answer_cells(column: Column, scales: Mapping[str, Scale], codes: Positions |
     if scale is not None and scale.words:
         cells = compute.utf8_trim_whitespace(plain.cast(pa.string()).fill_null(""))
         numbers = compute.index_in(cells, value_set=pa.array(scale.words, pa.string())).cast(pa.float64())
-        values = numbers.to_numpy().astype(np.float64)
+        values: Floats = numbers.to_numpy().astype(np.float64)
         wrong = np.isnan(values) & ~compute.equal(cells, "").to_numpy(zero_copy_only=False)
     else:
         plain = plain.cast("string") if plain.type == "bool" else plain
@@ -268,7 +268,7 @@ def _ternary(
     wrong = wrong if rows is None else wrong & rows
     if wrong.any():
         first = str(_cell(plain, int(np.flatnonzero(wrong)[0])))
-        are_words = role == "votes" and not NUMBER.fullmatch(first) and bool((wrong | (votes < 0)).all())
+        are_words = role == "votes" and _is_text(plain) and not NUMBER.fullmatch(first) and (wrong | (votes < 0)).all()
         error = _error(
             column, wrong, f"`{role}` must be 0, 1 or empty.", _in_words(column.name) if are_words else remedy
         )

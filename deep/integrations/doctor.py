@@ -13,7 +13,6 @@ For instance:
 """
 
 import argparse
-import itertools
 import math
 import re
 import shlex
@@ -224,8 +223,7 @@ def _labels(path: Path) -> Finding:
     from deep import datasets
     from deep._util.frames import rows_under
 
-    source = path.name.partition(".")[0]
-    with rows_under(None if "dataset" in datasets.table_columns(path) else source):
+    with rows_under(None if "dataset" in datasets.table_columns(path) else path.name.partition(".")[0]):
         table = datasets.read_labels(path)
     result = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
     _describe_rows(result, table.labels, table.datasets, table.item_ids)
@@ -247,8 +245,7 @@ def _claims(path: Path, examples: "Examples") -> Finding:
     sources = {one.source for one in rows if one.source}
     if len(sources) == 1 and n > 1:
         result.careful.append("all claims share one source, so nothing shows how judges do on others")
-    twice = n - len({(one.source, one.claim) for one in rows})
-    if twice:
+    if twice := n - len({(one.source, one.claim) for one in rows}):
         result.careful.append(f"{twice:,} claims occur more than once with the same source")
     _describe_examples(result, rows)
     return result
@@ -417,7 +414,10 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
     yield from (f"deep ask report {_quoted(one.path)}" for one in by_kind["ledger"])
     tables, has_classes = [one.path for one in by_kind["votes"]], False
     for one in findings:
-        out = _unused(one.path.name.lstrip(".").partition(".")[0], tables)
+        stem = one.path.name.lstrip(".").partition(".")[0]
+        # Never a table that is there: its votes may have been paid for.
+        names = (Path(f"{stem}{n}.votes.parquet") for n in ("", *map("-{}".format, range(2, 10_000))))
+        out = next(name for name in names if name not in tables and not name.exists())
         if one.kind == "other tool":
             yield f"deep data from {_quoted(one.path)}{one.options} --out {_quoted(out)}"
             one.soft = str(out.with_suffix(".soft.parquet")) if one.content.soft else ""
@@ -460,13 +460,6 @@ def _table_commands(findings: Sequence[Finding], tables: Sequence[Path], *, has_
     excluded += "".join(f" --scores {shlex.quote(one.soft)}" for one in findings if one.soft)
     if (has_classes or not left_out) and not any(one.alike for one in findings):
         yield f"deep fit {given}{labels}{options}{ignored}{excluded} --out {_quoted(Path(f'{stem}.model.json'))}"
-
-
-def _unused(stem: str, others: Sequence[Path]) -> Path:
-    """Return a name for a table of votes that is neither a file nor another's: votes may have been paid for."""
-    numbers = itertools.chain([""], (f"-{n}" for n in itertools.count(2)))
-    names = (Path(f"{stem}{number}.votes.parquet") for number in numbers)
-    return next(name for name in names if name not in others and not name.exists())
 
 
 def _quoted(path: Path) -> str:
