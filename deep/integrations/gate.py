@@ -135,10 +135,10 @@ def gate_cases(
     report = evaluate.drift_report(fitted, votes, failures, alpha=spent, reference=reference)
     for judge in fitted.voter_names:
         now = report.other_version_or_model.get(judge, judge)
-        message = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED}."
+        text = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED}."
         if bound is not None and judge not in bound:
-            message = f"{judge} is not a judge of this gate ({', '.join(bound)}). Name a new folder for it."
-        yield GateCase("versions", judge, FAILED if message else PASSED, message)
+            text = f"{judge} is not a judge of this gate ({', '.join(bound)}). Name a new folder for it."
+        yield GateCase("versions", judge, FAILED if text else PASSED, text)
         rate = report.failing.get(now)
         if rate is not None:
             risen = "more often than when the model was fitted"
@@ -148,13 +148,13 @@ def gate_cases(
         else:
             yield GateCase("answers", judge)
     moved: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
-    for judge, message in _moved(fitted, votes, report, history, reference, alpha):
-        moved.setdefault(judge, []).append(message)
-    for judge, message in ((judge, "; ".join(rows)) for judge, rows in moved.items()):
+    for judge, text in _moved(fitted, votes, report, history, reference, alpha):
+        moved.setdefault(judge, []).append(text)
+    for judge, text in ((judge, "; ".join(rows)) for judge, rows in moved.items()):
         if report.is_training:
             yield GateCase("votes", judge, SKIPPED, "The model was fitted on these votes, so there is nothing to test.")
         else:
-            yield GateCase("votes", judge, FAILED if message else PASSED, message)
+            yield GateCase("votes", judge, FAILED if text else PASSED, text)
     yield _of_labels(fitted, target, spent, comparable=not report.other_version_or_model)
 
 
@@ -193,11 +193,9 @@ def _of_labels(fitted: "model.Model", target: "evaluate.Target | None", alpha: f
         why = "No labels, so it is unknown whether P holds here." if comparable else "Other judges have voted."
         return GateCase("labels", "labels agree with P", SKIPPED, why)
     result = evaluate.canary_report(fitted, target, alpha=alpha)
-    message = (
-        f"{result['n_labels']} labels of {result['dataset']} DISAGREE with the model, p = {result['p_value']:.2g}."
-    )
+    text = f"{result['n_labels']} labels of {result['dataset']} DISAGREE with the model, p = {result['p_value']:.2g}."
     return GateCase(
-        "labels", "labels agree with P", FAILED if result["flagged"] else PASSED, message * bool(result["flagged"])
+        "labels", "labels agree with P", FAILED if result["flagged"] else PASSED, text * bool(result["flagged"])
     )
 
 

@@ -252,11 +252,9 @@ class PrintedTagJudge(SentenceJudge):
         unaligned: list[str] = []
         for sample, reply in enumerate(replies):
             readable = reply is not None and why_unusable(reply) in (None, "truncated")
-            reading = read_tags(
-                (reply.text or "") if reply and readable else "", texts, LABELS, marks=("",), shown=shown
-            )
-            unaligned += [f"{STEP}, sample {sample + 1}, {text}" for text in reading.unaligned]
-            for tally, label in zip(tallies, reading.labels, strict=True):
+            tags = read_tags((reply.text or "") if reply and readable else "", texts, LABELS, marks=("",), shown=shown)
+            unaligned += [f"{STEP}, sample {sample + 1}, {text}" for text in tags.unaligned]
+            for tally, label in zip(tallies, tags.labels, strict=True):
                 if label:
                     tally.labels[label] += 1
                 else:

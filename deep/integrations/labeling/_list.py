@@ -51,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
     fitted = model.load(args.model)
     votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
     target = evaluate.Target(model.scores_for(fitted, votes, args.scores))
-    report = labeling.label_proposal(fitted, target, args.n, random_state=args.seed)
-    results = console.SCHEMA | report
+    results = console.SCHEMA | labeling.label_proposal(fitted, target, args.n, random_state=args.seed)
     if out is not None:
         _write(results, out)
     console.print_result(results, _lines(results, out), as_json=args.json)

@@ -125,8 +125,7 @@ class LabelSubject:
 
     def found_texts(self, items: Sequence[Item]) -> dict[Item, Example]:
         """Return the texts of those items that have some."""
-        result = datasets.read_texts(self.tables, items, examples=self.examples, columns=self.columns)
-        return dict(result.examples)
+        return dict(datasets.read_texts(self.tables, items, examples=self.examples, columns=self.columns).examples)
 
     def judged(self, items: Sequence[Item], examples: Mapping[Item, Example]) -> dict[Item, JsonObject]:
         """Return P, interval and votes of items, with the words of judges, as the script of a page reads them."""
