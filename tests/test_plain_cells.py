@@ -47,12 +47,12 @@ def test_tables_of_pandas_and_arrow(tmp_path):
     """Texts, also in names of rows and columns; numbers and nothing stay."""
     frame = pd.DataFrame({"=a": ["@x", None, "-1"], "n": [-1.5, 2.0, float("nan")]}, index=["=r", "s", "t"])
     assert plain_frame(frame).to_csv() == ",'=a,n\n'=r,'@x,-1.5\ns,,2.0\nt,-1,\n"
-    table = pa.table({"item_id": ["=1+1", "a", None, "'@b"], "p": [-0.5, 0.25, None, 1.0]})
+    table = pa.table({"p": [-0.5, 0.25, None, 1.0], "item_id": ["=1+1", "a", None, "'@b"]})
     with PlainCsvWriter(tmp_path / "t.csv", table.schema) as file:
         file.write_table(table)
     rows = cells_of(tmp_path / "t.csv")
-    assert [row[0] for row in rows] == ["item_id", "'=1+1", "a", "", "''@b"]
-    again = read_table(pa.table({"item_id": [row[0] for row in rows[1:]]}))
+    assert [row[1] for row in rows] == ["item_id", "'=1+1", "a", "", "''@b"]
+    again = read_table(pa.table({"item_id": [row[1] for row in rows[1:]]}))
     assert again["item_id"].to_pylist() == ["=1+1", "a", "", "'@b"]
 
 

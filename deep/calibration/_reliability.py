@@ -440,7 +440,7 @@ def _draw_counts(axes: "Axes", displays: list[ReliabilityDisplay], xlabel: str) 
 
 
 def _short_count(count: float) -> str:
-    """Return a count in at most four characters, up to a thousand million; nothing for 0."""
+    """Return a count in thousands from ten thousand on, in millions from ten million on; nothing for 0."""
     for size, letter in ((1e6, "M"), (1e3, "k")):
         # From ten thousand on, where rounding to whole thousands moves a count by at most 5 %.
         if count >= 10 * size:

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from deep.calibration import ReliabilityDisplay, expected_calibration_error, plot_reliability, save_figure
+from deep.calibration._reliability import _short_count
 from deep.exceptions import InputError
 
 
@@ -163,3 +164,9 @@ def test_numbers_above_bars_do_not_meet(weight: int, n_bins: int) -> None:
         assert all(box.y1 <= strip.get_window_extent().y1 for box in boxes)
         if n_bins <= 8:
             assert len(texts) == sum(bar.get_height() > 0 for bar in strip.patches)
+
+
+def test_counts_are_short():
+    """In thousands from ten thousand on, in millions from ten million on; none stands above an empty bin."""
+    counts = [_short_count(count) for count in (0, 9_999, 10_000, 123_456, 24_500_000)]
+    assert counts == ["", "9999", "10k", "123k", "24M"]

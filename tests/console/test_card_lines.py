@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deep.console import card_lines
+from deep.console import card_lines, plain_tables
 from deep.console._output import fitted
 from deep.evaluate import ONE_JUDGE, OuterWorth, panel_card
 from deep.records import VoteMatrix
@@ -123,3 +123,12 @@ def test_nothing_is_kept_of_coins():
     assert not [
         line for line in lines if re.search(r"^Keep|^With |than one judge|independent ones| (keep|drop) ", line)
     ]
+
+
+def test_a_table_that_is_too_wide_is_cut_between_columns(monkeypatch):
+    """What names the rows stands in each part, and a column more where it just fits."""
+    table = "| judge | F1 | recall |\n| --- | --- | --- |\n| strict | 0.81 | 0.70 |"
+    monkeypatch.setenv("COLUMNS", "19")
+    assert list(plain_tables(table)) == ["judge     F1", "strict  0.81", "", "judge   recall", "strict    0.70"]
+    monkeypatch.setenv("COLUMNS", "20")
+    assert list(plain_tables(table)) == ["judge     F1  recall", "strict  0.81    0.70"]

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -355,3 +356,6 @@ def test_the_cache_is_looked_at_after_the_data_home(home, monkeypatch):
     assert read_examples("fect").check() == 1
     monkeypatch.delenv("DEEP_DATA_HOME")
     assert homes() == [cache]
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    monkeypatch.setattr("sys.platform", "win32")
+    assert homes() == [Path.home() / "AppData" / "Local" / "deep" / "deep" / "Cache"]

@@ -152,6 +152,12 @@ def test_one_booster_is_enough_where_everybody_voted(cls):
     assert len(model.boosters_) == 2
     np.testing.assert_array_equal(silent[(PATTERNS >= 0).all(axis=1)], before)
     np.testing.assert_array_equal(proba(model, full), before)
+    few = cls().fit([[1, 1], [1, 0]], [1, 0], [50, 50])
+    few.predict_proba([[1, 1]])
+    assert len(few.boosters_) == 1, "rows of one weight are told apart by their votes"
+    same = cls().fit([[1, 1], [0, 0]], [1, 0], [100 * (0.1 + 0.2), 30])
+    same.predict_proba([[1, 1]])
+    assert len(same.boosters_) == 2, "turned round they are the same but for rounding"
 
 
 @ALL

@@ -290,6 +290,8 @@ def test_parts_are_tables_and_json(summeval_card):
     card = summeval_card
     for part in ("judges", "people", "by_dataset", "by_person", "disagreements", "between", "error_correlation"):
         assert len(card.frame(part)) > 0
+    kappas = [each.people.kappa for each in card.judges]
+    assert card.frame("judges")["kappa"].tolist() == kappas
     assert card.frame("reasons").to_dict("records") == [{"judge": "gpt-4-0314__rts", "reason": "unknown", "items": 1}]
     assert card.frame("steps")["n_judges"].tolist() == list(range(9, 0, -1))
     assert len(card.frame("doubtful_labels")) == 3

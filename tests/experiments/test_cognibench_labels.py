@@ -347,7 +347,9 @@ def test_figure_12(tmp_path, capsys):
     runs = [run_folder(tmp_path / f"r{i}", f1) for i, f1 in enumerate((0.2, 0.3, 0.4))]
     points = [f"100={runs[1]}", f"10={runs[0]}", f"1000={runs[2]}"]
     assert main(["curve", *points, "--out", str(tmp_path / "curve")]) == 0
-    assert "overall: +10.00 points by ten times as many chats" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "overall: +10.00 points by ten times as many chats" in said
+    assert "Ten times the chats change F1 by +10.0 points, by a line through 3 sizes." in said
     table = pd.read_csv(tmp_path / "curve" / "figure12-training-size.csv")
     assert table["training chats"].tolist() == [10, 100, 1000]
     assert table["overall"].tolist() == [0.2, 0.3, 0.4]

@@ -51,7 +51,9 @@ def test_the_study_stands_beside_the_usual_run(votes, tmp_path, capsys, undrawn)
     assert rivals["deep"]["deep_less"]["log_loss"] == [0.0, 0.0]
     assert rivals["deep"]["balanced_accuracy"] > 0.7 > rivals["training prior"]["balanced_accuracy"] == 0.5
     assert [target["dataset"] for target in study["labels"]["targets"]] == ["d0", "d1", "d2", "d3"]
-    assert study["labels"]["summary"]["20"]["n_datasets"] == 4
+    twenty = study["labels"]["summary"]["20"]
+    assert twenty["n_datasets"] == 4
+    assert any(name.endswith(": covered") for name in twenty), "shares are estimated too"
     assert study["labels"]["summary"]["50"]["n_datasets"] == 0  # more than half of a dataset
 
 

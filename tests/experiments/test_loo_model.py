@@ -11,6 +11,7 @@ from deep.datasets import join_scores, read_scores, read_votes
 from deep.exceptions import InputError
 from deep.experiments.loo import LooOptions, leave_one_dataset_out, run_all
 from deep.experiments.loo._model import held_out_together
+from deep.experiments.loo._run import _Clock
 from deep.model import fit, fit_shared, load
 from tests.deep_commands import fit as deep_fit
 from tests.deep_commands import loo as main
@@ -283,3 +284,9 @@ def test_an_svm_that_is_fitted_to_draws_is_said(monkeypatch):
         monkeypatch.setattr("deep.ensembles._classifiers.MOST_ROWS", most)
         found = leave_one_dataset_out(votes, test, settings=LooOptions(sizes=[3], ensembler=[name]))
         assert any(line.startswith(note) for line in found.results["notes"]) is said
+
+
+def test_seconds_are_shared_by_the_datasets_held_out():
+    """Of what is fitted once for several, each has its part."""
+    clock = _Clock(stages={"fit": 5.0, "score": 1.0}, ensemblers={"LDA": 3.0})
+    assert clock.seconds(2) == {"total": 3.0, "fit": 2.5, "score": 0.5, "ensemblers": {"LDA": 1.5}}

@@ -178,8 +178,9 @@ def test_rivals_are_rivals(tmp_path, undrawn):
         assert centres == {"QAFactEval": 2.5, "enc2": 0.5}
         found[name] = pd.read_csv(tmp_path / name / "figures.csv", dtype={"table": str}).drop(columns="votes")
     ours = found["with"][found["with"]["origin"] == "this run"]
-    added = ours["method"].isin(["ChatGPT-Star (m)", "ChatGPT-ZS (m, the printed prompt)", "ChatGPT-ZS (gpt-4)"])
-    assert set(ours[added]["table"]) == {"3"}
+    rivals = {"ChatGPT-Star (m)", "ChatGPT-ZS (m, the printed prompt)", "ChatGPT-ZS (gpt-4)"}
+    added = ours["method"].isin(rivals)
+    assert (set(ours[added]["method"]), set(ours[added]["table"])) == (rivals, {"3"})
     assert (ours[added]["value"] == 100).all()
     without = found["votes"][found["votes"]["origin"] == "this run"]
     pd.testing.assert_frame_equal(ours[~added].reset_index(drop=True), without.reset_index(drop=True))

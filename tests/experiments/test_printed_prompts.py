@@ -238,3 +238,4 @@ def test_what_the_papers_print_is_taken(data_home, tmp_path):
     judge = load_tag_judge(tmp_path / "cognibench-printed.toml")
     (question, *_) = next(judge.read("A mill.", "", [MILL]))
     assert question.messages[1]["content"].endswith(f"Reference: A mill.\nClaims: <>{MILL}</>")
+    assert question.parameters["max_tokens"] == 512 + len(f"<>{MILL}</>") // 2, "a token for two letters that come back"

@@ -199,10 +199,11 @@ def test_chunks_lose_nothing(text, budget):
 
 
 def test_chunks_are_as_long_as_they_may_be():
-    """Two sentences share a chunk exactly where both fit."""
+    """Two sentences share a chunk exactly where both fit; a letter that does not fit is a piece of its own."""
     text = "One two. Three. Four five six. Seven."
     cut = [text[start:end] for start, end in chunk_spans(text, lambda ts: [len(t.split()) for t in ts], 4)]
     assert cut == ["One two. Three.", "Four five six. Seven."]
+    assert fitting_spans("ab", lambda texts: [9] * len(texts), 4) == [(0, 1), (1, 2)]
 
 
 def test_reasons(classifier):
@@ -443,6 +444,7 @@ def test_an_embedding_is_computed_once(minilm, monkeypatch):
         ({"threshold": 2}, {}, r"`threshold` must lie in \[-1, 1\]"),
         ({"band": -0.1}, {}, r"`band` must lie in \[0, 2\]"),
         ({}, {"pooling_mode_max_tokens": True}, "must pool by the mean or the first token. Got max_tokens in"),
+        ({}, dict.fromkeys(("pooling_mode_cls_token", "pooling_mode_mean_tokens"), True), "Got cls_token, mean_tok"),
         ({}, {"pooling_mode": "lasttoken"}, "Got lasttoken in"),
     ],
 )

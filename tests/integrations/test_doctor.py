@@ -147,6 +147,13 @@ def test_a_file_of_no_use_says_why(doctor, content, message):
     assert found["next"] == []
 
 
+def test_answers_of_another_tool_that_failed_are_counted(tmp_path, capsys):
+    """By judge, as those of a table of votes are."""
+    main(["doctor", str(write(tmp_path, "results.json")), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert "no usable answer from llm-rubric (25.0 % of results), contains" in said(found, "careful")
+
+
 def test_what_is_no_table_is_told(tmp_path, capsys, monkeypatch):
     """A file that is not there, prose, a folder, a ledger, a model beside votes."""
     monkeypatch.chdir(tmp_path)

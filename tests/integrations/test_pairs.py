@@ -196,6 +196,8 @@ def test_pairs_go_from_a_file_to_votes(tmp_path, capsys):
     words = [str(tmp_path / "answers.csv"), "--pairs", str(tmp_path / "pairs.csv"), "--out", str(votes)]
     assert panel(["pairs", *words]) == 0
     assert "judge: +25.0 (" in capsys.readouterr().out
+    assert panel(["pairs", words[0]]) == 0, "the texts of the pairs need not be at hand"
+    assert "judge: +25.0 (" in capsys.readouterr().out
     found = read_votes([votes])
     assert (found.item_ids.tolist(), found.votes.tolist(), found.labels.tolist()) == (
         ["q1", "q2"],

@@ -193,6 +193,16 @@ def test_a_newer_ledger_is_refused(tmp_path):
         use(tmp_path / "l", ask_one)
 
 
+def test_a_cell_that_no_run_has_written(tmp_path):
+    """The ledger's report says in one line that it cannot be read."""
+    use(tmp_path / "l", ask_one)
+    with sqlite3.connect(tmp_path / "l") as connection:
+        connection.execute("UPDATE attempts SET outcome = 'answered', seconds = 'many'")
+    connection.close()
+    with History(str(tmp_path / "l")) as history, pytest.raises(LedgerError, match="cannot be read: "):
+        history.report()
+
+
 def test_a_folder_that_is_not_there(tmp_path):
     """One line, and no traceback."""
     with pytest.raises(LedgerError, match="cannot be opened: unable to open database file"):

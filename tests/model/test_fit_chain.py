@@ -25,9 +25,10 @@ def model(votes):
 
 
 def test_the_table_is_the_chain(model):
-    """Every pattern has the log-odds that the chain, fitted again, gives it."""
+    """Every pattern has the log-odds that the chain, fitted again, gives it; they rise with the ensembler's own."""
     scorer, patterns = model.chain, model.chain.kept.joint.patterns
     assert np.array_equal(scorer.chain.predict(patterns), scorer.predict(patterns))
+    assert (np.diff(scorer.predict(patterns)[np.argsort(scorer.chain.uncalibrated(patterns))]) >= 0).all()
     assert model.scores_of(patterns, streamed=True).p_uniform == pytest.approx(scorer.predict(patterns), abs=1e-12)
     assert model.scores_of(patterns).own == pytest.approx(scorer.chain.uncalibrated(patterns), abs=1e-12)
     assert (model.chain.spec.ensembler, model.chain.spec.calibrator) == ("LogisticRegression", "platt")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -225,6 +226,7 @@ def test_stars(text, score, vote):
 def test_a_number_that_was_cut_off_is_no_score():
     """8 may be the beginning of 85."""
     assert outcome(POINTS, "SCORE: 8", finish_reason="length") == "truncated"
+    assert outcome(replace(POINTS, answer_first=True), "8", finish_reason="length") == "truncated"
     assert POINTS.parse("SCORE: 8.\n", finish_reason="length").score == pytest.approx(0.08)
 
 
@@ -291,6 +293,13 @@ def test_json(text, expected):
 def test_xml(text, expected):
     """The element that closes the reply decides."""
     assert outcome(XML, text) == expected
+
+
+def test_an_element_of_any_name():
+    """A verdict in one may begin the reply; a score in one must be all of it."""
+    assert outcome(YES_NO, "<foo>YES</foo> Because it says so.") == 1
+    assert outcome(POINTS, "<foo>80</foo>") == 0
+    assert outcome(POINTS, "<foo>80</foo> Because it says so.") == "unparsable"
 
 
 @pytest.mark.parametrize("prompt", [JSON_REASONED, XML], ids=["json", "xml"])

@@ -225,10 +225,18 @@ def test_labels_that_begin_alike_are_told_apart_by_their_next_token():
 
 
 def test_what_precedes_the_answer_in_its_own_token_does_not_count():
-    """A tokenizer may join the answer with the quote before it."""
-    top = alternatives([(':"YES"}', 0.6), (':"NO"}', 0.4)])
-    logprobs = [{"token": '{"verdict"'}, {"token": ':"YES"}', "logprob": -0.5, "top_logprobs": top}]
-    assert load_prompt("yes-no").parse('{"verdict":"YES"}', logprobs=logprobs).score == pytest.approx(0.6)
+    """A tokenizer may join the answer with the quote before it, or with more of what precedes it."""
+    for key, before in (('{"verdict"', ':"'), ('{"', 'verdict":"')):
+        top = alternatives([(f'{before}YES"}}', 0.6), (f'{before}NO"}}', 0.4)])
+        logprobs = [{"token": key}, {"token": f'{before}YES"}}', "logprob": -0.5, "top_logprobs": top}]
+        assert load_prompt("yes-no").parse('{"verdict":"YES"}', logprobs=logprobs).score == pytest.approx(0.6)
+
+
+def test_what_stands_behind_the_answer_does_not_count():
+    """Nothing that follows the answer's own tokens is looked at, though it might begin a label."""
+    labels, (answer, behind) = {"YES": 1, "NO": 0}, ([("YES", 0.6), ("NO", 0.4)], [(" No", 0.9), (" Yes", 0.1)])
+    logprobs = tokens("YES", top=answer, at=0) + tokens(" No", top=behind, at=0)
+    assert soft_vote("YES", logprobs, labels) == pytest.approx(0.6)
 
 
 def test_a_token_that_begins_labels_of_both_kinds_says_nothing():

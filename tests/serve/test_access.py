@@ -33,6 +33,7 @@ def port_of(address):
 def port():
     """Return the port of a server on all addresses, behind a token."""
     with serving(echo, ServerOptions(host="0.0.0.0", port=0, token=TOKEN)) as address:
+        assert address == f"http://127.0.0.1:{port_of(address)}"
         yield port_of(address)
 
 

@@ -30,7 +30,7 @@ class CheckerJudge(PairJudge):
     ----------
     network : Network
         Loaded, with its tokenizer.
-    threshold : float, default=0.5
+    threshold : float
         In [0, 1].
 
     Attributes
@@ -40,7 +40,7 @@ class CheckerJudge(PairJudge):
     """
 
     network: _network.Network
-    threshold: float = 0.5
+    threshold: float
     name: str = field(init=False)
     version: str = field(init=False)
 

@@ -192,6 +192,7 @@ def test_sums_out_of_range_are_refused():
     [
         ("", "`moments` must be JSON"),
         ("[1]", "`moments` must be a file that `deep data moments` wrote"),
+        ('{"format": "deep moments", "schema_version": 1}', "schema_version 2. Got 1"),
         ('{"format": "deep moments", "schema_version": 3}', "schema_version 2. Got 3"),
         ('{"format": "deep model"}', "`moments` must be a file that `deep data moments` wrote"),
     ],
