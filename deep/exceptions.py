@@ -175,6 +175,7 @@ class StoppedError(Exception):
     Parameters
     ----------
     reason : {'budget', 'interrupted'}
+        What ended it.
     consequence : str
         What was not written, and how to go on.
 

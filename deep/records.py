@@ -164,11 +164,11 @@ class Judgment:
         if self.reason is not None and self.reason not in get_args(Reason):
             allowed = ", ".join(get_args(Reason))
             raise InputError(f"`reason` must be one of {allowed}. Got {self.reason!r}.")
-        for name, default, kind, said in _FIELDS:
+        for name, default, kind, phrase in _FIELDS:
             value = getattr(self, name)
             fits = value is default or (isinstance(value, kind) if isinstance(kind, type) else kind(value))
             if not fits:
-                raise InputError(f"`{name}` of a judgment must be {said}. Got {value!r:.80}.")
+                raise InputError(f"`{name}` of a judgment must be {phrase}. Got {value!r:.80}.")
 
 
 def _is_number(value: object) -> bool:
@@ -231,6 +231,7 @@ class VoteMatrix:
     voter_names : sequence of str, length n_voters
         Unique, opaque, matched exactly.
     datasets : sequence of str, length n_examples
+        The dataset of each row.
     labels : array-like of shape (n_examples,)
         1, 0, or -1 where unknown; stored as int8.
     document_ids : sequence of str, optional

@@ -141,10 +141,8 @@ def placed(folder, name, entry_points):
 def _fresh():
     """Look for packages anew before and after each test."""
     entry_points._all_groups.cache_clear()
-    entry_points._installed.cache_clear()
     yield
     entry_points._all_groups.cache_clear()
-    entry_points._installed.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,13 @@
 """Scales of answers: how they are said, recognised at fit, and read; a stray value in a column of votes is a fault."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import deep
+from deep._util.frames import rows_under
 from deep._util.scales import MIN_GRADES, Scale, recognise, scale_sentence
 from deep.datasets import read_votes
 from deep.exceptions import DeepWarning, InputError
@@ -208,7 +211,7 @@ def test_a_declared_scale_is_read_by(tmp_path):
         read_votes, path, scales={"x": "1-5"}
     )
     path = table(tmp_path, g=[3, 5, 4, 1], tone=["good", "bad", "", "fine"])
-    assert "Say its answers from the worst to the best, as `--scale tone=bad<good`" in fault(read_votes, path)
+    assert "Say its answers from the worst to the best, as `--scale 'tone=bad<good'`" in fault(read_votes, path)
 
 
 def test_a_matrix_of_grades_needs_its_scales():
@@ -282,7 +285,7 @@ def hostile(name):
         ("infinite", r"must lie between -1e15 and 1e15\. Got inf at row 5 .*`--ignore`"),
         ("huge", r"must lie between -1e15 and 1e15\. Got \d.* at row 0 .*`--ignore`"),
         ("any unit", r"Got -\d+.* in 'x', which is on no usual scale\. Say its scale with `--scale x=LOW\.\.HIGH`"),
-        ("in words", r"Got 'bad' at row 0 .*`--scale x=bad<good`"),
+        ("in words", r"Got 'bad' at row 0 .*`--scale 'x=bad<good'`"),
         ("turned round", r"`scale` must name the better end for 'x': its high answers go with .*`--scale x=5-1`"),
     ],
 )
@@ -301,3 +304,38 @@ def test_hostile_columns_are_fitted_or_told_in_one_line(name, message, labels, t
     assert np.mean(p[Y == 1][:, None] > p[Y == 0]) > 0.85
     model.save(tmp_path / "m.json")
     np.testing.assert_array_equal(deep.load(tmp_path / "m.json").score(frame), p)
+
+
+def test_the_cell_at_fault_is_told_and_not_a_grade_beside_it(tmp_path):
+    """Of grades with a stray word the word is told; a column of words alone is told how to declare them."""
+    items = pd.DataFrame({"dataset": "d", "item_id": [f"i{i}" for i in range(6)], "b": [1, 5, 3, 2, 4, 1]})
+    path = tmp_path / "v.csv"
+    items.assign(a=["5", "1", "n/a", "3", "", "yes"]).to_csv(path, index=False)
+    assert "Got 'n/a' at" in fault(read_votes, path)
+    items.assign(a=["good", "bad", "", "good", "bad", "bad"]).to_csv(path, index=False)
+    assert "Say its answers from the worst to the best, as `--scale 'a=bad<good'`" in fault(read_votes, path)
+    items.assign(a=["yes", "no", "", "maybe", "no", "yes"]).to_csv(path, index=False)
+    assert "Got 'maybe' at" in fault(read_votes, path)
+
+
+@pytest.mark.parametrize("cells", [["True", "False", "", "True"], [True, False, None, True]])
+def test_a_yes_is_not_the_worst_grade_of_a_declared_scale(tmp_path, cells):
+    """`true` is the number 1 to many readers; on a scale from 1 to 5 it is no answer, and on a share it is 1."""
+    path = tmp_path / "v.parquet"
+    pd.DataFrame({"dataset": "d", "item_id": list("wxyz"), "a": cells, "b": [1, 5, 3, 2]}).to_parquet(path)
+    with rows_under(None, ["a=1-5"]):
+        assert "`votes` must be numbers or empty. Got " in fault(read_votes, path)
+    with rows_under(None, ["a=unit"]):
+        assert read_votes(path).answers[:, 0].tolist()[:2] == [1.0, 0.0]
+
+
+def test_a_long_table_holds_yes_and_no_beside_grades():
+    """As the wide one does: what one judge says decides nothing about another."""
+    rows = [("grader", f"i{i}", str(1 + i % 5)) for i in range(20)]
+    rows += [("sayer", f"i{i}", "yes" if i % 2 else "no") for i in range(20)]
+    frame = pd.DataFrame(rows, columns=["judge", "item", "vote"])
+    votes = VoteMatrix.from_frame(frame, dataset="d")
+    assert [str(scale) for scale in votes.scales] == ["1-5", "binary"]
+    assert votes.answers[:2].tolist() == [[0.0, 0.0], [0.25, 1.0]]
+    frame.loc[25, "vote"] = "maybe"
+    assert "Got 'maybe' at row 25" in fault(partial(VoteMatrix.from_frame, dataset="d"), frame)

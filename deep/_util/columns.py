@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Labels, Mask, Texts, Votes, shown
+from deep._util.checks import Floats, Labels, Mask, Positions, Texts, Votes, shown
 from deep._util.names import LONGEST_NAME, check_name
 from deep._util.scales import Scale, numbers_of_votes
 from deep.exceptions import InputError, warn
@@ -69,8 +70,11 @@ class Column:
     Parameters
     ----------
     source : TablePlace
+        Its file or frame, as errors name it.
     name : str
+        As the table's head has it.
     values : pyarrow.ChunkedArray
+        One a row.
     start : int
         The data row of the first cell, from 0.
     """
@@ -100,7 +104,7 @@ def texts(column: Column, *, required: bool = False) -> "pa.ChunkedArray":
     if not (_is_text(values) or pa.types.is_integer(values.type) or pa.types.is_null(values.type)):
         raise InputError(
             f"`{column.name}` must be text or whole numbers. Got type {values.type} in {column.source.path}, column "
-            f"{shown(column.name)}."
+            f"{shown(column.name)}. Write it as text."
         )
     cells = values.cast(pa.string()).fill_null("")
     # `index` stops at the first empty cell, and most columns have none; the mask is made only for the error.
@@ -170,25 +174,36 @@ def vote_cells(column: Column, rows: Mask | None = None) -> Votes:
     return _ternary(column, "votes", NO_VOTES, GradeError, rows)
 
 
-def answer_cells(column: Column, scales: Mapping[str, Scale]) -> Floats:
+def answer_cells(column: Column, scales: Mapping[str, Scale], codes: Positions | None = None) -> Floats:
     """Return a judge's column as places on its scale, or as its numbers where `scales` has none; nan where empty.
 
-    A cell outside the scale is no answer, of which a warning tells.
+    A cell outside the scale is no answer, of which a warning tells. `codes` say whose each cell is where there are
+    several judges: yes and no are votes of one who gives no grade, whatever the others say.
     """
+    import pyarrow as pa
+    from pyarrow import compute
+
     scale, plain = scales.get(column.name), _plain(column.values)
     if scale is not None and scale.binary:
         return numbers_of_votes(vote_cells(column))
     if scale is not None and scale.words:
-        values, wrong = _answers_in_words(plain, scale.words)
+        cells = compute.utf8_trim_whitespace(plain.cast(pa.string()).fill_null(""))
+        numbers = compute.index_in(cells, value_set=pa.array(scale.words, pa.string())).cast(pa.float64())
+        values: Floats = numbers.to_numpy().astype(np.float64)
+        wrong = np.isnan(values) & ~compute.equal(cells, "").to_numpy(zero_copy_only=False)
     else:
+        plain = plain.cast("string") if plain.type == "bool" else plain
         values, wrong = _numbers(plain)
         if wrong.any() and _is_text(plain):
-            votes, wrong = _votes_of_text(plain)
-            values = numbers_of_votes(votes)
+            votes, other = _votes_of_text(plain)
+            codes = np.zeros(len(votes), dtype=np.intp) if codes is None else codes
+            is_vote = ~other & np.isin(codes, codes[wrong]) & ~np.isin(codes, codes[other & ~wrong])
+            # `true` is the number 1, but not the worst grade of a scale from 1 to 5.
+            is_vote &= scale is None or (scale.low, scale.high) == (0.0, 1.0)
+            values, wrong = _numbers(compute.if_else(pa.array(is_vote), None, plain))
+            values = np.where(is_vote, numbers_of_votes(votes), values)
         if wrong.any():
-            remedy = f"Say its answers from the worst to the best, as `--scale {column.name}=bad<good` (`scales`), or "
-            remedy += f"leave it out with `--ignore {column.name}` (`ignore`)."
-            raise _error(column, wrong, "`votes` must be numbers or empty.", remedy)
+            raise _error(column, wrong, "`votes` must be numbers or empty.", _in_words(column.name))
     if scale is None:
         wrong = np.isinf(values) | (np.abs(values) >= MOST_SCORE)
         if wrong.any():
@@ -206,16 +221,12 @@ def answer_cells(column: Column, scales: Mapping[str, Scale]) -> Floats:
     return places
 
 
-def _answers_in_words(plain: "pa.ChunkedArray", words: Sequence[str]) -> tuple[Floats, Mask]:
-    """Return answers in words as their numbers, nan where empty or unknown, and a mask of the unknown ones."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    texts = compute.utf8_trim_whitespace(plain.cast(pa.string()).fill_null(""))
-    result = compute.index_in(texts, value_set=pa.array(words, pa.string())).cast(pa.float64())
-    values = result.to_numpy().astype(np.float64)
-    empty = compute.equal(texts, "").to_numpy(zero_copy_only=False)
-    return values, np.isnan(values) & ~empty
+def _in_words(name: str) -> str:
+    """Return the remedy for answers in words, which a long table cannot declare."""
+    if name in ("vote", "label"):
+        return "Of judges that answer in words write a column each: `--scale JUDGE='bad<good'` (`scales`)."
+    scale = shlex.quote(f"{name}=bad<good")  # a shell takes < for a redirection
+    return f"Say its answers from the worst to the best, as `--scale {scale}` (`scales`). {NO_VOTES}"
 
 
 def person_cells(column: Column) -> Labels:
@@ -257,7 +268,10 @@ def _ternary(
     wrong = wrong if rows is None else wrong & rows
     if wrong.any():
         first = str(_cell(plain, int(np.flatnonzero(wrong)[0])))
-        error = _error(column, wrong, f"`{role}` must be 0, 1 or empty.", remedy)
+        are_words = role == "votes" and _is_text(plain) and not NUMBER.fullmatch(first) and (wrong | (votes < 0)).all()
+        error = _error(
+            column, wrong, f"`{role}` must be 0, 1 or empty.", _in_words(column.name) if are_words else remedy
+        )
         raise of_grades(str(error)) if NUMBER.fullmatch(first) else error
     return votes
 
@@ -409,8 +423,8 @@ def hash_texts(column: "pa.ChunkedArray") -> Hashes:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> found = hash_texts(pa.chunked_array([["a", "b"], ["a", "ab", "a\0"]]))
-    >>> (found == found[0]).tolist()
+    >>> result = hash_texts(pa.chunked_array([["a", "b"], ["a", "ab", "a\0"]]))
+    >>> (result == result[0]).tolist()
     [True, False, True, False, False]
     """
     import pyarrow as pa
@@ -516,6 +530,7 @@ class PlainCsvWriter:
     Parameters
     ----------
     path : Path
+        Of the file to write; one that is there is replaced.
     schema : Schema
         Of every table; its names are deep's own.
     """

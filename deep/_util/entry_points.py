@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple, TypeVar
 
 from deep.exceptions import DeepError, InputError, printable
@@ -54,7 +54,6 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
     'deep.experiments.stepwise:StepwiseJudge'
     """
     usable = {entry.name: entry for entry in _installed(group) if is_own(entry)}
-    own = frozenset(usable)
     refused: dict[str, str] = {}
     claims = defaultdict(list)
     for entry in _installed(group):
@@ -63,7 +62,7 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
     for name, entries in sorted(claims.items()):
         packages = " and ".join(sorted({package_of(entry) for entry in entries}))
         # Another package must not take over a name that scripts already use.
-        if name in own or name in reserved:
+        if name in usable or name in reserved:
             refused[name] = f"{printable(name)!r} of {packages}: deep has this name already"
         elif not NAME.fullmatch(name):
             refused[name] = f"{printable(name)!r} of {packages}: a name is lower-case letters, digits and ._:-"
@@ -74,22 +73,16 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
     return FoundEntryPoints(usable, refused)
 
 
-@cache
+# Of all groups: to look through the packages takes some hundredths of a second.
+_all_groups = cache(entry_points)
+
+# Of a package, once: Python parses all that the package says of itself to tell its name.
+_name_of = cache(lambda package: package.name)
+
+
 def _installed(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of all installed packages."""
     return tuple(_all_groups().select(group=group))
-
-
-@cache
-def _all_groups() -> Any:
-    """Return those of all groups: to look through the packages takes some hundredths of a second."""
-    return entry_points()
-
-
-@cache
-def _name_of(distribution: Distribution) -> str:
-    """Return the name of an installed package, for which Python parses all that the package says of itself."""
-    return distribution.name
 
 
 def is_own(entry: EntryPoint) -> bool:
@@ -172,6 +165,7 @@ class LoadedByName(Mapping[str, T]):
     Parameters
     ----------
     own : collection of str
+        Names of deep's own, in the order in which they are listed.
     load : callable
         From a name, of deep or of another package, to what it stands for.
     """

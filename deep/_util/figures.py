@@ -45,6 +45,7 @@ def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
     Parameters
     ----------
     figure : matplotlib Figure
+        It is closed by whoever made it.
     path : str or Path
         Without suffix; the folder must exist.
 
@@ -68,7 +69,9 @@ def draw_svg(figure: "Figure", file: TextIO, *, salt: str) -> None:
     Parameters
     ----------
     figure : matplotlib Figure
+        Drawn at its own size.
     file : text file
+        Open for writing.
     salt : str
         Its ids differ from those of another salt.
     """

@@ -105,6 +105,7 @@ class GzipReader(gzip.GzipFile):
     Parameters
     ----------
     path : Path
+        Of the file, as errors name it.
     name : str
         The parameter that the file was given as.
     most : int

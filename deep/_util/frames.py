@@ -158,6 +158,7 @@ class Source(TablePlace, ABC):
     Parameters
     ----------
     path : Path
+        Of the file; of a frame, the name that errors give it.
 
     Attributes
     ----------

@@ -164,7 +164,7 @@ class LongSource(FrameSource):
             votes[rows, codes] = vote_cells(columns["vote"])
         except GradeError:
             votes = np.full(votes.shape, np.nan)
-            votes[rows, codes] = answer_cells(columns["vote"], {})
+            votes[rows, codes] = answer_cells(columns["vote"], {}, codes)
             self._cells = columns["vote"], np.array(voters, dtype=object)[codes]
         self.costs = _mean_costs(columns["cost"], codes, voters) if "cost" in columns else {}
 

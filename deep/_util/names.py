@@ -27,6 +27,7 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
     Parameters
     ----------
     text : str
+        Of any language with sentences; those without full stops are one sentence.
     language : str, default='en'
         A code that sentencex knows; what it knows of abbreviations depends on it.
 
@@ -289,6 +290,7 @@ def file_name(name: str) -> str:
     Parameters
     ----------
     name : str
+        Any text, such as a dataset's name.
 
     Returns
     -------

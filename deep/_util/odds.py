@@ -22,6 +22,7 @@ def logit(p: npt.ArrayLike, *, clip: float = P_MIN) -> npt.NDArray[np.float64]:
     Parameters
     ----------
     p : array-like of float
+        Probabilities in [0, 1].
     clip : float, default=1e-6
         0 or more; 0 where p is known to lie strictly between 0 and 1.
 
@@ -57,6 +58,7 @@ def at_prior(p: npt.ArrayLike, prior: float) -> npt.NDArray[np.float64]:
     Parameters
     ----------
     p : array-like of float
+        P at equal class weights, in [0, 1].
     prior : float
         Strictly between 0 and 1.
 
@@ -96,6 +98,7 @@ def fit_logistic(
     Parameters
     ----------
     design : ndarray of shape (n_scores, n_coefficients)
+        The scores, and a column of ones where there is an intercept.
     n, n1 : ndarray of shape (n_scores,)
         Trials and successes; neither needs to be whole.
     centre : ndarray of shape (n_coefficients,)
@@ -106,6 +109,7 @@ def fit_logistic(
     start : ndarray of shape (n_coefficients,), optional
         Where Newton's method sets out; default 0.
     tolerance : float, default=1e-13
+        It ends where no coefficient moves by more.
     slope : float, default=0.0
         Newton also stops where no slope of the mean loss is steeper, after a step that promised to lower it by no more.
 
@@ -157,9 +161,11 @@ def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> t
     Parameters
     ----------
     features : ndarray of float64, shape (n_examples, n_features)
+        Votes or scores, one column each.
     y : ndarray of int8, shape (n_examples,)
         Labels, 0 and 1, both present.
     w : ndarray of float64, shape (n_examples,)
+        Weight of each row, 0 or more.
     C : float
         Inverse strength of the L2 penalty.
     """

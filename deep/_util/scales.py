@@ -197,8 +197,8 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
 
     Examples
     --------
-    >>> found = recognise({"a": np.array([5, 2.5, 4]), "b": np.array([3.0, 1]), "c": np.array([0.2, 0.4, 0.7, np.nan])})
-    >>> {name: str(scale) for name, scale in found.items()}
+    >>> scales = recognise({"a": np.array([5, 2.5, 4]), "b": np.array([3.0, 1]), "c": np.array([0.2, 0.4, np.nan])})
+    >>> {name: str(scale) for name, scale in scales.items()}
     {'a': '1-5', 'b': '1-5', 'c': 'unit'}
     >>> str(recognise({"a": np.array([1.0, 0, 0, 1, 1, 2])})["a"])
     'binary'
@@ -259,5 +259,5 @@ def scale_sentence(names: Iterable[str], scales: Sequence[Scale]) -> str:
     for name, scale in zip(names, scales, strict=True):
         if not scale.binary:
             groups.setdefault(f"{scale}{'' if scale.declared else ' (by their values)'}", []).append(name)
-    said = "; ".join(f"{scale}: {', '.join(own)}" for scale, own in groups.items())
-    return f"Scales of answers: {said}. `--scale NAME=...` declares another." if said else ""
+    text = "; ".join(f"{scale}: {', '.join(own)}" for scale, own in groups.items())
+    return f"Scales of answers: {text}. `--scale NAME=...` declares another." if text else ""

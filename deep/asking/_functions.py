@@ -350,6 +350,7 @@ class FunctionCaller:
     Parameters
     ----------
     judge : FunctionJudge
+        The function, with its name and version.
     workers : int, optional
         The most calls of it side by side, where it does not say itself that they are fewer; else 16.
 

@@ -41,6 +41,7 @@ class PlannedVoter:
     Parameters
     ----------
     judge : Judge
+        Who votes in this column.
     llm : str
         The LLM that the judge asks; empty where it asks none.
     workers : int, optional
@@ -92,7 +93,9 @@ class Plan:
     Parameters
     ----------
     examples : Examples
+        Read anew at each pass.
     columns : tuple of PlannedVoter
+        In the order of the table to be written.
     endpoint : str, default=''
         The endpoint's name in the ledger; empty where no LLM is asked.
     sample : int, optional
@@ -310,7 +313,9 @@ class Plan:
         Parameters
         ----------
         examples : iterable of Example, optional
+            Default: all of the plan.
         columns : sequence of PlannedVoter, optional
+            Default: the staged voters of the plan.
         tell : bool, default=False
             Name each program that breaks on standard error.
         """
@@ -444,11 +449,13 @@ def judgments_of_plan(
     Parameters
     ----------
     plan : Plan
+        Whose examples and voters count.
     examples : sequence of Example
         All or some of the plan's; each with an id of its own in its dataset.
     history : History or None
         The ledger; None where no LLM was asked and no function called.
     tell : bool, default=True
+        Write a line to standard error for what people should know of the ledger.
     stopped : str, optional
         Why the run ended: where it was ``interrupted``, no judge judges that is not asked.
     """

@@ -303,6 +303,7 @@ def repair_requests(
     requests : iterable of Request
         Questions of prompts.
     history : History
+        Open on the ledger that holds the replies.
     may : callable
         Whether the replies that a run has bought may be repaired; a repair turn in the ledger is yielded in any case.
     """

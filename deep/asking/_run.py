@@ -120,6 +120,7 @@ class RunOutcome:
     Parameters
     ----------
     tally : Tally
+        Its counts, by voter too.
     stopped : str or None
         ``budget``, ``interrupted`` or `FROM_LEDGER`; None where the run came to its end.
     unknown : int
@@ -198,6 +199,7 @@ class Engine:
     Parameters
     ----------
     options : AskOptions
+        Where to ask, and within what limits.
     caller : Caller
         Holds the ledger, the client, the limits, what models lack, and the tally.
     history : History
@@ -254,6 +256,7 @@ class Engine:
         Parameters
         ----------
         runner : RequestRunner
+            Asks one batch of requests after the other.
         endpoint : str
             The endpoint's name in the ledger.
         requests, programs : callable

@@ -44,6 +44,7 @@ class Scored:
     Parameters
     ----------
     example : Example
+        The text that was scored.
     judgments : mapping of str to Judgment
         By the judge's own name.
     columns : dict
@@ -80,9 +81,11 @@ class PlanScorer:
     Parameters
     ----------
     model : Model
+        A fitted one; its judges are asked.
     plan : Plan
         Of the model's judges, in the order of its voters.
     options : ScoreOptions
+        The share, and the format of what is written.
     """
 
     model: Model

@@ -40,6 +40,7 @@ class Places:
     Parameters
     ----------
     example : Example
+        The texts in which passages are looked for.
     """
 
     def __init__(self, example: Example) -> None:
@@ -78,6 +79,7 @@ def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[d
     Parameters
     ----------
     judgment : Judgment
+        With the evidence as its judge gave it.
     places : Places
         Of the example that was judged.
     claim_first : bool
@@ -280,6 +282,7 @@ def run_programs(
         Returns, fresh and the same ones every time, the identity of each program, the LLM that it asks, and the
         program.
     options : AskOptions
+        Which ledger and endpoint.
     endpoint : str, optional
         The endpoint's name in the ledger; its address where none is given.
 
@@ -364,6 +367,7 @@ def write_judged(
     Parameters
     ----------
     judged : iterable of (Example, mapping of voter to Judgment)
+        In the order of the rows to write.
     voters : sequence of str
         The columns, in order; an example has no judgment of one that was not there to judge it.
     out : Path
@@ -435,6 +439,7 @@ class Reread:
     changes : mapping of (str, str) to list of str
         By voter and change, such as ``none -> 1``: the items.
     n_items : int
+        Items whose votes were read again.
     """
 
     changes: Mapping[tuple[str, str], list[str]]

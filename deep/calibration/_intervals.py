@@ -67,6 +67,7 @@ def bootstrap_balanced_accuracy(
     confidence : float, default=0.95
         Share of the resamples within the interval, in (0, 1).
     random_state : int, Generator or None, default=0
+        Seed of the resamples.
 
     Returns
     -------
@@ -325,6 +326,7 @@ def selective_threshold(
     target : float in (0, 1)
         Wanted share of right decisions.
     delta : float in (0, 1), default=0.1
+        The risk that the threshold keeps its promise on these labels by chance alone.
     threshold : float, default=0.5
         As in :func:`risk_coverage`.
     sample_weight : array-like of shape (n_examples,), optional
@@ -346,8 +348,8 @@ def selective_threshold(
     Examples
     --------
     >>> from deep.calibration import selective_threshold
-    >>> found = selective_threshold([1, 0, 1, 0], [0.95, 0.05, 0.6, 0.6], 0.9, sample_weight=[60, 50, 30, 30])
-    >>> found.confidence, round(found.coverage, 2), found.accuracy
+    >>> result = selective_threshold([1, 0, 1, 0], [0.95, 0.05, 0.6, 0.6], 0.9, sample_weight=[60, 50, 30, 30])
+    >>> result.confidence, round(result.coverage, 2), result.accuracy
     (0.95, 0.65, 1.0)
     """
     for name, value in (("target", target), ("delta", delta)):

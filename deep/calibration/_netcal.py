@@ -168,8 +168,8 @@ def netcal_says(option: str) -> Iterator[None]:
         except ImportError:
             raise
         except Exception as error:  # netcal raises whatever numpy, scipy and torch do
-            said = f"{type(error).__name__}: {str(error).strip() or 'no reason'}".splitlines()[0]
+            message = f"{type(error).__name__}: {str(error).strip() or 'no reason'}".splitlines()[0]
             raise InputError(
                 f"`calibrator` must be one that can be fitted to these scores. Got {option!r}, where netcal fails with "
-                f"{said}. Take 'isotonic' or 'platt'."
+                f"{message}. Take 'isotonic' or 'platt'."
             ) from error

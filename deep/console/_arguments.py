@@ -251,6 +251,7 @@ class FitData:
     Parameters
     ----------
     votes : VoteMatrix
+        With labels where there are any.
     target : str, optional
         The dataset that `--labels` is of.
     provenance : dict
@@ -444,6 +445,7 @@ def check_nothing_asked(args: argparse.Namespace, reason: str, *topics: type) ->
     Parameters
     ----------
     args : Namespace
+        The parsed command line.
     reason : str
         Why nothing is asked, for the error: with what, or without.
     *topics : type
@@ -459,6 +461,7 @@ def sampling_of(args: argparse.Namespace, examples: str | None = None) -> "askin
     Parameters
     ----------
     args : Namespace
+        The parsed command line.
     examples : str, optional
         Where the texts of labeled examples are, if ``--few-shot`` is a table of votes that does not remember them.
     """
@@ -495,6 +498,7 @@ def ask_options(args: argparse.Namespace, out: Path) -> "asking.AskOptions":
     Parameters
     ----------
     args : Namespace
+        The parsed command line.
     out : Path
         The file that the command writes; the ledger lies beside it unless one is given.
     """

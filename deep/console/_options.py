@@ -513,6 +513,7 @@ def add_options(
     Parameters
     ----------
     parser : ArgumentParser
+        Of one command; the options are grouped by their topics.
     *what : type, str, Option or callable
         Dataclasses, of which all options are added; names of shared options, with - or _; one that no other command
         has; functions that add some.

@@ -178,6 +178,7 @@ def check_apart(args: argparse.Namespace, out: Path | None = None) -> None:
     Parameters
     ----------
     args : Namespace
+        The parsed command line.
     out : Path, optional
         Where the command writes, if not where its option `out` says.
 
@@ -283,6 +284,7 @@ def card_lines(
     Parameters
     ----------
     card : PanelCard
+        As :func:`deep.evaluate.panel_card` returns it.
     claims : mapping of (dataset, item_id) to str
         Shown beside ids, where they are known.
     notes : sequence of str

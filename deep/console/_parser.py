@@ -185,6 +185,7 @@ class CommandParser(argparse.ArgumentParser):
         Parameters
         ----------
         *subcommands : Subcommand
+            In the order of the help.
         standard : str, optional
             The one that runs where none is named; its help lists the others.
         shared : callable, optional
@@ -444,7 +445,9 @@ def _toml(value: object) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
     # JSON's strings, numbers and lists are TOML's, but for DEL, which TOML wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # Under LANG=C Python gives the bytes of a path as halves of pairs, which no reader of TOML takes.
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
 def note_run(
@@ -455,6 +458,7 @@ def note_run(
     Parameters
     ----------
     args : Namespace
+        The parsed command line.
     voters : sequence of str
         The judges' columns, whose names hold their versions.
     prices : mapping of str to mapping, optional
@@ -505,6 +509,7 @@ def completion(shell: str, parsers: Mapping[str, CommandParser]) -> str:
     Parameters
     ----------
     shell : {'bash', 'fish', 'zsh'}
+        The shell that reads the script.
     parsers : mapping of str to CommandParser
         By command.
 

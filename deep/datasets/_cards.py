@@ -138,6 +138,7 @@ class DatasetCard:
     Parameters
     ----------
     dataset : str
+        Its name.
     n : int
         Examples.
     consistent, inconsistent, unlabeled : int
@@ -211,6 +212,7 @@ def describe_examples(examples: Iterable[Example]) -> list[DatasetCard]:
     Parameters
     ----------
     examples : iterable of Example
+        Of one dataset or several.
 
     Examples
     --------

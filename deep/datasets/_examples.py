@@ -246,7 +246,8 @@ class _Rows(Examples):
         if text is None or text != text or (isinstance(text, str) and not text.strip()):
             return ""
         if not isinstance(text, str):
-            allowed = ("text", "Fill it in, or drop the row")
+            # The contexts of retrieval are a list in most tools' tables.
+            allowed = ("text", "Fill it in, drop the row, or join the texts of a list, as `deep data from` does")
             optional = ("text or empty", "Leave it empty, or map another column")
             raise self._wrong(field, *(allowed if field in REQUIRED else optional), values, number, line)
         if "\0" in text:
@@ -351,6 +352,7 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
     Parameters
     ----------
     content : bytes
+        The bytes that were sent, in one of the formats of examples.
     name : str
         The file's name, which says how to read it: ``.csv``, ``.json``, ``.jsonl`` or ``.ndjson``.
     columns : mapping of str to str, optional
@@ -364,8 +366,8 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
     Examples
     --------
     >>> from deep.datasets import examples_from_text
-    >>> found = examples_from_text(b"source,claim\nIt rained.,It was wet.\n", "weather.csv")
-    >>> [(e.dataset, e.example_id, e.claim) for e in found]
+    >>> result = examples_from_text(b"source,claim\nIt rained.,It was wet.\n", "weather.csv")
+    >>> [(e.dataset, e.example_id, e.claim) for e in result]
     [('weather', '1', 'It was wet.')]
     """
     ending = ending_of(Path(name))

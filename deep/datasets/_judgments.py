@@ -37,6 +37,7 @@ class Failures:
     Parameters
     ----------
     voter, dataset : str
+        Names, as the table of votes has them.
     n_items : int
         Items of the dataset.
     reasons : dict of str to int
@@ -136,6 +137,7 @@ def read_item_reasons(
     paths : sequence of str or Path
         The tables of votes; one without reasons beside it adds nothing.
     items : collection of (dataset, item_id)
+        Whose missing votes are wanted.
 
     Raises
     ------
@@ -253,6 +255,7 @@ class Passage:
     Parameters
     ----------
     text : str
+        Word for word, as the judge gave it.
     where : {'claim', 'source', None}
         The text that it was found in; None where it stands in neither, word for word, or is one of very many pieces.
     start, end : int, optional
@@ -354,15 +357,15 @@ class JudgmentDetail:
     Parameters
     ----------
     dataset, item_id, voter : str
+        Names, as the table of votes has them.
     rationale : str, optional
         The judge's reasoning, where it gives one.
     passages : tuple of Passage
         Its evidence, with offsets.
     samples : tuple of int
         The votes of repeated samples, -1 where one gave none; empty where the judge was asked once.
-    cost : float, optional
-        US dollars; None where unknown.
-    seconds : float, optional
+    cost, seconds : float, optional
+        US dollars, and how long the judge took; of several requests the sums. None where unknown.
     tokens : int, optional
         Read and written, together.
     repaired : bool, default=False
@@ -492,6 +495,7 @@ class VoterUsage:
     Parameters
     ----------
     n_judgments : int
+        Its judgments in the tables.
     cost : float or None
         US dollars in all; None where the price of an answer is unknown.
     seconds, tokens : float or None

@@ -33,9 +33,11 @@ class LabelTable:
     Parameters
     ----------
     item_ids, datasets : ndarray of str, shape (n_examples,)
+        One a label; an id is unique within its dataset.
     labels : ndarray of int8, shape (n_examples,)
         1 or 0.
     document_ids : ndarray of str, shape (n_examples,), optional
+        Which document each item is about.
     """
 
     item_ids: Texts
@@ -114,6 +116,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     Parameters
     ----------
     votes : VoteMatrix
+        Of which some items get the labels.
     labels : LabelTable
         Items that have no votes are passed over, with a warning. Ids that look alike are the same: composed (NFC) or
         not, with blanks around them or not.
@@ -170,6 +173,7 @@ class PeopleLabels:
     Parameters
     ----------
     names : tuple of str
+        Names of the people, in the order of their columns.
     ratings : ndarray of int8, shape (n_examples, n_people)
         1, 0, or -1 where a person gave no label; rows are those of the votes.
     n_unmatched : int, default=0
@@ -213,6 +217,7 @@ def read_people(
         ``label`` alone; ``annotator`` and ``label``, a row an item and person; or a column a person, where there is
         no column ``label``.
     votes : VoteMatrix
+        Whose items the labels are of.
     people : sequence of str, optional
         The columns that are people; whatever else a table holds is not read.
     consistent_from : float, optional
@@ -233,8 +238,8 @@ def read_people(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "labels.csv")
     ...     _ = path.write_text("item_id,annotator,label\na,Ann,1\na,Bob,1\nb,Ann,0\nb,Bob,1\n")
-    ...     found = read_people(path, votes)
-    >>> found.names, found.labels.tolist(), found.n_tied
+    ...     result = read_people(path, votes)
+    >>> result.names, result.labels.tolist(), result.n_tied
     (('Ann', 'Bob'), [1, -1], 1)
     """
     names: dict[str, int] = {}
@@ -333,6 +338,7 @@ def as_labels(labels: LabelsGiven, votes: VoteMatrix, frame: object = None) -> V
         with another index than 0, 1, ... is aligned, by the index of the frame of votes or by item_id (dataset and
         item_id). Others have the columns dataset, item_id and label.
     votes : VoteMatrix
+        Of which some items get the labels.
     frame : object, optional
         What the votes were read from: where that is a frame of pandas, its index tells which row a label is of.
 

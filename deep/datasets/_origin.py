@@ -108,6 +108,7 @@ def origin_record(examples: Examples, votes_path: str | Path) -> dict[str, objec
     Parameters
     ----------
     examples : Examples
+        Where they come from: files, benchmarks, or a frame.
     votes_path : str or Path
         A file of examples in its folder, or below it, is named from there, so that both can be moved together.
 
@@ -183,8 +184,8 @@ def read_texts(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     claims = Path(folder, "news.csv")
     ...     _ = claims.write_text("example_id,source,claim\na,It rained.,It was wet.\n")
-    ...     found = read_texts("votes.csv", [("news", "a"), ("news", "b")], examples=claims)
-    >>> found.examples["news", "a"].claim, found.missing
+    ...     result = read_texts("votes.csv", [("news", "a"), ("news", "b")], examples=claims)
+    >>> result.examples["news", "a"].claim, result.missing
     ('It was wet.', 1)
     >>> read_texts("votes.csv", [("news", "a")]).notes
     ("'votes.csv' does not say which examples it is of; --examples names them.",)

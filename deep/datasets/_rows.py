@@ -71,9 +71,11 @@ class ParquetTable:
     Parameters
     ----------
     path : Path
+        Of the file, as errors name it.
     param : str
         The parameter that the file was given as.
     file : pyarrow.parquet.ParquetFile
+        Open for reading.
     """
 
     path: Path

@@ -57,13 +57,14 @@ class ScoreTable:
     ----------
     scores : ndarray of float64, shape (n_examples, n_scorers)
         In each scorer's own unit; nan where there is none.
-    item_ids : ndarray of str, shape (n_examples,)
-        Unique within a dataset.
+    datasets, item_ids : ndarray of str, shape (n_examples,)
+        The item of each row; an id is unique within its dataset.
     score_names : tuple of str
-    datasets : ndarray of str, shape (n_examples,)
+        In the order of the columns.
     labels : ndarray of int8, shape (n_examples,)
         1, 0, or -1 where unknown.
     document_ids : ndarray of str, shape (n_examples,), optional
+        Which document each row is about, for intervals by document.
     n_unmatched : int
         Rows left out by `join_scores` since the votes have no such item.
     ranges : mapping of str to (float, float)
@@ -240,7 +241,9 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     Parameters
     ----------
     votes : VoteMatrix
+        Its rows give the order.
     scores : ScoreTable
+        Rows of other items are left out.
 
     Returns
     -------
@@ -311,6 +314,7 @@ def locate_row(paths: Sequence[str | Path], dataset: str, item_id: str, column: 
     paths : sequence of str or Path
         Tables that `read_votes` has read.
     dataset, item_id : str
+        Which item it is.
     column : str
         The column that the message is about.
     """
@@ -370,6 +374,7 @@ def choose_datasets(votes: VoteMatrix, *, only: Sequence[str] = (), exclude: Seq
     Parameters
     ----------
     votes : VoteMatrix
+        Of several datasets.
     only, exclude : sequence of str
         Names in any spelling; by default all, and none.
 
@@ -401,6 +406,7 @@ class VoteRows:
     Parameters
     ----------
     datasets, item_ids : pyarrow.ChunkedArray of str, length n_examples
+        Which item each row is.
     labels : ndarray of int8, shape (n_examples,)
         1, 0, or -1 where unknown.
     answers : ndarray, shape (n_examples, n_voters)
@@ -436,6 +442,7 @@ def iter_votes(
     Parameters
     ----------
     paths : path or sequence of paths
+        Tables of votes, read in this order.
     voters : sequence of str
         The columns to read, in this order; at least one. `document_id`, `family` and all other columns are not read.
     scales : mapping of str to Scale, optional
@@ -445,6 +452,7 @@ def iter_votes(
     score_names : sequence of str, optional
         The voters that stand there, and not in the tables of votes.
     size : int
+        Rows in memory at a time.
 
     Raises
     ------

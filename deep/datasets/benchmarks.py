@@ -65,6 +65,7 @@ class Benchmark:
     folder : str
         Below the data home.
     files : tuple of BenchmarkFile
+        What there is to download, with checksums.
     read : callable
         Takes the folder and yields examples; where the source of an example is not there, it is empty.
     datasets : tuple of str
@@ -258,6 +259,7 @@ def fetch_benchmark(benchmark: Benchmark, *, allow_unverified: bool = False, pro
     Parameters
     ----------
     benchmark : Benchmark
+        As :func:`deep.datasets.benchmark` finds it.
     allow_unverified : bool
         Also download files whose checksum nobody here knows.
     progress : bool
@@ -346,7 +348,9 @@ class BenchmarkExamples(Examples):
     Parameters
     ----------
     benchmark : Benchmark
+        The published set that they are of.
     folder : Path
+        Where :func:`fetch_benchmark` puts the files.
     dataset : str, optional
         Only this one of its datasets.
     main_only : bool

@@ -542,12 +542,12 @@ class MultinomialNB(BaseEnsembler):
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.alpha, 0, "alpha")
-        said, total = tokens(X)[:, : (1 + self.zeros) * X.shape[1]], np.bincount(y, weights=w)
+        one_hot, total = tokens(X)[:, : (1 + self.zeros) * X.shape[1]], np.bincount(y, weights=w)
         self.class_log_odds_ = float(np.log(total[1] / total[0]))
-        counts = np.stack([w[y == label] @ said[y == label] for label in (0, 1)]) + self.alpha
+        counts = np.stack([w[y == label] @ one_hot[y == label] for label in (0, 1)]) + self.alpha
         shares = counts / counts.sum(axis=1, keepdims=True)
         self.token_log_odds_ = np.log(shares[1] / shares[0])
 
     def _proba(self, X: Votes) -> Floats:
-        said = tokens(X)[:, : len(self.token_log_odds_)]
-        return np.asarray(expit(weighted_sums(said, self.token_log_odds_) + self.class_log_odds_))
+        one_hot = tokens(X)[:, : len(self.token_log_odds_)]
+        return np.asarray(expit(weighted_sums(one_hot, self.token_log_odds_) + self.class_log_odds_))

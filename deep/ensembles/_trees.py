@@ -164,6 +164,7 @@ class Stump:
     Parameters
     ----------
     voter : int
+        The column whose votes are split.
     threshold : float
         Of signed votes.
     below, above : bool

@@ -39,10 +39,13 @@ def agreement_measures(
     ratings : ndarray of int, shape (n_items, n_raters)
         1, 0, or -1 where a rater gave no label.
     names : sequence of str, length n_raters
+        Of the raters, in the order of the columns.
     documents : array-like of shape (n_items,), optional
         Default: every item is a document of its own.
     n_boot : int, default=2000
+        Resamples of documents behind each interval.
     random_state : int, default=0
+        Seed of the resamples.
 
     Returns
     -------
@@ -123,6 +126,7 @@ class OwnFamily(Measured):
     Parameters
     ----------
     judge, family : str
+        The names that the tables give.
     n_own, n_others : int
         Items that it voted on: of its family, and of others.
     n_labels : int

@@ -15,6 +15,9 @@ ONE_JUDGE = "For decisions, these labels do not show that the panel is better th
 # The most similar pairs of judges that are named.
 N_PAIRS = 3
 
+# Beside a choice that loses more than chance explains.
+KEEP_ALL = " That is worse than all of them beyond chance: keep all until more labels show otherwise."
+
 # The most characters of a claim beside its id.
 MAX_CLAIM = 100
 
@@ -26,16 +29,16 @@ def worth_words(card: PanelCard) -> Iterator[str]:
         return  # which to keep would be said of nothing
     short, n = short_names(each.judge for each in card.judges), len(card.judges)
     price = {each.judge: each.others.cost_per_1000 for each in card.judges}
-    yield card.coin or f"Keep {', '.join(short[name] for name in worth.keep)}."
     outer, costs = worth.outer, [price[name] for name in worth.drop]
-    saved = f"${sum(filter(None, costs)):.2f} less per 1,000 items, " if any(costs) and None not in costs else ""
-    change, interval = (in_percent(each, "+") for each in (outer.accuracy_change, outer.change_ci))
+    saved = f": ${sum(filter(None, costs)):.2f} less per 1,000 items" if any(costs) and None not in costs else ""
+    yield card.coin or f"Keep {', '.join(short[name] for name in worth.keep)}{saved}."
     if not card.coin:
+        # Of the choice, not of these judges: each part has its own, so that it costs something where all are kept too.
         yield (
-            f"With {len(worth.keep)} of {n} judges: {saved}log loss {outer.loss_increase:+.3f} (90 % interval "
-            f"{shown(outer.increase_ci, '+.3f')}), balanced accuracy {change} points ({interval})."
+            f"Judges chosen so, on parts that the choice did not see: log loss {outer.loss_increase:+.3f} (90 % "
+            f"interval {shown(outer.increase_ci, '+.3f')}), balanced accuracy {in_percent(outer.accuracy_change, '+')} "
+            f"points ({in_percent(outer.change_ci, '+')}).{KEEP_ALL if outer.increase_ci[0] > 0 else ''}"
         )
-        yield "Judges were chosen without the part they are measured on."
     yield (
         f"All {n}, with `deep fit` and each of {outer.parts} parts held out: balanced accuracy "
         f"{in_percent(outer.balanced_accuracy)}, log loss {outer.log_loss:.3f}."
@@ -138,6 +141,7 @@ def card_tables(card: PanelCard, most: int, claims: Claims = MappingProxyType({}
     Parameters
     ----------
     card : PanelCard
+        As :func:`panel_card` returns it.
     most : int
         Disagreements of each judge, and doubtful labels.
     claims : mapping of (dataset, item_id) to str, optional

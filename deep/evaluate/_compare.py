@@ -56,9 +56,11 @@ class SystemShare:
     Parameters
     ----------
     system : str
+        As `systems` names it.
     n, labels : int
         Its items, and those with a label.
     estimate, low, high : float
+        In [0, 1], with the ends of the interval.
     rank, rank_low, rank_high : int
         1 is the system of the largest share; the bounds hold its rank at the level of the intervals.
     best : float
@@ -84,6 +86,7 @@ class PairDifference:
     Parameters
     ----------
     first, second : str
+        The systems, the better one first.
     difference, low, high : float
         Of the first less the second.
     p_value, p_holm : float
@@ -109,8 +112,8 @@ class SystemComparison(Measured):
 
     Parameters
     ----------
-    systems : list of SystemShare
-    pairs : list of PairDifference
+    systems, pairs : list of SystemShare, list of PairDifference
+        The best system first; each pair once.
     level, tell : float
         Of the intervals; the difference that `labels_to_tell` is about.
     notes : list of str
@@ -186,6 +189,7 @@ def compare_systems(
     Parameters
     ----------
     model : Model
+        Gives the items P.
     target : Target
         The items of all systems, scored as one dataset; labels, where there are some, of items or documents drawn at
         random from each system.
@@ -193,9 +197,8 @@ def compare_systems(
         The system that wrote each item.
     of : {'system', 'items'}, default='system'
         Whether differences are those between systems, on other documents like these, or between these items.
-    level : float in (0, 1), default=0.9
-    tell : float in (0, 1), default=0.1
-        The difference that `labels_to_tell` is about.
+    level, tell : float in (0, 1), default=0.9, 0.1
+        Coverage of the intervals; the difference that `labels_to_tell` is about.
 
     Notes
     -----
@@ -217,8 +220,8 @@ def compare_systems(
     >>> mine = votes.datasets == "aggrefact-xsum"
     >>> target = Target(votes.rows(mine))
     >>> systems = ["ab"[label] for label in target.votes.labels]  # b writes nothing but what is consistent
-    >>> found = compare_systems(fit(votes.rows(~mine)), target, systems)
-    >>> [one.system for one in found.systems], found.pairs[0].p_value < 0.01
+    >>> result = compare_systems(fit(votes.rows(~mine)), target, systems)
+    >>> [one.system for one in result.systems], result.pairs[0].p_value < 0.01
     (['b', 'a'], True)
     """
     names, system = numbered(systems)
@@ -333,6 +336,7 @@ class DriftReport(Measured):
     n : int
         Rows.
     statistics : list of DriftRow
+        One row a judge and statistic.
     training_datasets, false_alarms_on_training : list of str
         The latter would be called stale beside the others.
     training_votes : list of str
@@ -457,6 +461,7 @@ def drift_report(
     Parameters
     ----------
     model : Model
+        Fitted on the votes that the new ones are held against.
     votes : VoteMatrix
         Columns of another version or LLM of a judge stand for it, and are reported. Datasets that the model was fitted
         on, vote for vote, are left out.
@@ -554,6 +559,7 @@ def earlier_votes(model: Model, votes: VoteMatrix, reference: VoteMatrix | None 
     Parameters
     ----------
     model : Model
+        It keeps a summary of the votes that it was fitted on.
     votes : VoteMatrix
         The new ones.
     reference : VoteMatrix, optional

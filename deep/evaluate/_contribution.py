@@ -118,7 +118,9 @@ def panel_worth(
     votes : VoteMatrix
         Labeled, of at least two judges, and of one dataset or at least three.
     random_state : int, default=0
+        Seed of folds and of the fits.
     progress : callable, optional
+        Called with the number of fits that are done, and of all.
 
     Raises
     ------
@@ -252,6 +254,7 @@ def outer_worth(
     votes : VoteMatrix
         Labeled.
     random_state : int, default=0
+        Seed of folds and of the fits.
     step : callable, optional
         Called after each of the parts.
     """

@@ -35,11 +35,13 @@ class HoldOut:
     name : str
         The dataset held out.
     test, train : VoteMatrix
+        The rows of the dataset held out; the labeled rows of all others.
     train_rows, test_rows : ndarray of int
         Their positions in the whole vote matrix.
     dropped : int
         Training rows left out because their document is in the held-out dataset.
     warnings : list of str
+        Sentences on what the split could not keep apart.
     """
 
     name: str
@@ -57,6 +59,7 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset", bes
     Parameters
     ----------
     votes : VoteMatrix
+        Of two datasets at least.
     name : str
         One of ``votes.dataset_names``.
     unit : {'dataset', 'family'}, default='dataset'
@@ -123,7 +126,9 @@ def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tupl
     Parameters
     ----------
     votes : VoteMatrix
+        With the labels that are counted.
     rows : ndarray of bool, shape (n_examples,)
+        The rows that may be learned from.
 
     Returns
     -------
@@ -219,6 +224,7 @@ def decision_metrics(
     decisions : ndarray of bool, shape (n_examples,)
         Balanced accuracy, precision and recall are theirs.
     n_bins, n_boot, random_state : int
+        Bins of the ECE, resamples of the intervals, and their seed.
     counts : ndarray of int, shape (n_examples,), optional
         How often each row counts; default 1 each.
     documents : ndarray of str, shape (n_examples,), optional

@@ -104,6 +104,7 @@ class TableCell(NamedTuple):
     Parameters
     ----------
     head : str
+        Words at the head of the column.
     form : str or callable
         As in :func:`shown`.
     """
@@ -186,6 +187,7 @@ class DataTable:
     Parameters
     ----------
     caption : str
+        The line above the table.
     rows : sequence of mapping of str to str
         Cells by column; one that a row lacks is empty. The first cell of a row names it.
     folded : bool, default=False
@@ -287,10 +289,13 @@ def write_table(
     Parameters
     ----------
     folder : Path
+        Where the three files are written.
     name : str
         Of the three files, without suffix.
     frame : DataFrame
+        One row a line; the columns keep their names.
     title : str
+        The caption of the table.
     shown : DataFrame, optional
         The table as it is printed, where it differs from `frame`.
     note : str
@@ -325,7 +330,9 @@ class IntervalRow(NamedTuple):
     Parameters
     ----------
     label : str
+        Words at the left end of the line.
     value : float
+        Where the dot stands.
     interval : sequence of float, optional
         Its bounds.
     color : str
@@ -419,6 +426,7 @@ def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> 
     Parameters
     ----------
     names : sequence of str, length n_voters
+        In the order of rows and columns of the square.
     correlation : array-like of shape (n_voters, n_voters)
         See :func:`deep.features.error_correlation`.
 

@@ -26,6 +26,7 @@ class Selection:
     Parameters
     ----------
     votes : VoteMatrix
+        Of the dataset, with what labels there are.
     p : ndarray of float, shape (n_examples,)
         P(consistent).
     decided : ndarray of bool, shape (n_examples,)
@@ -57,6 +58,7 @@ def select_decisions(
     Parameters
     ----------
     model : Model
+        Gives the items P, and has its own threshold.
     target : Target
         Labels of a random sample of it give a guarantee; without any, see :func:`transferred_confidence`.
     accuracy : float in (0, 1), default=0.9
@@ -124,8 +126,8 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     >>> from deep.evaluate import transferred_confidence
     >>> from deep.model import fit
     >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
-    >>> found = transferred_confidence(model, 0.7)
-    >>> found["guaranteed"], 0 < found["confidence"] < 1, found["datasets"]
+    >>> result = transferred_confidence(model, 0.7)
+    >>> result["guaranteed"], 0 < result["confidence"] < 1, result["datasets"]
     (False, True, 4)
     """
     if not model.left_out or model.correction is not None:
@@ -368,6 +370,7 @@ def fit_report(model: Model) -> dict[str, object]:
     Parameters
     ----------
     model : Model
+        Fitted by :func:`deep.fit`.
     scores_given : sequence of str, optional
         Soft scores that it could have been fitted on.
 
@@ -382,8 +385,8 @@ def fit_report(model: Model) -> dict[str, object]:
     >>> from deep.evaluate import fit_report
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
-    >>> found = fit_report(fit(votes.rows(votes.datasets == "aggrefact-xsum")))
-    >>> found["method"], found["why"]
+    >>> result = fit_report(fit(votes.rows(votes.datasets == "aggrefact-xsum")))
+    >>> result["method"], result["why"]
     ('average', 'average of simple aggregators, because 1 labeled dataset cannot show which one is best')
     """
     report, correction = model.fit_report, model.correction
@@ -461,6 +464,7 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
     Parameters
     ----------
     model : Model
+        Fitted on other datasets.
     votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
         Of one dataset; labels beside them are not used.
     labels : array-like, data frame or path, optional
@@ -487,7 +491,9 @@ class Findings(dict[str, object]):
     Parameters
     ----------
     values : mapping
+        By the names of the JSON keys.
     lines : iterable of str
+        What a person reads.
     """
 
     def __init__(self, values: Mapping[str, object], lines: Iterable[str]) -> None:
@@ -513,8 +519,8 @@ def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> 
     >>> votes = simulate_votes(0)
     >>> mine = votes.rows(votes.datasets == "aggrefact-xsum")
     >>> model = deep.fit(votes.rows(votes.datasets != "aggrefact-xsum"))
-    >>> found = deep.check(model, mine, mine.labels)
-    >>> found["n_labels"], found["flagged"] == (found["p_value"] < 0.05)
+    >>> result = deep.check(model, mine, mine.labels)
+    >>> result["n_labels"], result["flagged"] == (result["p_value"] < 0.05)
     (558, True)
     """
     target = _target(model, votes, labels)

@@ -63,6 +63,7 @@ def read_target(model: Model, votes: Sequence[str], labels: Sequence[str] = (), 
     Parameters
     ----------
     model : Model
+        Its voters say which columns are read.
     votes : sequence of str
         Tables of votes; of several datasets the one that the labels are of.
     labels : sequence of str, optional
@@ -212,6 +213,7 @@ def share_report(
     Parameters
     ----------
     model : Model
+        Gives the items P.
     target : Target
         The whole dataset; labels, where there are some, of items or documents drawn at random. Where the model has
         learned from labels of this dataset they are not used.
@@ -231,8 +233,8 @@ def share_report(
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
     >>> mine = votes.datasets == "aggrefact-xsum"
-    >>> found = share_report(fit(votes.rows(~mine)), Target(votes.rows(mine)))
-    >>> [share["method"] for share in found["shares"]]
+    >>> result = share_report(fit(votes.rows(~mine)), Target(votes.rows(mine)))
+    >>> [share["method"] for share in result["shares"]]
     ['corrected model', 'prediction-powered', 'mean of the labels', 'Rogan-Gladen']
     """
     votes = target.votes
@@ -285,6 +287,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     Parameters
     ----------
     model : Model
+        Gives the items P, and never saw the labels.
     target : Target
         The whole dataset, of which items drawn at random have labels.
     alpha : float in (0, 1), default=0.05
@@ -311,8 +314,8 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     >>> votes = simulate_votes(0)
     >>> mine = votes.datasets == "aggrefact-xsum"
     >>> model = fit(votes.rows(~mine))
-    >>> found = canary_report(model, Target(votes.rows(mine)))
-    >>> found["n_labels"], found["flagged"] == (found["p_value"] < 0.05), found["enough"]
+    >>> result = canary_report(model, Target(votes.rows(mine)))
+    >>> result["n_labels"], result["flagged"] == (result["p_value"] < 0.05), result["enough"]
     (558, True, True)
     """
     check_share(alpha, "alpha")
@@ -342,6 +345,7 @@ def dataset_canary(model: Model, target: Target) -> tuple[Scores, adaptation.Can
     Parameters
     ----------
     model : Model
+        Gives the items P; the labels are taken away first.
     target : Target
         The whole dataset, of which items drawn at random have labels.
 
@@ -378,6 +382,7 @@ def labels_seen(model: Model) -> set[str]:
     Parameters
     ----------
     model : Model
+        It lists the datasets that it was fitted on.
 
     Returns
     -------
@@ -446,6 +451,7 @@ def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int
     Parameters
     ----------
     votes : VoteMatrix
+        Which has the item once.
     item : str
         An example id.
     dataset : str, optional
@@ -472,9 +478,11 @@ def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tup
     Parameters
     ----------
     model : Model
+        Not yet adapted to that dataset.
     votes : VoteMatrix
         Of the whole dataset.
     row : int
+        Its position among the votes.
     **matching : bool
         `allow_mismatch` and `allow_missing`, as in :meth:`deep.model.Model.score`.
     """
@@ -491,6 +499,7 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
     Parameters
     ----------
     model : Model
+        Of the dataset that the row is of.
     votes : mapping of str to int
         By voter; a voter that is not named has no vote.
 
@@ -505,8 +514,8 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
     >>> from deep.evaluate import explanation
     >>> from deep.model import fit
     >>> model = fit(simulate_votes(0), sizes=[3], ensembler="LogisticRegression", calibrator="platt")
-    >>> found = explanation(model, dict.fromkeys(model.voter_names, 1))
-    >>> found["p_consistent"] > found["p_without_votes"], len(found["contributions"])
+    >>> result = explanation(model, dict.fromkeys(model.voter_names, 1))
+    >>> result["p_consistent"] > result["p_without_votes"], len(result["contributions"])
     (True, 3)
     """
     row = np.array([[votes.get(name, ABSTAIN) for name in model.voter_names]], dtype=np.int8)
@@ -529,6 +538,7 @@ def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]
     paths : sequence of str
         The tables that its votes are of.
     target : Target
+        The dataset whose systems are compared.
     column : str
         A column of theirs, or 'file': each table is a system, named after it.
 

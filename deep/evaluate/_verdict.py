@@ -54,9 +54,11 @@ class LowestItem:
     Parameters
     ----------
     dataset, item_id : str
+        Which item it is.
     p, low, high : float
         P(consistent) and its 90 % interval.
     state : {'consistent', 'inconsistent', 'undecided'}
+        By P, its interval and the threshold.
     """
 
     dataset: str
@@ -94,6 +96,7 @@ class DecisionCounts:
     leaning : int
         Of the undecided, those that lean inconsistent.
     lowest : list of LowestItem
+        Lowest P first.
     most : int
         Length of `lowest`.
     highest : list of LowestItem
@@ -214,7 +217,9 @@ class Badge:
     Parameters
     ----------
     name : str
+        What was tested, in two words.
     level : {'ok', 'warn', 'fail'}
+        The limit held; it is near; it did not hold.
     says : str
         A sentence.
     chapter : str
@@ -234,6 +239,7 @@ class MeasuredMethod:
     Parameters
     ----------
     name : str
+        As the table's row calls it.
     kind : str
         A key of :data:`deep.evaluate.COLORS`: `ours` for P(consistent).
     by_dataset : mapping of str to dict
@@ -314,6 +320,7 @@ def badges_of(
     Parameters
     ----------
     method : MeasuredMethod
+        deep's own way, or any other one.
     best : MeasuredMethod, optional
         The rival: a single judge on the same items.
     ece_before : float, optional
@@ -388,6 +395,7 @@ class DatasetVerdict:
     command : str
         The next command.
     badges : tuple of Badge
+        In the order in which they are shown.
     share : PriorEstimate, optional
         Share of consistent items.
     elsewhere : tuple of str
@@ -472,6 +480,7 @@ def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False
     Parameters
     ----------
     badges : sequence of Badge
+        Those of the run.
     n_labels : int
         Labels of these items that the model has not seen.
     learned : bool

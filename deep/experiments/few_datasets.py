@@ -55,8 +55,11 @@ class StudyPanel:
     Parameters
     ----------
     name : str
+        As the study's tables call it.
     votes : VoteMatrix
+        Labeled, of several datasets.
     scores : ScoreTable, optional
+        Aligned with the votes.
     """
 
     name: str
@@ -71,9 +74,11 @@ class Draw:
     Parameters
     ----------
     panel : int
+        Position among the panels.
     k : int or 'all'
-    target : str
-    others : tuple of str
+        How many datasets are trained on.
+    target, others : str, tuple of str
+        The dataset held out, and those that are trained on.
     """
 
     panel: int
@@ -125,6 +130,7 @@ def transfer_over_panels(
     Parameters
     ----------
     panels : sequence of StudyPanel
+        With two labeled datasets each, at least.
     sizes : sequence of int or 'all'
         Numbers of training datasets; a panel with too few is passed over.
     run : callable
@@ -132,6 +138,7 @@ def transfer_over_panels(
     n_draws : int, default=20
         Draws of each panel and number; 'all' holds each dataset out once.
     random_state : int, default=0
+        Seed of draws and fits.
 
     Returns
     -------
@@ -261,8 +268,11 @@ def few_labels(
     p : ndarray of float, shape (n_examples,)
         P(consistent) at the estimated prior.
     prior : PriorEstimate
+        Of the dataset, before any label.
     misfit : Misfit
+        How far P was off on the training datasets.
     n_draws, n_bins, random_state : int
+        Draws of labels, bins of the ECE, and the seed.
 
     Returns
     -------
@@ -375,6 +385,7 @@ def few_study(
     run : callable
         Like the built-in `map`.
     n_bins, random_state : int
+        Bins of the ECE, and the seed of draws and fits.
     """
     few = transfer_over_panels([panel], sizes, run, n_draws=DATASET_DRAWS, random_state=random_state)
     labels = list(run(partial(_labels_of, panel, n_bins, random_state), panel.votes.dataset_names))
@@ -408,10 +419,10 @@ def few_verdict(found: Row) -> DatasetVerdict:
     return DatasetVerdict(*says, "label 20 claims of a new dataset before you rely on P there", picture=FEW_DATASETS)
 
 
-def _errors(found: Row) -> Iterator[tuple[str, float, float, float]]:
+def _errors(row: Row) -> Iterator[tuple[str, float, float, float]]:
     """Yield the mean ECE after so many labels, with the least and the most of a dataset."""
-    for n in found["labels"]["targets"][0]["few_labels"]:
-        values = [target["few_labels"][n] for target in found["labels"]["targets"]]
+    for n in row["labels"]["targets"][0]["few_labels"]:
+        values = [target["few_labels"][n] for target in row["labels"]["targets"]]
         if known := [value for value in values if value is not None]:
             yield n, float(np.mean(known)), min(known), max(known)
 
@@ -441,10 +452,10 @@ def _less(found: Row) -> Iterator[IntervalRow]:
                 yield IntervalRow(f"{name}, {cell['training_datasets']}", mean, reach)
 
 
-def few_lines(found: Row) -> list[str]:
+def few_lines(row: Row) -> list[str]:
     """Return the tables of the study as lines of Markdown."""
-    labels = found["labels"]
-    return [*panels_text(found).splitlines(), "", *labeled_lines(labels["targets"], labels["summary"]), ""]
+    labels = row["labels"]
+    return [*panels_text(row).splitlines(), "", *labeled_lines(labels["targets"], labels["summary"]), ""]
 
 
 def few_panel(
@@ -515,9 +526,11 @@ def learned_rivals(split: HoldOut, scores: ScoreTable | None, random_state: int)
     Parameters
     ----------
     split : HoldOut
+        The dataset held out, and the training rows.
     scores : ScoreTable or None
         Aligned with the whole vote matrix.
     random_state : int
+        Seed of the rivals' fits.
     """
     train, test = split.train, split.test.votes
     shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]
@@ -563,9 +576,11 @@ def fit_and_score(
     Parameters
     ----------
     split : HoldOut
+        The dataset held out, and the training rows.
     scores : ScoreTable or None
         Aligned with the whole vote matrix; a fit that cannot use them goes without.
     random_state : int
+        Seed of the fit.
     ensembler : str, optional
         As in :func:`deep.model.fit`.
     """

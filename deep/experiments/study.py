@@ -114,7 +114,9 @@ def draw_bars(names: Sequence[str], panels: Panels, title: str, *, share: bool =
     names : sequence of str
         Of the rows.
     panels : mapping of str to mapping of str to sequence of float
+        By panel and row, the height of each bar; NaN draws none.
     title : str
+        Above all panels.
     share : bool, default=True
         Whether the values are shares, which are shown in percent.
     """
@@ -167,6 +169,7 @@ def printed_tables(paper: str) -> tuple[PrintedTable, ...]:
     Parameters
     ----------
     paper : {'cognibench', 'probe'}
+        Which paper.
 
     Raises
     ------
@@ -197,6 +200,7 @@ def printed_beside(paper: str, names: Collection[str]) -> Iterator[PrintedTable]
     Parameters
     ----------
     paper : {'cognibench', 'probe'}
+        Which paper.
     names : collection of str
         Of the run's tables.
 

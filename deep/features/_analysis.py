@@ -379,11 +379,13 @@ def agreement_interval(
     measure : callable
         `cohen_kappa`, `fleiss_kappa` or `krippendorff_alpha`.
     ratings : array-like of shape (n_items, n_raters)
+        A rating for each item by each rater.
     documents : array-like of shape (n_items,), optional
         Default: every item is a document of its own.
     n_boot : int, default=2000
         Resamples; those in which the measure is undefined are left out.
     random_state : int, default=0
+        Seed of the resamples.
 
     Returns
     -------

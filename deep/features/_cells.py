@@ -42,6 +42,7 @@ class Cells:
     groups : tuple of str, length n_groups
         Names of the groups: datasets, or folds of one.
     voter_names : tuple of str, length n_voters
+        In the order of the columns.
 
     Examples
     --------
@@ -112,6 +113,7 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Positions]:
     Parameters
     ----------
     votes : ndarray of int8, shape (n_examples, n_voters)
+        Votes are 1, 0 and -1 for none.
 
     Returns
     -------

@@ -46,6 +46,7 @@ def votes_of(
     documents : sequence of str
         Items of one document may stand several times, as epochs of one sample.
     dataset : str
+        The name of the one dataset.
     """
     voters = sorted({name for row in grades for name in row})
     votes = np.array([[vote_of(row.get(name)) for name in voters] for row in grades], dtype=np.int8)
@@ -87,6 +88,7 @@ def measure(votes: VoteMatrix, *names: str) -> dict[str, float]:
     Parameters
     ----------
     votes : VoteMatrix
+        With labels where there are any.
     *names : {'effective_size', 'agreement', 'calibrated_accuracy'}
         The independent judges that it is worth, by the correlation of errors; Cohen's kappa of two of its judges, mean
         over pairs, which needs no label; the balanced accuracy of the model that `deep fit` makes of its votes, on
@@ -97,8 +99,8 @@ def measure(votes: VoteMatrix, *names: str) -> dict[str, float]:
     >>> from deep.datasets import simulate_votes
     >>> from deep.integrations.committee import measure
     >>> votes = simulate_votes(0)
-    >>> found = measure(votes.rows(votes.datasets == "aggrefact-xsum"), "effective_size", "agreement")
-    >>> 1 < found["effective_size"] < votes.shape[1], 0 < found["agreement"] < 1
+    >>> result = measure(votes.rows(votes.datasets == "aggrefact-xsum"), "effective_size", "agreement")
+    >>> 1 < result["effective_size"] < votes.shape[1], 0 < result["agreement"] < 1
     (True, True)
     """
     wanted = names or tuple(MEASURES)
@@ -231,8 +233,8 @@ class Verdict:
 
 def judge_line(row: Mapping[str, Any]) -> str:
     """Return a judge's vote, or the reason of none, and its rationale."""
-    said = " ".join(str(row["rationale"] or "").split())
-    return printable(f"{row['judge']}: {row['reason'] or row['vote']}{f'. {said}' if said else ''}")
+    words = " ".join(str(row["rationale"] or "").split())
+    return printable(f"{row['judge']}: {row['reason'] or row['vote']}{f'. {words}' if words else ''}")
 
 
 def _cost(scored: Scored) -> float | None:

@@ -81,7 +81,9 @@ class Finding:
     Parameters
     ----------
     path : Path
+        Of the file or folder.
     kind : {'claims', 'folder', 'labels', 'ledger', 'model', 'other tool', 'run', 'unusable', 'votes'}
+        What it is taken for.
     facts, missing, careful : list of str
         Sentences: what it holds, what is not there, what may mislead.
     content : object
@@ -192,13 +194,15 @@ def _own_table(path: Path) -> Finding | None:
         columns = datasets.table_columns(path)
     except DeepError:
         return None  # no table, or a broken one, whose first row tells more
+    # before the texts, which `--with-texts` writes beside P
+    if {"p_consistent", "threshold"} <= {*columns}:
+        return Finding(path, "scores", ["P(consistent) of items, as `deep score` writes it"])
     if {"source", "claim"} <= {*columns}:
         return _claims(path, datasets.read_examples(path))
     if "item_id" not in columns and not long_names(columns):
         return None
+    # `deep label list` writes P beside an empty label
     voters = {*columns} - {*datasets.VOTE_COLUMNS, "annotator", "p_consistent"}
-    if "p_consistent" in columns:
-        return Finding(path, "scores", ["P(consistent) of items, as `deep score` writes it"])
     if "label" in columns and not voters:
         return _labels(path)
     name = None if "dataset" in columns else path.name.partition(".")[0]
@@ -219,8 +223,7 @@ def _labels(path: Path) -> Finding:
     from deep import datasets
     from deep._util.frames import rows_under
 
-    source = path.name.partition(".")[0]
-    with rows_under(None if "dataset" in datasets.table_columns(path) else source):
+    with rows_under(None if "dataset" in datasets.table_columns(path) else path.name.partition(".")[0]):
         table = datasets.read_labels(path)
     result = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
     _describe_rows(result, table.labels, table.datasets, table.item_ids)
@@ -242,8 +245,7 @@ def _claims(path: Path, examples: "Examples") -> Finding:
     sources = {one.source for one in rows if one.source}
     if len(sources) == 1 and n > 1:
         result.careful.append("all claims share one source, so nothing shows how judges do on others")
-    twice = n - len({(one.source, one.claim) for one in rows})
-    if twice:
+    if twice := n - len({(one.source, one.claim) for one in rows}):
         result.careful.append(f"{twice:,} claims occur more than once with the same source")
     _describe_examples(result, rows)
     return result
@@ -276,58 +278,60 @@ def _foreign(path: Path, **options: Any) -> Finding:
     return result
 
 
-def _describe_votes(found: Finding, votes: "VoteMatrix") -> Finding:
+def _describe_votes(finding: Finding, votes: "VoteMatrix") -> Finding:
     """Describe answers: how many of whom, and judges that tell nothing or tell it twice."""
     from deep._util.scales import scale_sentence
     from deep.datasets import file_beside
 
     n, k = votes.shape
-    found.facts.append(f"{n:,} items, {k} judge{'s' if k > 1 else ''}: {listed(votes.voter_names, 6)}")
-    if (soft := file_beside(found.path, "soft")).exists():
-        found.soft = str(soft)
-        found.facts.append(f"soft votes of the judges lie in {soft.name}")
+    finding.facts.append(f"{n:,} items, {k} judge{'s' if k > 1 else ''}: {listed(votes.voter_names, 6)}")
+    if (soft := file_beside(finding.path, "soft")).exists():
+        finding.soft = str(soft)
+        finding.facts.append(f"soft votes of the judges lie in {soft.name}")
     scales = scale_sentence(votes.voter_names, votes.scales) if votes.scales else ""
-    found.facts += [scales] if scales and scales not in found.facts else []
-    found.facts.append(f"datasets: {listed([f'{d} ({(votes.datasets == d).sum():,})' for d in votes.dataset_names])}")
+    finding.facts += [scales] if scales and scales not in finding.facts else []
+    finding.facts.append(f"datasets: {listed([f'{d} ({(votes.datasets == d).sum():,})' for d in votes.dataset_names])}")
     if k == 1:
-        found.missing.append("a second judge: with only one, deep can calibrate its answers but not improve them")
-    _describe_judges(found, votes)
+        finding.missing.append("a second judge: with only one, deep can calibrate its answers but not improve them")
+    _describe_judges(finding, votes)
     if votes.document_ids is not None and len({*votes.document_ids}) == 1 and n > 1:
-        found.careful.append("all items share one document, so nothing shows how judges do on others")
+        finding.careful.append("all items share one document, so nothing shows how judges do on others")
     if n < FEW_ITEMS:
-        found.careful.append(f"{n} items: intervals will be wide, and judges hard to rank")
-    _describe_rows(found, votes.labels, votes.datasets, votes.item_ids)
-    return found
+        finding.careful.append(f"{n} items: intervals will be wide, and judges hard to rank")
+    _describe_rows(finding, votes.labels, votes.datasets, votes.item_ids)
+    return finding
 
 
-def _describe_judges(found: Finding, votes: "VoteMatrix") -> None:
+def _describe_judges(finding: Finding, votes: "VoteMatrix") -> None:
     """Say which judges tell nothing, or tell it twice."""
     from deep import evaluate
 
     kept = dict(zip(votes.voter_names, votes.answers_or_votes.T, strict=True))
     silent = [name for name, column in kept.items() if not (column >= 0).any()]
     if silent:
-        found.careful.append(f"no vote at all: {listed(silent)}")
+        finding.careful.append(f"no vote at all: {listed(silent)}")
     for sentence in evaluate.constant_judges(votes):
-        found.alike |= sentence == evaluate.NO_JUDGE_DISTINGUISHES
-        (found.missing if found.alike else found.careful).append(sentence)
+        finding.alike |= sentence == evaluate.NO_JUDGE_DISTINGUISHES
+        (finding.missing if finding.alike else finding.careful).append(sentence)
     same = defaultdict(list)
     for name, column in kept.items():
         if (column >= 0).sum() >= FEW_ITEMS and len({*column[column >= 0].tolist()}) > 1:
             same[column.tobytes()].append(name)
     for names in filter(lambda names: len(names) > 1, same.values()):
-        found.careful.append(f"identical columns, which count as one judge: {listed(names)}")
+        finding.careful.append(f"identical columns, which count as one judge: {listed(names)}")
     for name, column in kept.items():
         both = (column >= 0) & (votes.labels >= 0)
         if both.sum() >= FEW_ITEMS and (column[both] == votes.labels[both]).all():
-            found.careful.append(f"{name} equals the label on every item: if it is the label, leave it out (--ignore)")
-            found.ignore.append(name)
+            finding.careful.append(
+                f"{name} equals the label on every item: if it is the label, leave it out (--ignore)"
+            )
+            finding.ignore.append(name)
     people = [name for name in votes.voter_names if PEOPLE.search(name)]
     if people and len(people) < len(votes.voter_names):
-        found.careful.append(f"named like people, not judges: {listed(people)}. Use --label NAME or --ignore NAME")
+        finding.careful.append(f"named like people, not judges: {listed(people)}. Use --label NAME or --ignore NAME")
 
 
-def _describe_failures(found: Finding, failures: "Sequence[Failures]", n_judges: int) -> None:
+def _describe_failures(finding: Finding, failures: "Sequence[Failures]", n_judges: int) -> None:
     """Say which judges fail often; where all do, a fit has to be told that it may take them."""
     from deep.datasets import worst_failures
 
@@ -336,21 +340,21 @@ def _describe_failures(found: Finding, failures: "Sequence[Failures]", n_judges:
         f"{name} ({console.percent(one.rate)} of {one.dataset})" for name, one in worst.items() if one.rate > USUAL
     ]
     if often:
-        found.careful.append(f"no usable answer from {listed(often)}: the remaining items may not be representative")
+        finding.careful.append(f"no usable answer from {listed(often)}: the remaining items may not be representative")
     if len(often) == n_judges:
-        found.failure_rate = min(one.rate for one in worst.values())
+        finding.failure_rate = min(one.rate for one in worst.values())
 
 
-def _describe_examples(found: Finding, examples: "Sequence[Example]") -> None:
+def _describe_examples(finding: Finding, examples: "Sequence[Example]") -> None:
     labels = [-1 if one.label is None else one.label for one in examples]
-    _describe_rows(found, labels, [str(one.dataset) for one in examples], [one.example_id for one in examples])
+    _describe_rows(finding, labels, [str(one.dataset) for one in examples], [one.example_id for one in examples])
 
 
-def _describe_rows(found: Finding, labels: Iterable[int], names: Iterable[str], ids: Iterable[str]) -> None:
+def _describe_rows(finding: Finding, labels: Iterable[int], names: Iterable[str], ids: Iterable[str]) -> None:
     """Say which ids look changed, how many labels there are of each class, and what they do not allow."""
     changed = [str(name) for name in ids if SPREADSHEET.fullmatch(str(name))]
     if changed:
-        found.careful.append(
+        finding.careful.append(
             f"{len(changed):,} ids may have been changed by a spreadsheet ({listed(changed, 3)}). They match no "
             "others, and several may now be equal"
         )
@@ -359,23 +363,23 @@ def _describe_rows(found: Finding, labels: Iterable[int], names: Iterable[str], 
         if label >= 0:
             counts[str(name)][int(label)] += 1
     if not counts:
-        if found.alike:  # labels tell nothing about claims that no judge tells apart
+        if finding.alike:  # labels tell nothing about claims that no judge tells apart
             return
-        found.missing.append("labels: without them P comes from agreement alone; thirty help most (`deep label`)")
+        finding.missing.append("labels: without them P comes from agreement alone; thirty help most (`deep label`)")
         return
-    found.has_classes = any(n[0] and n[1] for n in counts.values())
+    finding.has_classes = any(n[0] and n[1] for n in counts.values())
     told = [f"{name} {n[1]:,} consistent, {n[0]:,} not" for name, n in counts.items()]
-    found.facts.append(f"labels: {listed(told)}")
-    one_class = found.one_class = [name for name, n in counts.items() if not n[0] or not n[1]]
+    finding.facts.append(f"labels: {listed(told)}")
+    one_class = finding.one_class = [name for name, n in counts.items() if not n[0] or not n[1]]
     if one_class:
-        found.careful.append(f"labels of only one class in {listed(one_class)}: judges cannot be measured there")
+        finding.careful.append(f"labels of only one class in {listed(one_class)}: judges cannot be measured there")
     if len(one_class) == len(counts):
-        found.missing.append("labels of the other class")
-    elif len(counts) == 1 and not found.alike and found.kind != "labels":
-        found.missing.append("a second labeled dataset, to show how P does on unlabeled data")
+        finding.missing.append("labels of the other class")
+    elif len(counts) == 1 and not finding.alike and finding.kind != "labels":
+        finding.missing.append("a second labeled dataset, to show how P does on unlabeled data")
     few = [name for name, n in counts.items() if n.total() < FEW_LABELS and name not in one_class]
     if few:
-        found.careful.append(
+        finding.careful.append(
             f"fewer than {FEW_LABELS} labels in {listed(few)}: these reveal only large errors of a model"
         )
 
@@ -410,7 +414,10 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
     yield from (f"deep ask report {_quoted(one.path)}" for one in by_kind["ledger"])
     tables, has_classes = [one.path for one in by_kind["votes"]], False
     for one in findings:
-        out = Path(f"{one.path.name.lstrip('.').partition('.')[0]}.votes.parquet")
+        stem = one.path.name.lstrip(".").partition(".")[0]
+        # Never a table that is there: its votes may have been paid for.
+        names = (Path(f"{stem}{n}.votes.parquet") for n in ("", *map("-{}".format, range(2, 10_000))))
+        out = next(name for name in names if name not in tables and not name.exists())
         if one.kind == "other tool":
             yield f"deep data from {_quoted(one.path)}{one.options} --out {_quoted(out)}"
             one.soft = str(out.with_suffix(".soft.parquet")) if one.content.soft else ""

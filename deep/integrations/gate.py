@@ -32,9 +32,11 @@ class GateCase(NamedTuple):
     Parameters
     ----------
     group : {'versions', 'answers', 'votes', 'labels', 'input'}
+        What it tests.
     name : str
         A judge, or the dataset of labels.
     outcome : {'passed', 'failed', 'error', 'skipped'}
+        How it ended.
     says : str
         The reason, where it has not passed.
     """
@@ -54,6 +56,7 @@ class GateRun:
     time : str
         UTC, by ISO 8601.
     passed : bool
+        Whether no test has failed.
     model : str
         Checksum of the model.
     judges : list of str
@@ -113,7 +116,9 @@ def gate_cases(
     Parameters
     ----------
     fitted : Model
+        The gate's own.
     votes : VoteMatrix
+        Those of this run.
     failures : sequence of Failures
         Why votes are missing.
     target : Target, optional
@@ -123,16 +128,17 @@ def gate_cases(
     reference : VoteMatrix, optional
         As in :func:`deep.evaluate.drift_report`; it goes before the runs.
     alpha : float
+        The most false alarms, as a share, over the gate's whole history.
     """
     bound, look = history[0].judges if history else None, len(history) + 1
     spent = alpha / (look * (look + 1))
     report = evaluate.drift_report(fitted, votes, failures, alpha=spent, reference=reference)
     for judge in fitted.voter_names:
         now = report.other_version_or_model.get(judge, judge)
-        said = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED}."
+        text = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED}."
         if bound is not None and judge not in bound:
-            said = f"{judge} is not a judge of this gate ({', '.join(bound)}). Name a new folder for it."
-        yield GateCase("versions", judge, FAILED if said else PASSED, said)
+            text = f"{judge} is not a judge of this gate ({', '.join(bound)}). Name a new folder for it."
+        yield GateCase("versions", judge, FAILED if text else PASSED, text)
         rate = report.failing.get(now)
         if rate is not None:
             risen = "more often than when the model was fitted"
@@ -142,13 +148,13 @@ def gate_cases(
         else:
             yield GateCase("answers", judge)
     moved: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
-    for judge, said in _moved(fitted, votes, report, history, reference, alpha):
-        moved.setdefault(judge, []).append(said)
-    for judge, said in ((judge, "; ".join(rows)) for judge, rows in moved.items()):
+    for judge, text in _moved(fitted, votes, report, history, reference, alpha):
+        moved.setdefault(judge, []).append(text)
+    for judge, text in ((judge, "; ".join(rows)) for judge, rows in moved.items()):
         if report.is_training:
             yield GateCase("votes", judge, SKIPPED, "The model was fitted on these votes, so there is nothing to test.")
         else:
-            yield GateCase("votes", judge, FAILED if said else PASSED, said)
+            yield GateCase("votes", judge, FAILED if text else PASSED, text)
     yield _of_labels(fitted, target, spent, comparable=not report.other_version_or_model)
 
 
@@ -187,9 +193,9 @@ def _of_labels(fitted: "model.Model", target: "evaluate.Target | None", alpha: f
         why = "No labels, so it is unknown whether P holds here." if comparable else "Other judges have voted."
         return GateCase("labels", "labels agree with P", SKIPPED, why)
     result = evaluate.canary_report(fitted, target, alpha=alpha)
-    said = f"{result['n_labels']} labels of {result['dataset']} DISAGREE with the model, p = {result['p_value']:.2g}."
+    text = f"{result['n_labels']} labels of {result['dataset']} DISAGREE with the model, p = {result['p_value']:.2g}."
     return GateCase(
-        "labels", "labels agree with P", FAILED if result["flagged"] else PASSED, said * bool(result["flagged"])
+        "labels", "labels agree with P", FAILED if result["flagged"] else PASSED, text * bool(result["flagged"])
     )
 
 
@@ -275,6 +281,7 @@ def write_gate(folder: Path, history: Sequence[GateRun]) -> None:
     Parameters
     ----------
     folder : Path
+        The gate's; its history lies there.
     history : sequence of GateRun
         All runs, the last of which is new.
     """

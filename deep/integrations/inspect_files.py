@@ -51,15 +51,15 @@ def judgment_of(score: Any, *, failed: bool = False) -> Judgment:
     """
     if score is None:
         return Judgment(ABSTAIN, "failed" if failed else "abstained")
-    value, said = score.value, getattr(score, "explanation", None)
+    value, explanation = score.value, getattr(score, "explanation", None)
     if (vote := vote_of(value)) != ABSTAIN:
-        return Judgment(vote, rationale=said)
-    return Judgment(ABSTAIN, _reason(value, getattr(score, "reason", None)), rationale=said)
+        return Judgment(vote, rationale=explanation)
+    return Judgment(ABSTAIN, _reason(value, getattr(score, "reason", None)), rationale=explanation)
 
 
-def _reason(value: object, said: str | None) -> Reason:
-    if said is not None:
-        return REASONS.get(said, "abstained")
+def _reason(value: object, explanation: str | None) -> Reason:
+    if explanation is not None:
+        return REASONS.get(explanation, "abstained")
     if isinstance(value, int | float):
         return "abstained" if math.isnan(value) or 0 < value < 1 else "unparsable"
     return "abstained" if value in ("P", "N", None) else "unparsable"
@@ -105,8 +105,9 @@ def inspect_record(row: Mapping[str, Any]) -> dict[str, Any] | None:
     where = {"id": row["item_id"]} if result is None else {"id": result[1], "epoch": int(result[2])}
     decision = row.get("decision")
     answer = {} if decision is None else {"answer": "consistent" if decision else "inconsistent"}
-    said = (name for name in exported_columns() if name not in ("p_consistent", "decision"))  # which the record says
-    metadata = {name: row[name] for name in ("dataset", *said, "judges") if row.get(name) is not None}
+    # The record itself says P and the decision.
+    columns = (name for name in exported_columns() if name not in ("p_consistent", "decision"))
+    metadata = {name: row[name] for name in ("dataset", *columns, "judges") if row.get(name) is not None}
     return {**where, "value": row["p_consistent"], **answer, "explanation": _explanation(row), "metadata": metadata}
 
 
@@ -122,6 +123,7 @@ class InspectWriter:
     Parameters
     ----------
     path : Path
+        Of the file to write.
     """
 
     def __init__(self, path: Path) -> None:

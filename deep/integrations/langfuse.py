@@ -30,7 +30,9 @@ def send_verdict(client: Langfuse, verdict: Verdict, *, name: str = "consistency
     client : Langfuse
         It sends in the background; ``client.flush()`` waits until all is sent.
     verdict : Verdict
+        On one item.
     name : str, default='consistency'
+        Of the scores in Langfuse.
     **where : str
         `trace_id`, with or without `observation_id`; or `session_id`; or `dataset_run_id`.
 
@@ -68,12 +70,15 @@ def score_items(
     Parameters
     ----------
     client : Langfuse
+        Signed in, of Langfuse's own package.
     model : path, Model or TextScorer
+        Fitted by deep, or the file of one.
     items : iterable of mapping
         Each with `source` (a text or a list of passages), `claim`, and `trace_id` or another place of `send_verdict`.
     ledger : str, optional
         The file of answers, where judges ask an LLM.
     name : str, default='consistency'
+        Of the scores in Langfuse.
 
     Returns
     -------

@@ -34,6 +34,7 @@ class ConsistencyScorer(Scorer):
     Parameters
     ----------
     model : path, Model or TextScorer
+        Fitted by deep, or the file of one.
     ledger : str, optional
         The file of answers, where judges ask an LLM.
     name : str, default='consistency'
@@ -75,14 +76,14 @@ class ConsistencyScorer(Scorer):
     def _feedback(self, verdict: Verdict) -> Feedback:
         """Return a verdict as MLflow keeps it: metadata are text."""
         scored = verdict.status == "scored"
-        said = {"value": verdict.p} if scored else {"error": AssessmentError(CODES[verdict.status], verdict.rationale)}
+        value = {"value": verdict.p} if scored else {"error": AssessmentError(CODES[verdict.status], verdict.rationale)}
         values = {key: value for key, value in verdict.metadata().items() if value is not None}
         return Feedback(
             name=self.name,
             rationale=verdict.rationale,
             source=AssessmentSource("LLM_JUDGE" if self._texts.asks else "CODE", f"deep {__version__}"),
             metadata={key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()},
-            **said,
+            **value,
         )
 
 

@@ -159,7 +159,9 @@ class SharedWriter(Writer):
     Parameters
     ----------
     connection : Connection
+        Of the ledger's database.
     name : str
+        The ledger's, for error messages.
     database : PostgresqlDatabase
         Says whether what has failed is tried again, by another connection where this one is lost: what is in flight
         is then written down.

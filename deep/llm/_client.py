@@ -119,6 +119,7 @@ class Client:
         Parameters
         ----------
         content : bytes
+            The request as JSON, in UTF-8.
         limit : asyncio.Timeout, optional
             Ends it, in place of `timeout`.
 

@@ -61,6 +61,7 @@ class Database:
     Parameters
     ----------
     target : str
+        A path or a URL, as ``--ledger`` takes it.
 
     Attributes
     ----------

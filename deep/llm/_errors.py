@@ -119,6 +119,7 @@ def own_words(message: str, asked: str) -> str:
     Parameters
     ----------
     message : str
+        What the endpoint said of a failure.
     asked : str
         The request, as JSON or as text.
 

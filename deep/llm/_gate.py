@@ -38,6 +38,7 @@ class Flight:
     order : int
         How many were let in before it.
     model : str
+        Whom it asks.
     limit : asyncio.Timeout
         Ends the request when its clock has run out.
     allowed : float
@@ -453,11 +454,12 @@ class Terms:
 
     Parameters
     ----------
-    concurrency : ConcurrencyLimit
-    requests_per_minute, tokens_per_minute : Throttle
+    concurrency, requests_per_minute, tokens_per_minute : ConcurrencyLimit, Throttle
+        How many requests are in flight, and the spacing of requests and of their tokens.
     retry : RetryPolicy
-    budget : Budget
-    prices : PriceBook
+        What is asked again, after how long.
+    budget, prices : Budget, PriceBook
+        Dollars that may be spent, and those of each model's tokens.
     tell : callable
         Called with a line for people, as the run goes on.
     """
@@ -542,10 +544,10 @@ class Attempt:
 
         Parameters
         ----------
-        terms : Terms
+        terms, client : Terms, Client
+            When it is sent, and to whom.
         announce : callable
             Awaited with the most that it may cost, in dollars, before anything is sent.
-        client : Client
 
         Raises
         ------

@@ -32,6 +32,7 @@ class ReportRow:
     Parameters
     ----------
     endpoint, voter, prompt, dataset, model : str
+        Names, as the ledger keeps them.
     asked : int
         Requests in the ledger, all samples counted.
     votes, supported : int
@@ -45,6 +46,7 @@ class ReportRow:
     waiting, unknown : int
         Requests not settled yet, and those whose answer may have been lost.
     attempts : int
+        Of all these requests together.
     cost : float
         Dollars of the answers with a known price.
     unpriced : int
@@ -99,6 +101,7 @@ class Answer:
     Parameters
     ----------
     state : {'done', 'failed', 'queued', 'sent', 'unknown'}
+        As the ledger has it.
     owner : int
         The run that asked it last.
     failure : str or None

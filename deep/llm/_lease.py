@@ -31,7 +31,9 @@ class Job:
     Parameters
     ----------
     request : Request
+        What is asked.
     key : str
+        Of the request.
     text : str
         The requested body as JSON.
     number : int
@@ -101,7 +103,9 @@ class Leases:
     Parameters
     ----------
     run : int
+        This run's number in the ledger.
     database : Database
+        Which says what other runs are alive.
     at_most_once : bool
         Leave requests alone whose answer may have been lost.
     retry : collection of str

@@ -245,6 +245,7 @@ class Quirk:
     Parameters
     ----------
     endpoint, model : str
+        Whose field it is.
     parameter : str
         The field of the request.
     action : {'dropped', 'ignored', 'renamed'}

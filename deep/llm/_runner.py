@@ -58,12 +58,17 @@ class Session:
     Parameters
     ----------
     ledger : Ledger
+        Open; every attempt is written to it.
     client : Client
+        Of the endpoint; None where functions alone are called.
     parse : callable
         Turns a request and its reply into a Judgment; None where it has no vote of its own.
     terms : Terms
+        The limits of the run.
     gate : ModelGate
+        What is known of each model, and whether all is stopped.
     tally : Tally
+        Counts as they grow.
     """
 
     ledger: Ledger
@@ -312,8 +317,9 @@ class Caller(Session):
                     f"`base_url` must answer. Got no connection to {request.endpoint}: {error.message}."
                 )
             raise EndpointError(f"The endpoint refuses every request: {error.message} ({request.endpoint})")
-        self._silent += error.kind != "rate_limited"  # of which `heed` tells, where it holds for long
-        if self._silent in TOLD_FAILURES and error.kind != "rate_limited":
+        # `heed` tells of a limit that holds for long, and a function's caller of the first failure of each kind.
+        self._silent += error.kind not in ("rate_limited", "raised")
+        if self._silent in TOLD_FAILURES and error.kind not in ("rate_limited", "raised"):
             self.terms.tell(f"The last {self._silent} attempts got no answer. The last error: {error}.")
         if state == "queued":
             self.terms.heed(error)
@@ -369,8 +375,11 @@ class Runner:
     Parameters
     ----------
     ledger : Ledger
+        Open; it says which requests are still to be asked.
     caller : Caller
+        Asks one request.
     tally : Tally
+        Counts as they grow.
     workers : int
         The most requests in flight.
 

@@ -35,6 +35,7 @@ class ChainOptions:
     sizes : sequence of int or 'all', optional
         Numbers of voters of a chain, or 'all'.
     ensembler, calibrator : sequence of str, optional
+        Registered names; None for all that are installed.
     selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, optional
         How the voters are selected.
     """

@@ -43,6 +43,7 @@ def soft_vote(value: str, logprobs: Logprobs, labels: Mapping[str, int]) -> floa
     logprobs : sequence of mapping
         The tokens of the reply with their log-probabilities (natural logarithm) and most likely alternatives.
     labels : mapping of str to {1, 0, -1}
+        What each label of the prompt votes.
 
     Returns
     -------
@@ -173,7 +174,9 @@ class AnswerForm:
     Parameters
     ----------
     kind : {'score', 'verdict'}
+        Whether it asks for a label or a number.
     output : {'json', 'text', 'xml'}
+        The form of the reply.
     labels : mapping of str to {1, 0, -1}
         What each verdict stands for: consistent, inconsistent, abstained. Empty for a score.
     scale : (float, float) or None
@@ -352,6 +355,7 @@ def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
     Parameters
     ----------
     form : AnswerForm
+        Of the prompt.
     tag : str
         The code that the answer must carry.
     how : {'none', 'schema', 'vllm'}
@@ -406,6 +410,7 @@ def repair_text(form: AnswerForm, material: Material, reply: str) -> str:
     Parameters
     ----------
     form : AnswerForm
+        Of the prompt.
     material : Material
         The source and the claim, with the question where the prompt shows it.
     reply : str

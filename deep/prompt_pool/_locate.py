@@ -68,6 +68,7 @@ class SearchableText:
     Parameters
     ----------
     text : str
+        A source or a claim.
 
     Examples
     --------

@@ -70,6 +70,7 @@ class Material:
     Parameters
     ----------
     source, claim : str
+        The two texts, as the judge is shown them.
     question : str, optional
         The question that the claim answers, where the prompt shows it.
     bare : bool, default=False
@@ -155,15 +156,15 @@ class Material:
         """Tell whether `text` is one of the texts or a line of it, but for its look, punctuation and white space."""
         return letters(text) in self._lines
 
-    def echoes(self, said: str, *, context: str = "") -> bool:
-        """Tell whether `said` could have been copied from a text, where a reply holds it in place of an answer.
+    def echoes(self, answer: str, *, context: str = "") -> bool:
+        """Tell whether `answer` could have been copied from a text, where a reply holds it in place of an answer.
 
         It could if it is a line or a sentence there, or if it stands there together with the `context` in which it
         stands in the reply. Only letters and digits matter, by their look.
         """
-        around = letters(context or said)
+        around = letters(context or answer)
         held = len(around) > 0 and any(around in text for text in self._letters)
-        return held or letters(said) in self._lines or letters(said) in self._sentences
+        return held or letters(answer) in self._lines or letters(answer) in self._sentences
 
     @cached_property
     def _letters(self) -> tuple[str, ...]:
@@ -178,7 +179,7 @@ class Material:
         parts = (part for text in self._seen for part in _SENTENCE_END.split(text))
         return frozenset(map(letters, parts)) - {""}
 
-    def holds(self, name: str, said: str = "") -> bool:
+    def holds(self, name: str, answer: str = "") -> bool:
         """Tell whether a name and what is said of it stand in a text, letter by letter, however they are written.
 
         Examples
@@ -187,17 +188,17 @@ class Material:
         >>> Material("<b>VERDICT</b>[1]: no", "It rained.").holds("verdict", "NO")
         True
         """
-        name, said = decoded(name), decoded(said)
-        spellings = ways(name, said)
+        name, answer = decoded(name), decoded(answer)
+        spellings = ways(name, answer)
         if len(spellings[0]) < _SURE:
-            return bool(spellings[0]) and any(map(spelled(name, said).search, self._seen))
+            return bool(spellings[0]) and any(map(spelled(name, answer).search, self._seen))
         return any(way in text for text in self._letters for way in spellings)
 
     def forges(self, name: str, labels: Iterable[str]) -> bool:
         """Tell whether a text holds an answer of this name, in whatever disguise: a label, or a number without any."""
         number = spelled(name, "").pattern + r"[\W_]*\d"
-        said = list(labels)
-        return any(self.holds(name, one) for one in said) if said else any(map(re.compile(number).search, self._seen))
+        names = list(labels)
+        return any(self.holds(name, one) for one in names) if names else any(map(re.compile(number).search, self._seen))
 
     def repeats(self, fields: Mapping[str, Any]) -> bool:
         """Tell whether all that an object says stands in a text, key by key, however it is written and in what order.

@@ -63,7 +63,9 @@ class Prompt:
         The answers of a prompt of kind verdict: consistent, inconsistent, abstains. The first label of each
         polarity is the one the judge is told of; the others are spellings that are understood too.
     kind : {'verdict', 'score'}, default='verdict'
+        Whether it asks for a label or a number.
     output : {'text', 'json', 'xml'}, default='text'
+        The form of the reply.
     reasons_first : bool
         Whether the judge is asked to reason before it answers.
     document_first : bool, default=False
@@ -87,6 +89,7 @@ class Prompt:
         How the votes on the windows of a long source are combined: 1 if the judge finds the claim in any window, or
         1 if it finds nothing against the claim in all of them; see :func:`combine_windows`.
     strictness : {'even', 'lenient', 'strict'}, optional
+        How it has doubtful claims judged.
     unshared_error : str, default=""
         The error of other judges that the prompt is meant not to share, in one line.
     expected_tpr, expected_tnr : {'higher', 'lower', 'same'}, optional
@@ -266,8 +269,11 @@ class Prompt:
         Parameters
         ----------
         source, claim : str
+            The two texts.
         constrain : {'none', 'schema', 'vllm'}
+            How a server is held to the labels.
         question : str, optional
+            Of an answer, where there is one.
         again : bool, default=False
             For the repair turn.
         """

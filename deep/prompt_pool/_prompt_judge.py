@@ -219,9 +219,11 @@ def over_windows(
     ask : callable
         Returns the program of an example whose source is a window.
     example : Example
+        Its source may be longer than a window.
     spans : sequence of (int, int)
         Where the windows stand in the source.
     rule : {'any', 'all'}
+        Whether one window that supports the claim is enough.
 
     Returns
     -------
@@ -273,6 +275,7 @@ def combine_windows(judgments: Sequence[Judgment], spans: Sequence[Span], rule: 
     spans : sequence of (int, int)
         Where the windows stand in the source; the rationale names them.
     rule : {'any', 'all'}
+        Whether one window that supports the claim is enough.
 
     Returns
     -------
@@ -336,7 +339,9 @@ class ChunkedJudge(LLMJudge):
     Parameters
     ----------
     judge : Judge
+        Asked about each window.
     chunk : Chunking
+        How long windows are, and by how much they overlap.
     """
 
     judge: Judge
@@ -384,10 +389,12 @@ class PromptJudge(LLMJudge):
     Parameters
     ----------
     prompt : Prompt
+        What is asked, and how the reply is read.
     samples : int, default=1
         Replies to the question; above 1 they are drawn at `temperature`, 1.0 where none is given: draws from the
         judge's own distribution, where at 0 they would be one reply several times over.
     temperature : float, optional
+        Of sampling; default: the prompt's own, or 0.
     max_tokens : int, optional
         In place of the prompt's own.
     soft : bool, default=False

@@ -102,12 +102,12 @@ def _of_model(material: ReportMaterial) -> Iterator[str]:
     assert material.model is not None  # the caller's branch
     result = evaluate.fit_report(material.model)
     yield f"The model is {result['what']}: {result['why']}."
-    notes, said, members = result["notes"], result["said"], result["members"]
+    notes, outlook, members = result["notes"], result["said"], result["members"]
     assert isinstance(notes, list)  # as evaluate.fit_report builds them
-    assert isinstance(said, list)
+    assert isinstance(outlook, list)
     assert isinstance(members, list)
     yield f"It holds: {'; '.join(member.strip() for member in members)}."
-    yield from [*said, *notes]
+    yield from [*outlook, *notes]
 
 
 def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iterator[dict[str, str]]:
@@ -208,11 +208,11 @@ def _how(material: ReportMaterial) -> str:
 COMPARED = "Differences of the shares of consistent items, by pair of systems"
 
 
-def compare_chapter(found: "evaluate.SystemComparison") -> Chapter:
+def compare_chapter(result: "evaluate.SystemComparison") -> Chapter:
     """Return the chapter on systems that are compared."""
-    systems, pairs = found.tables()
-    picture = Picture(inline_svg(found.draw(), "compare", COMPARED), COMPARED, [pairs])
-    return Chapter("compare", "Systems compared", found.notes, [systems, picture])
+    systems, pairs = result.tables()
+    picture = Picture(inline_svg(result.draw(), "compare", COMPARED), COMPARED, [pairs])
+    return Chapter("compare", "Systems compared", result.notes, [systems, picture])
 
 
 RELIABILITY_TITLE = "Reliability"
@@ -295,16 +295,16 @@ def watch_chapter(watch: Watch) -> Chapter:
     return Chapter("watch", TRUST_TITLE, says, parts)
 
 
-def _canary(name: str, found: "model.Canary | str") -> dict[str, str]:
-    if isinstance(found, str):
-        return {"dataset": name, "the labels": found}
+def _canary(name: str, result: "model.Canary | str") -> dict[str, str]:
+    if isinstance(result, str):
+        return {"dataset": name, "the labels": result}
     return {
         "dataset": name,
-        "the labels": "DISAGREE with the model" if found.p_value < model.SIGNIFICANCE else "do not disagree",
-        "labels": f"{found.n_labels:,}",
-        "consistent, %": in_percent(found.observed),
-        "expected, %": in_percent(found.expected),
-        "p": f"{found.p_value:.2g}",
+        "the labels": "DISAGREE with the model" if result.p_value < model.SIGNIFICANCE else "do not disagree",
+        "labels": f"{result.n_labels:,}",
+        "consistent, %": in_percent(result.observed),
+        "expected, %": in_percent(result.expected),
+        "p": f"{result.p_value:.2g}",
     }
 
 

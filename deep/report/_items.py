@@ -142,17 +142,17 @@ class TextColumns:
     said: dict[str, dict[str, JsonObject]] = field(default_factory=dict)
     size: int = 0
 
-    def add(self, example: Example | None, said: Mapping[str, JsonObject]) -> bool:
+    def add(self, example: Example | None, details: Mapping[str, JsonObject]) -> bool:
         """Add the texts of the next item, and return whether there was room."""
         given = (None, None, None) if example is None else (example.claim, example.source, example.question)
         claim, source, question = (None if text is None else _cut(text) for text in given)
         new = [text for text in (claim, source, question) if text is not None and text not in self.sources]
-        size = len(json.dumps([*new, said], ensure_ascii=False).encode("utf-8", "replace"))
+        size = len(json.dumps([*new, details], ensure_ascii=False).encode("utf-8", "replace"))
         if self.claim and self.size + size > MOST_BYTES:
             return False
         self.size += size
-        if said:
-            self.said[str(len(self.claim))] = dict(said)
+        if details:
+            self.said[str(len(self.claim))] = dict(details)
         self.claim.append(claim)
         self.question.append(question)
         self.source.append(None if source is None else self.sources.setdefault(source, len(self.sources)))
@@ -200,6 +200,7 @@ def items_with_texts(
     order : ndarray of int
         The items, those to be shown for certain first.
     choice : TextChoice
+        Which items, and whether texts are shown.
     """
     scored = material.scored
     assert scored is not None  # the caller's branch
@@ -209,29 +210,29 @@ def items_with_texts(
     if choice.wanted and (material.tables or choice.examples):
         result = read_texts(material.tables, keys, examples=choice.examples, columns=choice.columns)
     names = scored.votes.voter_names
-    said = said_by_judges(material.tables, keys, names, result.examples, choice.ledger) if choice.wanted else {}
+    details = said_by_judges(material.tables, keys, names, result.examples, choice.ledger) if choice.wanted else {}
     texts = TextColumns()
     for key in keys:
-        if not texts.add(result.examples.get(key), said.get(key, {})):
+        if not texts.add(result.examples.get(key), details.get(key, {})):
             break
     rows = rows[: len(texts.claim)]
     columns = item_columns(scored, rows) | texts.values()
     return rows, columns, list(_sentences(texts, result, choice))
 
 
-def _sentences(texts: TextColumns, found: FoundTexts, choice: TextChoice) -> Iterator[str]:
+def _sentences(texts: TextColumns, result: FoundTexts, choice: TextChoice) -> Iterator[str]:
     if not choice.wanted:
         yield NO_TEXT
         return
     n = sum(claim is not None for claim in texts.claim)
-    judged = sum(any(set(entry) - {"reason"} for entry in said.values()) for said in texts.said.values())
+    judged = sum(any(set(entry) - {"reason"} for entry in details.values()) for details in texts.said.values())
     if n:
         yield f"Texts in this file: {n:,} claims with their sources ({len(texts.sources):,} distinct)."
     else:
         yield "Texts in this file: no source and no claim; ids replace them."
     if judged:
         yield f"It has rationales or evidence of judges on {judged:,} items."
-    yield from found.notes
+    yield from result.notes
 
 
 def said_by_judges(
@@ -248,6 +249,7 @@ def said_by_judges(
     tables : sequence of str
         Tables of votes, beside which judgments and reasons stand.
     keys : sequence of (dataset, item_id)
+        Items that the page holds.
     voters : sequence of str
         By item, the numbers of those among them that said something are the keys of what is returned.
     examples : mapping of (dataset, item_id) to Example
@@ -256,25 +258,25 @@ def said_by_judges(
         Holds the transcripts: the messages to each judge and its replies, as pairs of role and text.
     """
     at = {name: str(i) for i, name in enumerate(voters)}
-    said: dict[Item, dict[str, JsonObject]] = {}
+    details: dict[Item, dict[str, JsonObject]] = {}
     for detail in read_judgments(tables, items=keys):
         key = detail.dataset, detail.item_id
         rationale = {"rationale": _cut(detail.rationale)} if detail.rationale else {}
         passages = [_passage(passage, examples.get(key)) for passage in detail.passages]
         entry = {**rationale, **({"passages": passages} if passages else {})}
         if entry and detail.voter in at:
-            said.setdefault(key, {})[at[detail.voter]] = entry
+            details.setdefault(key, {})[at[detail.voter]] = entry
     for key, voter, reason in read_item_reasons(tables, items=keys):
         if voter in at:
-            said.setdefault(key, {}).setdefault(at[voter], {})["reason"] = reason
+            details.setdefault(key, {}).setdefault(at[voter], {})["reason"] = reason
     if ledger is not None:
         with llm.History(ledger) as history:
             transcripts = history.transcripts(keys)
         for key, by_voter in transcripts.items():
             for voter in by_voter.keys() & at.keys():
                 turns = [[turn.role, _with_names(turn.role, turn.text, examples.get(key))] for turn in by_voter[voter]]
-                said.setdefault(key, {}).setdefault(at[voter], {})["transcript"] = turns
-    return said
+                details.setdefault(key, {}).setdefault(at[voter], {})["transcript"] = turns
+    return details
 
 
 def _with_names(role: str, text: str, example: Example | None) -> str:

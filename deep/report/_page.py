@@ -34,6 +34,7 @@ class Picture:
     svg : str
         Safe markup, as :func:`deep.report._page.inline_svg` gives it.
     caption : str
+        The line below the picture.
     tables : sequence of DataTable
         Its numbers, shown on demand.
     """
@@ -50,6 +51,7 @@ class Prose:
     Parameters
     ----------
     html : str
+        Shown as it is.
     """
 
     html: str
@@ -64,9 +66,11 @@ class Chapter:
     key : str
         Its anchor.
     title : str
+        Its heading.
     says : sequence of str
         Sentences, a paragraph each.
     parts : sequence of DataTable, Picture or Prose
+        In the order of the page.
     figures : sequence of (str, str)
         Figures in large type, each with the words below it.
     elsewhere : bool, default=False
@@ -88,9 +92,11 @@ class Page:
     Parameters
     ----------
     title : str
+        Of the browser's tab, and the first heading.
     about : sequence of str
         What it is made of, and which texts it holds.
     chapters : sequence of Chapter
+        In the order of the page.
     items : mapping, optional
         The items of the browser, JSON values; see :mod:`deep.report._items`.
     verdict : DatasetVerdict, optional
@@ -216,6 +222,7 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
     Parameters
     ----------
     figure : matplotlib Figure
+        Drawn at its own size.
     name : str
         Stands before every id in it, so that the figures of a page do not meet.
     label : str
@@ -252,7 +259,7 @@ def _markup(figure: "Figure", name: str, label: str) -> str:
 
 def _tidy(tag: str, used: set[str], name: str) -> str:
     """Return a tag with short numbers, the page's colors, and only the ids that something refers to."""
-    tag = ID.sub(lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", tag)
+    tag = ID.sub(lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "", tag)
     tag = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", tag)
     tag = FONT.sub("", LONG.sub(r"\1", tag))
     return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda color: COLORS.get(color[0], color[0]), tag)
@@ -307,11 +314,11 @@ def _markdown(path: Path) -> str:
     return re.sub(r"<table>.*?</table>", _wide_table, html, flags=re.DOTALL)
 
 
-def _wide_table(found: re.Match[str]) -> str:
+def _wide_table(match: re.Match[str]) -> str:
     """Return a table in a region of its own, folded where it is long."""
-    region = f'<div class="wide" tabindex="0" role="group" aria-label="table">{found[0]}</div>'
-    n = found[0].count("<tr>") - 1
-    if found[0].count("<th") > MAX_HEADS:
+    region = f'<div class="wide" tabindex="0" role="group" aria-label="table">{match[0]}</div>'
+    n = match[0].count("<tr>") - 1
+    if match[0].count("<th") > MAX_HEADS:
         region = region.replace('class="wide"', 'class="wide many"')
     summary = f'<summary data-paper="A table of {n} rows is in the file."><span>Show all {n} rows</span></summary>'
     return region if n <= MOST_SHOWN else f"<details>{summary}{region}</details>"
@@ -340,5 +347,5 @@ def _embedded(path: Path) -> str:
 
 def _rounded(cell: str) -> str:
     """Return a cell with numbers that a person reads; two in brackets are an interval."""
-    short = DIGITS.sub(lambda found: f"{float(found[0]):.4g}", cell)
+    short = DIGITS.sub(lambda match: f"{float(match[0]):.4g}", cell)
     return re.sub(r"^\[([^,\]]+), ([^,\]]+)\]$", r"\1 to \2", short)

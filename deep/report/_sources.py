@@ -97,13 +97,17 @@ class ReportMaterial:
     Parameters
     ----------
     title : str
+        Of the page.
     runs : tuple of dict
         As `deep loo` writes them; docs/results-schema.md describes every key.
     model : Model, optional
+        Where the votes are of a model.
     path : str
         Of the file of the model.
     scored : ScoredVotes, optional
+        The votes with their P, where a model gave it.
     failures : tuple of Failures
+        Missing votes by judge and dataset.
     simulated : bool
         The votes are.
     tables : tuple of str
@@ -315,7 +319,9 @@ def read_material(
     sources : sequence of path
         At most one folder of a run or one model file; the others are tables of votes.
     labels : LabelFiles, optional
+        Labels of these items, in files of their own.
     known : Known, optional
+        What the user knows of the votes' origin.
 
     Raises
     ------
@@ -441,8 +447,8 @@ def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMa
     study = evaluate.DatasetVerdict.of_dict(results.get("verdict"))
     if not runs:
         return ReportMaterial(title, simulated=results.get("simulated") is True, folder=folder, study=study)
-    simulated, said = results.get("votes") == SIMULATED, results.get("votes")
-    beside = tables or [path for path in (said if isinstance(said, list) else []) if Path(path).is_file()]
+    simulated, origin = results.get("votes") == SIMULATED, results.get("votes")
+    beside = tables or [path for path in (origin if isinstance(origin, list) else []) if Path(path).is_file()]
     material = ReportMaterial(title, tuple(runs), simulated=simulated, tables=tuple(beside), folder=folder, study=study)
     scores = folder / "scores.parquet"
     if not scores.is_file():

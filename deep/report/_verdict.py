@@ -149,6 +149,7 @@ class Watch:
     Parameters
     ----------
     drift : DriftReport or str, optional
+        Against the training votes; a string says why there is none.
     canaries : dict of str to Canary or str
         By dataset with labels.
     """

@@ -66,7 +66,9 @@ def report(
     Parameters
     ----------
     model : Model
+        Gives the items P.
     votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
+        The items, with labels where there are any.
     labels : array-like, data frame or path, optional
         In place of those beside the votes.
     prior : float, optional
@@ -91,6 +93,7 @@ def verdict(
     Parameters
     ----------
     model : Model
+        Gives the items P.
     votes, labels, prior, scores
         As in :func:`report`.
     """

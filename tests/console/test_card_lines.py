@@ -64,18 +64,19 @@ def test_what_to_keep(card):
     outer = OuterWorth(3, 0.5, 0.75, 0.001, (-0.004, 0.006), -0.003, (-0.01, 0.004), 0.01, (-0.02, 0.04))
     priced = replace(card, judges=[replace(one, others=replace(one.others, cost_per_1000=3.1)) for one in card.judges])
     lines = lines_of(priced, keep=("fair", "good"), drop=("coin",), outer=outer)
-    assert lines[0] == "Keep fair, good."
-    assert [line for line in lines if line.startswith(("Keep", "With", "Judges", "All 3"))] == [
-        "Keep fair, good.",
-        "With 2 of 3 judges: $3.10 less per 1,000 items, log loss +0.001 (90 % interval -0.004 to +0.006), balanced "
-        "accuracy -0.3 points (-1.0 to +0.4).",
-        "Judges were chosen without the part they are measured on.",
+    assert lines[0] == "Keep fair, good: $3.10 less per 1,000 items."
+    assert [line for line in lines if line.startswith(("Keep", "Judges", "That is", "All 3"))] == [
+        "Keep fair, good: $3.10 less per 1,000 items.",
+        "Judges chosen so, on parts that the choice did not see: log loss +0.001 (90 % interval -0.004 to +0.006), "
+        "balanced accuracy -0.3 points (-1.0 to +0.4).",
         "All 3, with `deep fit` and each of 3 parts held out: balanced accuracy 75.0, log loss 0.500.",
     ]
     free = replace(card, judges=[replace(one, others=replace(one.others, cost_per_1000=0.0)) for one in card.judges])
-    assert "With 2 of 3 judges: log loss" in "\n".join(
-        lines_of(free, keep=("fair", "good"), drop=("coin",), outer=outer)
-    )
+    assert lines_of(free, keep=("fair", "good"), drop=("coin",), outer=outer)[0] == "Keep fair, good."
+    worse = replace(outer, loss_increase=0.049, increase_ci=(0.001, 0.096))
+    assert "That is worse" not in "".join(lines)
+    choice = lines_of(card, keep=("fair", "good"), drop=("coin",), outer=worse)[1]
+    assert choice.endswith(" That is worse than all of them beyond chance: keep all until more labels show otherwise.")
     lines = lines_of(card, keep=("fair", "good", "coin"), drop=(), outer=outer)
     assert next(line for line in lines if line.startswith("Keep")) == "Keep fair, good, coin."
 

@@ -221,3 +221,10 @@ def test_a_folder_of_prompts_is_read_without_the_files_of_runs(folder):
         assert (prompts / "v.run.toml").exists()
         assert votes(["--config", "prompts/v.run.toml"]) == 0
         assert server.count == 8
+
+
+def test_a_path_under_the_locale_c_can_be_read_again():
+    """There Python holds bytes that are no ASCII as halves of surrogate pairs, which TOML has not."""
+    from deep.console._parser import _toml
+
+    assert tomllib.loads("out = " + _toml("a \udcc3\udcbc/s.csv")) == {"out": "a ü/s.csv"}

@@ -460,3 +460,13 @@ def test_votes_remember_the_licences_of_what_they_are_of(benchmark, expected, tm
     table = pa.table({"dataset": ["d"], "item_id": ["a"], "x": [1]}).replace_schema_metadata({"deep": json.dumps(made)})
     pq.write_table(table, tmp_path / "votes.parquet")
     assert benchmark_licences([tmp_path / "votes.parquet"]) == expected
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_list_of_contexts_names_who_joins_it(tmp_path, ending):
+    """To fill in, or to drop the row, would be no help: every row has a list."""
+    path = tmp_path / f"rag.{ending}"
+    rows = pd.DataFrame({"source": [["It rained.", "It poured."]], "claim": ["It was wet."]})
+    rows.to_parquet(path) if ending == "parquet" else rows.to_json(path, orient="records", lines=True)
+    with pytest.raises(InputError, match=r"or join the texts of a list, as `deep data from` does\.$"):
+        read_examples(path).check()

@@ -105,7 +105,7 @@ def test_ids_of_a_type_without_one_spelling(tmp_path, column):
     path = tmp_path / "v.parquet"
     parquet.write_table(pa.table({"dataset": ["d", "d"], "item_id": column, "a": [1, 0]}), path)
     expected = f"`item_id` must be text or whole numbers. Got type {column.type} in {path}, column 'item_id'."
-    assert fault(read_votes, path) == expected
+    assert fault(read_votes, path) == f"{expected} Write it as text."
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

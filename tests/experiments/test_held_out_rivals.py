@@ -177,6 +177,18 @@ def test_the_best_judge_with_its_context_is_a_stack_of_one(with_scores):
     assert set(METRICS) <= set(row)
 
 
+def test_the_best_judge_of_a_table_of_grades_is_the_one_of_its_score():
+    """Scores that stand in the table of votes itself count as those of a table beside it."""
+    votes = small_votes(n_voters=2)
+    noise = np.random.default_rng(2).normal(size=(len(votes.labels), 3)) * [4.0, 0.5, 2.0]
+    graded = votes.with_answers(votes.labels[:, None] + noise, ("x", "y", "z"))
+    held = hold_out(graded, "c")
+    assert held.train.answers is not None
+    found = context_baseline(held, None, groups=held.train.datasets.astype(str))
+    assert found.name == "y"
+    assert np.array_equal(found.p, stack_scores(held.train, held.test, ["best-score"]).p_consistent)
+
+
 def test_a_context_needs_three_groups():
     """With two datasets, or three that share a document, there is no such baseline."""
     held = hold_out(small_votes(n_voters=4), "c")

@@ -205,3 +205,22 @@ def test_the_advice_runs(name, doctor, tmp_path, capsys):
     assert commands
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0, command
+
+
+def test_no_advice_writes_over_a_table_of_votes(doctor, tmp_path):
+    """Votes may have been paid for: what is proposed beside them has a name of its own."""
+    claims = pd.DataFrame({"source": ["It rained."] * 3, "claim": ["It was wet."] * 3})
+    table().drop(columns="label").to_parquet(tmp_path / "mine.votes.parquet")
+    found = doctor(mine=claims)
+    ask = next(command for command in found["next"] if command.startswith("deep ask"))
+    assert ask.endswith(" --out mine-2.votes.parquet")
+    assert all("mine.votes.parquet" not in command for command in found["next"])
+
+
+def test_tables_with_p_are_told_apart(doctor):
+    """`deep label list` writes P beside labels to fill in; `deep score --with-texts` writes texts beside P."""
+    proposed = pd.DataFrame({"dataset": "d", "item_id": [f"i{i:03}" for i in range(20)], "label": [0, 1] * 10})
+    scored = proposed.assign(p_consistent=0.5, p_low=0.1, p_high=0.9, threshold=0.5, source="It rained.", claim="Wet.")
+    found = doctor(votes=table().drop(columns="label"), labels=proposed.assign(p_consistent=0.5), scores=scored)
+    assert [file["kind"] for file in found["files"]] == ["votes", "labels", "scores"]
+    assert not any("scores.csv" in command for command in found["next"])

@@ -79,7 +79,7 @@ class Score:
         return self.decided / every if every else None
 
 
-def score_turns(turns: Sequence[Turn], found: SentenceFlags, level: str, by: str = "words") -> dict[str, Score]:
+def score_turns(turns: Sequence[Turn], flags: SentenceFlags, level: str, by: str = "words") -> dict[str, Score]:
     """Return the scores of a method overall and for factual and cognitive statements, by one of `UNITS`.
 
     Examples
@@ -96,7 +96,7 @@ def score_turns(turns: Sequence[Turn], found: SentenceFlags, level: str, by: str
     """
     rows = [
         (sentence.kind, sentence.words if by == "words" else 1, bool(sentence.hallucinated(level)), judged)
-        for turn, in_turn in zip(turns, found, strict=True)
+        for turn, in_turn in zip(turns, flags, strict=True)
         for sentence, judged in zip(turn.sentences, in_turn, strict=True)
         if sentence.kind != "irrelevant"
     ]
@@ -330,7 +330,9 @@ def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str)
     Parameters
     ----------
     turns : sequence of Turn
+        With the labels of their sentences.
     methods : sequence of Method
+        Their findings stand in the same order as the turns.
     by : {'position', 'turn'}
         The number of the turn, from 0; or the part of the turn, of `N_POSITIONS`, from 0.
     level : str
@@ -463,6 +465,7 @@ def draw_figures(frames: Mapping[str, pd.DataFrame], counts: Mapping[str, int]) 
     Parameters
     ----------
     frames : mapping of str to DataFrame
+        Tables by the names of their figures.
     counts : mapping of str to int
         As `counts_of` returns them.
     """

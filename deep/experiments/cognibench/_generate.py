@@ -89,40 +89,40 @@ Said = tuple[list[str], Reason | None]
 
 def dialogue_program(topic: Topic, turns: int, words: int, asker: str) -> Program[Said]:
     """Ask for the user's messages and the answers to them in turn; what did not come ends the dialogue."""
-    said: list[str] = []
+    talk: list[str] = []
     for number in range(2 * turns):
-        (reply,) = yield [_question(topic, said, turns, asker) if number % 2 == 0 else _answer(topic, said, words)]
+        (reply,) = yield [_question(topic, talk, turns, asker) if number % 2 == 0 else _answer(topic, talk, words)]
         reason = why_unusable(reply)
         message = "" if reply is None else (reply.text or "").strip()
         if reason or not message:
-            return said[: number // 2 * 2], reason or "unparsable"
-        said.append(message)
-    return said, None
+            return talk[: number // 2 * 2], reason or "unparsable"
+        talk.append(message)
+    return talk, None
 
 
-def _question(topic: Topic, said: Sequence[str], turns: int, asker: str) -> Question:
-    prompt, number = _dialogues()["question"], len(said) // 2 + 1
+def _question(topic: Topic, talk: Sequence[str], turns: int, asker: str) -> Question:
+    prompt, number = _dialogues()["question"], len(talk) // 2 + 1
     aim = prompt["aims"]["first" if number == 1 else "last" if number == turns else "middle"]
     persona = _dialogues()["personas"][topic.persona]
     known = {"persona": persona, "number": str(number), "turns": str(turns), "aim": aim}
     parameters = {**prompt["parameters"], "model": asker}
-    messages = fenced_messages(prompt, _material(topic, said), **known)
+    messages = fenced_messages(prompt, _material(topic, talk), **known)
     return Question(step="user", messages=messages, parameters=parameters)
 
 
-def _answer(topic: Topic, said: Sequence[str], words: int) -> Question:
+def _answer(topic: Topic, talk: Sequence[str], words: int) -> Question:
     prompt = _dialogues()["answer"]
-    messages = fenced_messages(prompt, _material(topic, said), words=str(words))
+    messages = fenced_messages(prompt, _material(topic, talk), words=str(words))
     return Question(step="assistant", messages=messages, parameters=prompt["parameters"])
 
 
-def _material(topic: Topic, said: Sequence[str]) -> dict[str, str]:
-    return {"text": topic.text, "dialogue": _history(said) or "(nothing yet)"}
+def _material(topic: Topic, talk: Sequence[str]) -> dict[str, str]:
+    return {"text": topic.text, "dialogue": _history(talk) or "(nothing yet)"}
 
 
-def _history(said: Sequence[str]) -> str:
+def _history(talk: Sequence[str]) -> str:
     """Return messages as the published dialogues have them."""
-    return "\n\n".join(f"<{('user', 'assistant')[i % 2]}> {message}" for i, message in enumerate(said))
+    return "\n\n".join(f"<{('user', 'assistant')[i % 2]}> {message}" for i, message in enumerate(talk))
 
 
 def run(args: argparse.Namespace) -> int:

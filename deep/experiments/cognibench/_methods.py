@@ -35,11 +35,13 @@ class Method:
     Parameters
     ----------
     group : {'constant', 'NLI', 'spans', 'direct', 'tiered', 'auto', 'printed prompt'}
+        Where its verdicts come from.
     name : str
         As a table's row calls it.
     model : str
         Empty for a constant.
     found : sequence of sequence of (bool or None)
+        Whether each sentence is hallucinated, a row a turn; None where nobody said.
     verdicts : sequence of sequence of SentenceVerdict, optional
         Where the method says more than hallucinated or not.
     unaligned : tuple of str
@@ -105,8 +107,8 @@ def read_encoder(encoder: "EncoderJudge", turns: Sequence[Turn], neutral: str) -
     return methods
 
 
-def _by_turn(found: Sequence[bool | None], turns: Sequence[Turn]) -> SentenceFlags:
-    values = iter(found)
+def _by_turn(flags: Sequence[bool | None], turns: Sequence[Turn]) -> SentenceFlags:
+    values = iter(flags)
     return [[next(values) for _ in turn.sentences] for turn in turns]
 
 

@@ -33,9 +33,11 @@ class Turn:
     Parameters
     ----------
     turn_id, dialogue_id : str
+        Which turn of which dialogue.
     source : str
         The text that the dialogue is about, and the dialogue before the response.
     response : str
+        The assistant's text, whole.
     sentences : tuple of SentenceVerdict
         Published ones with a type, or those that a judge labeled; in the order of the response.
     generator : str, optional
@@ -311,6 +313,7 @@ def read_voted(examples: str, votes: Sequence[str], voter: str | None) -> list[T
     examples : str
         The file or the benchmark that was voted on.
     votes : sequence of str
+        Paths of tables of votes.
     voter : str, optional
         The column, where several judges of sentences voted.
 

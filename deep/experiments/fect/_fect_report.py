@@ -52,6 +52,7 @@ def given_verdicts(
     examples : Examples
         Each with a label.
     names : dict
+        Short names by voter.
     votes : sequence of str
         Vote files; a voter that several of them hold has a run in each.
     judges : sequence of Judge
@@ -285,8 +286,8 @@ def printed_summary() -> pd.DataFrame:
     Examples
     --------
     >>> from deep.experiments.fect._fect_report import printed_summary
-    >>> found = printed_summary()
-    >>> f1 = found[found["metric"] == "f1"]
+    >>> result = printed_summary()
+    >>> f1 = result[result["metric"] == "f1"]
     >>> len(f1), float(f1["mean"].max()), f1.loc[f1["mean"].idxmax(), ["model", "prompt"]].tolist()
     (62, 0.86, ['o1', '3d-ttc'])
     """
@@ -462,8 +463,8 @@ def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Fig
     names = [f"{model} (reasoning)" if model in reasoning else model for model in models]
     ax.set_yticks(range(len(models)), names, fontsize=9)
     ax.axvline(chosen["mean"].max(), ls="--", lw=1, color=GRAY)
-    said = f"{TITLES[metric]} of the non-factual class, mean and 95 % interval over runs; the best dashed"
-    ax.set(xlabel=said, xlim=(-0.02, 1.02), ylim=(-0.6, len(models) - 0.4))
+    label = f"{TITLES[metric]} of the non-factual class, mean and 95 % interval over runs; the best dashed"
+    ax.set(xlabel=label, xlim=(-0.02, 1.02), ylim=(-0.6, len(models) - 0.4))
     figure.legend(fontsize=9, loc="outside upper center", ncols=4, frameon=False)
     return figure
 
@@ -476,6 +477,7 @@ def model_votes(model: "Model", votes: VoteMatrix, *, allow_missing: bool = Fals
     Parameters
     ----------
     model : Model
+        Fitted on other datasets.
     votes : VoteMatrix
         Its columns are matched by name.
     allow_missing : bool, default=False

@@ -9,7 +9,6 @@ from ._rivals import best_threshold as best_threshold
 from ._rivals import compare as compare
 from ._rivals import compare_parts as compare_parts
 from ._rivals import context_baseline as context_baseline
-from ._rivals import context_member as context_member
 from ._rivals import encoder_baselines as encoder_baselines
 from ._rivals import score_held_out as score_held_out
 from ._rivals import vote_baselines as vote_baselines

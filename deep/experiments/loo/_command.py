@@ -188,12 +188,12 @@ def _settings(args: argparse.Namespace) -> LooOptions:
     return LooOptions(**given | beside, netcal=find_spec("netcal") is not None)
 
 
-def _whole(args: argparse.Namespace, found: "Sequence[loo.LooResult]", seconds: float) -> "evaluate.Run":
+def _whole(args: argparse.Namespace, results: "Sequence[loo.LooResult]", seconds: float) -> "evaluate.Run":
     """Return the contents of `results.json`: one run, or all of them with their means."""
     from deep.experiments.loo._run import SCHEMA_VERSION
     from deep.experiments.loo._show import mean_of_runs
 
-    runs = [result.results for result in found]
+    runs = [result.results for result in results]
     if args.test != "all":
         return runs[0]
     return {

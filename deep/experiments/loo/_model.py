@@ -20,7 +20,7 @@ from deep.console import in_processes
 from deep.datasets import ScoreTable
 from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out
 from deep.experiments.loo._command import LooOptions
-from deep.experiments.loo._rivals import TestCells, context_member, with_scores
+from deep.experiments.loo._rivals import TestCells, with_scores
 from deep.experiments.loo._show import LEARNED_PRIOR
 from deep.features import distinct_patterns
 from deep.records import VoteMatrix
@@ -38,9 +38,13 @@ class LooOutcome:
     Parameters
     ----------
     ensembler : str
+        Its registered name.
     recipe : str
+        deep's or the paper's.
     scored : list of (Candidate, dict)
+        Chains that could be fitted, with their metrics.
     warning : str or None
+        What went wrong with some of them.
     seconds : float
         Of processor time, on all datasets held out together.
     """
@@ -60,9 +64,11 @@ def run_tasks(
     Parameters
     ----------
     tasks : sequence of ChainTask
+        As :func:`deep.model.chain_tasks` makes them.
     targets : sequence of TestCells
         The datasets that are held out together.
     options : LooOptions
+        Processes, seed and what else a run is asked.
     step : callable
         Called after each task.
 
@@ -125,7 +131,9 @@ def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence
     Parameters
     ----------
     split : HoldOut
+        The dataset held out, and the training rows.
     target : TestCells
+        Its patterns, of which each chain has given P.
     scored : mapping of str to sequence of (Candidate, dict)
         The chains by recipe.
 
@@ -166,9 +174,13 @@ def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix,
     Parameters
     ----------
     fitted : Model
+        On the training rows.
     scores : Scores
+        Of the held-out rows, in their order.
     test : VoteMatrix
+        The held-out rows, with labels where there are any.
     options : LooOptions
+        What the run was asked.
     """
     chosen = cast("dict[str, Any]", fitted.fit_report["chosen"])
     params = chosen.get("params") or {name: chosen[name] for name in ("weights", "members") if name in chosen}
@@ -212,9 +224,11 @@ def fit_model(
     Parameters
     ----------
     split : HoldOut
+        The dataset held out, and the training rows.
     scores : ScoreTable or None
         Aligned with the whole vote matrix.
     options : LooOptions
+        What the run was asked.
     groups : ndarray of str, shape (n_train,)
         What training rows are left out with.
     fits, searched : optional
@@ -295,7 +309,7 @@ def _fitted(
 ) -> model.SharedFits:
     """Fit members: by default all for a stack or with scores, else those of the best judge with its context."""
     if members is None and votes.answers is None and options.asked and options.own != model.STACK:
-        members = [context_member(0)]
+        members = ["best-judge"]
     return model.fit_shared(
         votes.answers_or_votes,
         votes.labels,

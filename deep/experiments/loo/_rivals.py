@@ -27,10 +27,15 @@ class Baseline:
     Parameters
     ----------
     name : str
+        As the tables call it.
     kind : {'best_judge_context', 'best_prompt', 'encoder', 'majority', 'other', 'prompt'}
+        What kind of rival it is.
     decisions : ndarray of bool, shape (n_examples,)
+        Whether it calls each held-out row consistent.
     threshold_from : {'center', 'test', 'train'} or None
+        Where the threshold of an encoder was learned; None of others.
     threshold : float or None
+        On the encoder's own scale; None of others.
     p : ndarray of float, shape (n_examples,), optional
         P(consistent), where the rival has one.
     """
@@ -79,11 +84,6 @@ def vote_baselines(split: HoldOut, weighting: model.Weighting = "dataset-class")
     ]
 
 
-def context_member(n_scorers: int) -> str:
-    """Return the member of the stack that is one judge: the best by its score, or by its vote without scores."""
-    return "best-score" if n_scorers else "best-judge"
-
-
 def with_scores(split: HoldOut, scores: ScoreTable | None) -> tuple[VoteMatrix, VoteMatrix]:
     """Return training and test rows in which the scores stand, on the scales of the training rows."""
     if scores is None:
@@ -115,6 +115,7 @@ def context_baseline(
     Parameters
     ----------
     split : HoldOut
+        The dataset held out, and the training rows.
     scores : ScoreTable or None
         Aligned with the whole vote matrix.
     groups : ndarray of str, shape (n_train,)
@@ -122,6 +123,7 @@ def context_baseline(
     fits : mapping, optional
         As in :meth:`deep.model.Stack.fit`.
     random_state : int, default=0
+        Seed of the choice.
 
     Returns
     -------
@@ -131,7 +133,9 @@ def context_baseline(
     if len(numbered(groups)[0]) < model.MIN_DATASETS:
         return None
     train, test = with_scores(split, scores)
-    stack = model.Stack([context_member(0 if scores is None else scores.shape[1])], random_state=random_state)
+    # Grades stand in the votes themselves, too: the table of scores alone does not tell.
+    member = "best-judge" if train.answers is None else "best-score"
+    stack = model.Stack([member], random_state=random_state)
     result = _fit_and_score(stack, train, test, groups, fits)
     name = train.voter_names[model.leading_column(cast("VoteSum", stack.blend_.parts[0].scorer))]
     return Baseline(name, CONTEXT, result.decisions, p=result.p_consistent)
@@ -145,6 +149,7 @@ def best_threshold(scores: Floats, y: Labels, w: Floats, *, share: float = 0.5) 
     scores : ndarray of float, shape (n_examples,)
         NaN where there is no score; such rows are left out.
     y, w : ndarray, shape (n_examples,)
+        Labels, and weights of 0 or more.
     share : float, default=0.5
         What the consistent rows weigh in all: the best accuracy where such a share of them is consistent.
 
@@ -236,6 +241,7 @@ def compare_parts(
     prompt_fits : mapping, optional
         As `fits`, of the members fitted to the votes alone.
     n_bins, n_boot, random_state : int
+        Bins of the ECE, resamples of the intervals, and their seed.
 
     Returns
     -------
@@ -314,9 +320,11 @@ def compare(
     labels : ndarray of int8, shape (n_examples,)
         -1 where unknown; such rows are left out.
     baselines : sequence of Baseline
+        Their decisions are on the same rows.
     n_boot : int
         Raised to 200 a test where it is less.
     random_state : int
+        Seed of the resamples.
     n_datasets : int, default=1
         How many datasets are held out in turn, each with the same tests.
 
@@ -367,7 +375,9 @@ class TestCells:
     Parameters
     ----------
     patterns : ndarray of int8, shape (n_patterns, n_voters)
+        Each distinct row of votes once.
     row_pattern : ndarray of int, shape (n_examples,)
+        Which pattern each row has.
     counts : ndarray of int, shape (n_patterns, 2)
         Labeled rows by pattern and label; zeros where the dataset has no labels.
     """

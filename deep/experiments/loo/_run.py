@@ -81,6 +81,7 @@ def leave_one_dataset_out(
     test : str
         The dataset to hold out, one of ``votes.dataset_names``.
     settings : LooOptions, optional
+        Default: those of ``deep loo``.
     scores : ScoreTable, optional
         Encoder scores aligned with the rows of `votes`: soft votes of the stack, and baselines.
     published : sequence of dict, optional
@@ -90,6 +91,7 @@ def leave_one_dataset_out(
     n_datasets : int, default=1
         How many datasets are held out in turn; the tests are corrected for them.
     progress : callable, optional
+        Called with the number of fits that are done, and of all.
 
     Returns
     -------
@@ -105,8 +107,8 @@ def leave_one_dataset_out(
     >>> from deep.datasets import simulate_votes
     >>> from deep.experiments.loo import LooOptions, leave_one_dataset_out
     >>> settings = LooOptions(sizes=[3], ensembler=["LogisticRegression"], calibrator=["platt"])
-    >>> found = leave_one_dataset_out(simulate_votes(0), "aggrefact-xsum", settings=settings)
-    >>> found.results["n_test"], found.results["recommended"]["ensembler"]
+    >>> result = leave_one_dataset_out(simulate_votes(0), "aggrefact-xsum", settings=settings)
+    >>> result.results["n_test"], result.results["recommended"]["ensembler"]
     (558, 'LogisticRegression')
     """
     return leave_datasets_out(
@@ -140,6 +142,7 @@ def leave_datasets_out(
     votes, settings, scores, published, fits, n_datasets, progress
         As in :func:`leave_one_dataset_out`; `published` by dataset.
     tests : sequence of str
+        Names of the datasets held out.
     prompt_fits : mapping, optional
         As `fits`, of members fitted to the votes alone, where there are scores.
 
@@ -409,6 +412,7 @@ def loo(
     tests : sequence of str, optional
         The datasets to hold out; default: each.
     settings : LooOptions, optional
+        Default: those of ``deep loo``.
 
     Returns
     -------
@@ -434,9 +438,9 @@ def loo(
     return methods([result.results for result in results])
 
 
-def write_scores(found: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
+def write_scores(results: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
     """Write the scored items of every run; the file's metadata say where the votes came from."""
-    table = pa.Table.from_pandas(pd.concat([result.scores for result in found]), preserve_index=False)
+    table = pa.Table.from_pandas(pd.concat([result.scores for result in results]), preserve_index=False)
     kept = table.schema.metadata | {b"deep.votes": json.dumps(origin).encode()}
     pq.write_table(table.replace_schema_metadata(kept), path)
 
@@ -451,9 +455,9 @@ def write_held_out(votes: VoteMatrix, tests: Sequence[str], path: Path) -> None:
     pd.DataFrame({**items, **documents, **nullable}).to_parquet(path, index=False)
 
 
-def write_chains(found: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
+def write_chains(results: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
     """Write P by every chain of every run, one run after the other."""
     schema = CHAINS.with_metadata({b"deep.votes": json.dumps(origin).encode()})
     with pq.ParquetWriter(path, schema) as writer:
-        for result in found:
+        for result in results:
             writer.write_table(pa.Table.from_pandas(result.chains, schema=schema, preserve_index=False))

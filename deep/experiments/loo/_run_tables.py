@@ -421,7 +421,9 @@ class PublishedBaseline:
         An encoder with thresholds from the other three datasets, the paper's own ensembles, or a single
         LLM prompt of earlier work.
     method : str
+        As the paper names it.
     dataset : str
+        One of the paper's four.
     balanced_accuracy : float
         In [0, 1].
     margin : float
@@ -526,13 +528,14 @@ CAPTION = "SIMULATED votes: no LLM was called"
 
 
 def write_figures(
-    found: Sequence[LooResult], folder: Path, *, encoders: Mapping[str, "Figure"], simulated: bool
+    results: Sequence[LooResult], folder: Path, *, encoders: Mapping[str, "Figure"], simulated: bool
 ) -> None:
     """Draw the figures of a run.
 
     Parameters
     ----------
-    found : sequence of LooResult
+    results : sequence of LooResult
+        One a dataset held out.
     folder : Path
         Made here.
     encoders : mapping of str to Figure
@@ -542,7 +545,7 @@ def write_figures(
     """
     folder.mkdir()
     figures = dict(encoders)
-    for result in found:
+    for result in results:
         run = result.results
         name = file_name(run["test"])
         figures[f"balanced-accuracy-{name}"] = _balanced_accuracies(run)

@@ -101,8 +101,8 @@ def verdict_lines(runs: Sequence[Run]) -> Iterator[str]:
     if {"none", "platt"} <= set(of):
         for recipe, some in of[["none", "platt"]].dropna().groupby("recipe", sort=False):
             lower, means = int((some["platt"] < some["none"]).sum()), " to ".join(map(in_percent, some.mean()))
-            said = f"Platt scaling lowers ECE in {lower} of {len(some)} chains of {recipe}'s recipe, mean {means}"
-            yield from _wrapped(f"{said} (the paper's Table 4: 42 of 42, 10.6 to 5.0).", 0)
+            sentence = f"Platt scaling lowers ECE in {lower} of {len(some)} chains of {recipe}'s recipe, mean {means}"
+            yield from _wrapped(f"{sentence} (the paper's Table 4: 42 of 42, 10.6 to 5.0).", 0)
     printed = [row for run in runs for row in run["baselines"] if row["kind"] == "published"]
     if printed and len(runs) == 1:
         best_printed = max(printed, key=lambda row: row["balanced_accuracy"])

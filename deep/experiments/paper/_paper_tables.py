@@ -30,12 +30,17 @@ class PublishedFigure:
     Parameters
     ----------
     table : {'2', '4', '5'}
+        Which table it stands in.
     dataset : str
+        One of the paper's four.
     ensembler : str
+        As the paper names it.
     n_prompts : {3, 5, 9}
+        Prompts in the subset.
     calibrator : str or None
         None: before calibration.
     metric : {'balanced_accuracy', 'ece'}
+        What the table shows.
     value : float
         In [0, 1].
 
@@ -60,6 +65,7 @@ def published_table(number: str) -> tuple[PublishedFigure, ...]:
     Parameters
     ----------
     number : {'2', '4', '5'}
+        Which table.
 
     Returns
     -------

@@ -92,6 +92,7 @@ class ImportedPrompt:
     Parameters
     ----------
     id : str
+        Of the prompt, as ``--prompt`` takes it.
     verified : bool
         Whether the print of every passage fits.
     differs : tuple of (str, str)
@@ -113,7 +114,9 @@ class PaperImport:
     Parameters
     ----------
     paper : str
+        Which paper.
     prompts : tuple of ImportedPrompt
+        Those that could be cut out, in the paper's order.
     missing : mapping of str to tuple of str
         The ids of the files that could not be made, with the headings of the passages that were not found.
     """
@@ -137,6 +140,7 @@ def import_prompts(paper: str, path: str | Path) -> PaperImport:
     Parameters
     ----------
     paper : {'cognibench', 'deep', 'fect', 'probe'}
+        Which paper.
     path : str or Path
         The text of the PDF, as ``pdftotext`` and its like write it.
 
@@ -157,14 +161,14 @@ def import_prompts(paper: str, path: str | Path) -> PaperImport:
     return PaperImport(paper, prompts, {name: of for name, of in made.items() if not isinstance(of, ImportedPrompt)})
 
 
-def write_prompts(found: PaperImport, folder: str | Path) -> list[Path]:
+def write_prompts(paper: PaperImport, folder: str | Path) -> list[Path]:
     """Write each prompt as a TOML file of its name into a folder, which is made where there is none."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"`out` must be a folder. Got the file {str(folder)!r}.")
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{prompt.id}.toml" for prompt in found.prompts]
-    for path, prompt in zip(paths, found.prompts, strict=True):
+    paths = [folder / f"{prompt.id}.toml" for prompt in paper.prompts]
+    for path, prompt in zip(paths, paper.prompts, strict=True):
         with whole_file(path) as scratch:
             scratch.write_text(prompt.toml, encoding="utf-8", newline="\n")
     return paths
@@ -197,14 +201,14 @@ def _passages(paper: str, about: JsonObject, text: str) -> dict[str, Cut]:
     return best
 
 
-def _make(of: JsonObject, about: JsonObject, found: Mapping[str, Cut]) -> ImportedPrompt | tuple[str, ...]:
+def _make(of: JsonObject, about: JsonObject, paper: Mapping[str, Cut]) -> ImportedPrompt | tuple[str, ...]:
     """Return a prompt file, or the names of its passages that are missing."""
     names = [one[role] for one in of.get("steps", {"": of}).values() for role in _ROLES if role in one]
-    missing = tuple(name for name in names if name not in found)
+    missing = tuple(name for name in names if name not in paper)
     if missing:
         return missing
-    texts = {name: _filled(name, of, about, found[name]) for name in names}
-    differs = tuple((name, found[name].differs) for name in names if not found[name].verified)
+    texts = {name: _filled(name, of, about, paper[name]) for name in names}
+    differs = tuple((name, paper[name].differs) for name in names if not paper[name].verified)
     write = steps_toml if "steps" in of else prompt_toml
     return ImportedPrompt(of["id"], not differs, differs, write(of, about["source"], texts, differs))
 
@@ -224,19 +228,19 @@ def _fill_blanks(text: str, names: Iterable[str]) -> str:
     return text
 
 
-def import_values(found: PaperImport, paths: Sequence[Path]) -> dict[str, object]:
+def import_values(paper: PaperImport, paths: Sequence[Path]) -> dict[str, object]:
     """Return an import as JSON holds it: each prompt with its file and the words that differ, and what is missing."""
     prompts = [
         {"id": prompt.id, "file": str(path), "verified": prompt.verified, "differs": dict(prompt.differs)}
-        for prompt, path in zip(found.prompts, paths, strict=True)
+        for prompt, path in zip(paper.prompts, paths, strict=True)
     ]
-    return {"paper": found.paper, "verified": found.verified, "prompts": prompts, "missing": dict(found.missing)}
+    return {"paper": paper.paper, "verified": paper.verified, "prompts": prompts, "missing": dict(paper.missing)}
 
 
-def import_lines(found: PaperImport, folder: Path) -> Iterator[str]:
+def import_lines(paper: PaperImport, folder: Path) -> Iterator[str]:
     """Yield a table of the prompts, and a line for each that is missing."""
-    yield table([("PROMPT", "PRINT"), *((prompt.id, _says(prompt)) for prompt in found.prompts)])
-    for name, passages in found.missing.items():
+    yield table([("PROMPT", "PRINT"), *((prompt.id, _says(prompt)) for prompt in paper.prompts)])
+    for name, passages in paper.missing.items():
         yield f"{name}: not made, since the text does not hold {', '.join(passages)}"
     yield f"written to {folder}"
 

@@ -282,7 +282,9 @@ def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str])
     Parameters
     ----------
     text : FoldedText
+        The paper's text, its white space folded.
     wanted : Print
+        How the passage begins and ends in print.
     heading : str
         A regular expression; the passage begins behind it.
     following : sequence of str
@@ -329,16 +331,16 @@ def _section(text: FoldedText, heading: str, following: Sequence[str]) -> tuple[
     return text.at(place), text.at(end)
 
 
-def _unverified(text: FoldedText, start: int, end: int, found: Match, wanted: Print) -> Cut:
+def _unverified(text: FoldedText, start: int, end: int, match: Match, wanted: Print) -> Cut:
     """Return a passage as the copy has it, up to the printed end where that is found."""
     sizes = [*wanted.sizes()]
     size = sizes[-1]
     ends = [place + size for place in text.places_of(wanted.windows[-1], size) if start < place < end]
     end = min(ends[0] if ends else end, start + int(LONGEST * wanted.length))
-    differs = text.words(found.end, found.end + sizes[found.n_windows]) or "its end is missing"
+    differs = text.words(match.end, match.end + sizes[match.n_windows]) or "its end is missing"
     lines = _slice(text, start, end).split("\n")
-    said = re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
-    return Cut(said.rstrip(WRAPPERS), verified=False, differs=differs, n_verified=found.n_windows)
+    passage = re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
+    return Cut(passage.rstrip(WRAPPERS), verified=False, differs=differs, n_verified=match.n_windows)
 
 
 def _slice(text: FoldedText, start: int, end: int) -> str:

@@ -25,6 +25,7 @@ class PrintedSteps:
     Parameters
     ----------
     id : str
+        As ``--prompt`` takes it.
     follows : str
         The paper and where in it they stand, and whether they were verified.
     steps : mapping of str to mapping
@@ -55,6 +56,7 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]], *, some: b
     Parameters
     ----------
     path : str or Path
+        Of the file.
     wanted : mapping of str to sequence of str
         The steps that the file must hold, each with the placeholders that its messages may and must hold.
     some : bool, default=False
@@ -116,6 +118,7 @@ def reworded(program: Program[T], printed: PrintedSteps) -> Program[T]:
     program : generator
         Its questions are of :class:`TextQuestion`, whose texts the printed prompts are filled with.
     printed : PrintedSteps
+        What is asked in place of deep's own words.
 
     Returns
     -------
@@ -249,9 +252,9 @@ class PrintedTagJudge(SentenceJudge):
         unaligned: list[str] = []
         for sample, reply in enumerate(replies):
             readable = reply is not None and why_unusable(reply) in (None, "truncated")
-            said = read_tags((reply.text or "") if reply and readable else "", texts, LABELS, marks=("",), shown=shown)
-            unaligned += [f"{STEP}, sample {sample + 1}, {text}" for text in said.unaligned]
-            for tally, label in zip(tallies, said.labels, strict=True):
+            tags = read_tags((reply.text or "") if reply and readable else "", texts, LABELS, marks=("",), shown=shown)
+            unaligned += [f"{STEP}, sample {sample + 1}, {text}" for text in tags.unaligned]
+            for tally, label in zip(tallies, tags.labels, strict=True):
                 if label:
                     tally.labels[label] += 1
                 else:

@@ -32,6 +32,7 @@ class Rejected:
     Parameters
     ----------
     step : str
+        The step of the method that it was written for.
     why : str
         A few words, the same for the same cause.
     """
@@ -175,6 +176,7 @@ def read_insertions(edited: str, base: str, code: str, count: int) -> tuple[str,
     base : str
         What must remain without the additions, but for white space.
     code : str
+        The tag's name, short enough for no text to have it.
     count : int
         How many additions there must be.
 

@@ -39,7 +39,9 @@ class Observed:
     found : dict of str to list of Excerpt, or to str
         By claim: the evidence, or why there is none.
     verdicts : dict of (str, Excerpt) to Judgment
+        Each claim's verdict on each excerpt.
     checked : list of CheckedClaim
+        The claims with the state that their evidence gives them.
     direct : list of (int, int), or str
         Spans that the direct prompt gives; a reason where there is no answer, None where it was not asked.
     alike : mapping of (str, str) to float
@@ -150,7 +152,9 @@ class Measure:
     Parameters
     ----------
     step, name, task : str
+        The step, the measure's name, and the task; 'all' for the mean over tasks.
     hits, total : int
+        How often it was right, and of how many.
     """
 
     step: str
@@ -211,6 +215,7 @@ def measure(pairs: Sequence[tuple[Sample, Observed]], stage: str, match: str) ->
     Parameters
     ----------
     pairs : sequence of (Sample, Observed)
+        Each sample with what a model gave on it.
     stage : str
         The one that was run; ``all`` gives the measures of every step.
     match : {'semantic', 'normalised', 'exact'}
@@ -422,6 +427,7 @@ def with_alike(
     observed : mapping of str to sequence of Observed
         By LLM, in the order of `samples`.
     samples : sequence of Sample
+        Those that the observations are of.
     encoder : EmbeddingJudge
         All claims are embedded at once.
     similar : float
@@ -490,6 +496,7 @@ def choose_matcher(args: argparse.Namespace, llms: Sequence[str]) -> Matcher:
     Parameters
     ----------
     args : Namespace
+        The parsed command line.
     llms : sequence of str
         Those that are measured, none of which may compare its own claims.
 

@@ -77,15 +77,19 @@ class Sample:
     Parameters
     ----------
     article_id, source : str
+        Which article, and its text.
     task : str
         One of `TASKS`.
     complexity : int
         0 for clean base content, else the number of invented facts worked in.
     response : str
+        A summary or an answer, errors and all.
     style, question : str, optional
         Of style transfer, and of question answering.
     insertions : tuple of Insertion
+        The errors that were put into the response.
     claims : tuple of GoldClaim
+        The claims of the response, with their labels.
     """
 
     article_id: str

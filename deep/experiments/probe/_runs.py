@@ -165,22 +165,22 @@ def _write(
     args: argparse.Namespace,
     articles: Sequence[Article],
     dealt: _content.Dealt,
-    found: Sequence[_content.BuiltSample],
+    measures: Sequence[_content.BuiltSample],
     recipe: _content.BuildOptions,
 ) -> None:
     """Write both splits, Table 1 and the results, and print them."""
-    samples = [result.sample for result in found if result.sample is not None]
-    rejected = Counter(f"{each.step}: {each.why}" for result in found for each in result.rejected)
+    samples = [result.sample for result in measures if result.sample is not None]
+    rejected = Counter(f"{each.step}: {each.why}" for result in measures for each in result.rejected)
     if not samples:
         raise InputError(f"`llm` must give usable answers. Got none; {_counted(rejected)}.")
     wanted = {"size": args.evaluation_size, "share": args.evaluation_share, "seed": args.seed}
     splits = _content.split_articles(articles, dealt, samples, **wanted)
     by_split = {name: [s for s in samples if splits[s.article_id] == name] for name in _content.SPLITS}
-    left_out = sum((result.counts for result in found), Counter[str]())
+    left_out = sum((result.counts for result in measures), Counter[str]())
     table = statistics(samples)
     poisoned = sum(sample.complexity > 0 for sample in samples)
     verdict = DatasetVerdict(
-        f"{len(samples):,} responses of {len(articles):,} articles; {len(found) - len(samples):,} were given up.",
+        f"{len(samples):,} responses of {len(articles):,} articles; {len(measures) - len(samples):,} were given up.",
         f"{poisoned:,} of {len(samples):,} responses hold hallucinated claims, which were inserted.",
         "The labels follow from the insertion: read some before you rely on them.",
         "measure an LLM on them",
@@ -189,7 +189,7 @@ def _write(
     results = {
         "settings": _settings(args, articles, dealt, recipe),
         "samples": len(samples),
-        "given_up": len(found) - len(samples),
+        "given_up": len(measures) - len(samples),
         "splits": {name: _split_counts(some) for name, some in by_split.items()},
         "rejected_answers": dict(sorted(rejected.items())),
         "left_out": dict(sorted(left_out.items())),

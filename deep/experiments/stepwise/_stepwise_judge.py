@@ -220,6 +220,7 @@ def decompose(response: str, log: list[LLMReply | None]) -> Program[list[Claim] 
     Parameters
     ----------
     response : str
+        A summary or an answer.
     log : list
         The reply is appended to it.
 
@@ -241,8 +242,8 @@ def read_claims(reply: LLMReply | None, response: prompt_pool.SearchableText) ->
     claims: list[Claim] = []
     start = 0
     for item in items:
-        said = [item.get("claim"), item.get("segment")] if isinstance(item, dict) else [None]
-        known = strings(said)
+        values = [item.get("claim"), item.get("segment")] if isinstance(item, dict) else [None]
+        known = strings(values)
         if known is None or len(known) < 2:
             return "unparsable"
         span = response.find(known[1], start)
@@ -341,6 +342,7 @@ class CheckedClaim:
     Parameters
     ----------
     claim : Claim
+        As it was taken out of the response.
     state : {'supported', 'undecided', 'unsupported'}
         Supported: an excerpt that stands in the source passed. Unsupported: there is no evidence, or every excerpt
         stands in the source and failed. Undecided: anything else.

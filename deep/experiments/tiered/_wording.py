@@ -94,6 +94,7 @@ def read_tags(
     reply : str
         The text with tags in it. Tags may be lost, nested or in another order, and the wording may differ.
     sentences : sequence of str
+        Those that the question has marked, in their order.
     labels : collection of str
         The names of the tags that count.
     marks : collection of str, optional
@@ -178,6 +179,7 @@ def closest(text: str, sentences: Sequence[str], *, last: bool = False) -> int |
     text : str
         In lower case and with single blanks, as are the sentences.
     sentences : sequence of str
+        Among which it is looked for.
     last : bool, default=False
         Look for the sentence that it ends with.
 
@@ -272,6 +274,7 @@ class SentenceVerdict:
     Parameters
     ----------
     text : str
+        The sentence, word for word.
     kind : {'cognitive', 'factual', 'irrelevant', None}
         None where the judge does not say or the samples leave it open.
     verdict : str or None
@@ -414,9 +417,11 @@ class Contrast:
     Parameters
     ----------
     task : {'check', 'grounded', 'irrefutable', 'support', 'tier', 'type'}
+        The question of the judge that the sentence is for.
     material : str
         What the sentence is to be judged from.
     sentence : str
+        The sentence in question.
     right, wrong : str
         Labels of the task.
     why : str
@@ -509,6 +514,7 @@ def messages_of(
     task : str
         One of `EVERY_LABEL`, or ``list``, which marks nothing.
     material : Material
+        The source, the response and the marks of its sentences.
     marks : mapping of (int, int) to str
         Span of the claim to the name of the tags around it.
     contrasts : sequence of Contrast

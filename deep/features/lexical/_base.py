@@ -248,6 +248,7 @@ class TokenizedText:
     Parameters
     ----------
     text : str
+        Of a source or a claim.
 
     Attributes
     ----------
@@ -341,6 +342,7 @@ class Pair:
     Parameters
     ----------
     source, claim : TokenizedText
+        Both texts, taken apart once.
     question : TokenizedText, optional
         What the claim answers: its words are new in the claim no more.
     """

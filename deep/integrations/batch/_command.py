@@ -51,6 +51,7 @@ def export_plan(
     Parameters
     ----------
     plan : Plan
+        Its requests are those of ``deep ask``.
     options : AskOptions
         With the class ``exported`` in `retry_failed`, requests of earlier files are given up on first.
     folder : Path
@@ -58,6 +59,7 @@ def export_plan(
     limits : (int, int)
         The most requests and the most bytes of one file; a request larger than that has a file of its own.
     progress : callable, optional
+        Called with the counts, as they grow.
 
     Returns
     -------
@@ -87,8 +89,11 @@ def import_results(
     plan : Plan
         The one whose requests were exported; results of other requests are counted and left.
     options : AskOptions
+        Which ledger.
     folder : Path
+        With the files of results.
     progress : callable, optional
+        Called with the counts, as they grow.
 
     Returns
     -------

@@ -64,6 +64,7 @@ class BatchExporter(Session):
     endpoint : str
         The endpoint's name.
     folder : Path
+        Where the files are written.
     most_requests, most_bytes : int
         Of one shard.
 
@@ -212,6 +213,7 @@ class BatchImporter(BatchSession):
     ledger, client, parse, terms, gate, tally
         As of a session; nothing is sent.
     results : FileResults
+        Opened on the files.
 
     Attributes
     ----------
@@ -254,15 +256,15 @@ class BatchImporter(BatchSession):
                 written.append(self._answer(change.job, change.end))
         await asyncio.gather(*written)
 
-    def _decide(self, request: Request, found: Sequence[FileResult], now: Standing | None) -> _Change | None:
+    def _decide(self, request: Request, results: Sequence[FileResult], now: Standing | None) -> _Change | None:
         """Return the change that the results of a request make, and count where it stands."""
-        replies, errors, last = self._read(request, found)
+        replies, errors, last = self._read(request, results)
         known = set() if now is None else {_digest(json.loads(text)) for text in now.replies}
         fresh = [reply for digest, reply in replies.items() if digest not in known]
         state: RequestState = "queued" if now is None else now.state
         least = 0 if now is None else now.least
         if now is not None and (state == "done" or (state == "failed" and (known or not fresh))):
-            self.before += bool(found)
+            self.before += bool(results)
             self.tally.contradictions += bool(fresh)
             self.tally.find(request.voter, now.row)
             return _Change(request, 0, False, None, fresh, least) if fresh else None
@@ -289,7 +291,7 @@ class BatchImporter(BatchSession):
         return None
 
     def _read(
-        self, request: Request, found: Sequence[FileResult]
+        self, request: Request, results: Sequence[FileResult]
     ) -> tuple[dict[bytes, Reply], list[tuple[int, CallError]], dict[int, Reply]]:
         """Return the answers that differ, each error with the attempt that it is of, and an answer of each attempt.
 
@@ -297,7 +299,7 @@ class BatchImporter(BatchSession):
         """
         replies: dict[bytes, Reply] = {}
         errors, by_number = [], dict[int, Reply]()
-        for result in found:
+        for result in results:
             try:
                 digest, reply = self._reply(request, result.line)
                 replies.setdefault(digest, reply)

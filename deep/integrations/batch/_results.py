@@ -193,6 +193,7 @@ class FileResults:
         A folder is looked through with all folders in it; batch files of requests, which may lie there too, are passed
         over.
     redact : Redactor
+        Takes keys out of errors before they are kept.
 
     Attributes
     ----------
@@ -332,7 +333,9 @@ class Standing:
     Parameters
     ----------
     row : RequestRow
+        As the ledger has it.
     exported : bool
+        Whether it waits for results of a file.
     replies : list of str
         As JSON; those kept beside the one that counts among them.
     least : int

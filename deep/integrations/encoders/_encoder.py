@@ -381,11 +381,11 @@ def load_embedding(
 def _pooling(network: Network) -> str:
     """Return 'cls' or 'mean', as the folder says; the mean where it says nothing."""
     path = network.folder / "1_Pooling" / "config.json"
-    said = read_settings(path)
+    settings = read_settings(path)
     chosen = sorted(
-        name.removeprefix("pooling_mode_") for name in said if name.startswith("pooling_mode_") and said[name]
+        name.removeprefix("pooling_mode_") for name in settings if name.startswith("pooling_mode_") and settings[name]
     )
-    chosen = chosen or [str(said.get("pooling_mode", "mean"))]
+    chosen = chosen or [str(settings.get("pooling_mode", "mean"))]
     known = {"cls": "cls", "cls_token": "cls", "mean": "mean", "mean_tokens": "mean"}
     if len(chosen) > 1 or chosen[0] not in known:
         raise InputError(f"`path_or_id` must pool by the mean or the first token. Got {', '.join(chosen)} in {path}.")

@@ -154,11 +154,13 @@ class Network:
     model_id : str
         The hub id, or the folder's name.
     folder : Path
+        The model's files.
     fingerprint : str
         SHA-256 of configuration, tokenizer and weights.
     max_tokens : int
         The longest input, special tokens counted.
     batch_size : int
+        Pairs that are run at once.
     """
 
     tokenizer: "PreTrainedTokenizerBase"
@@ -365,14 +367,14 @@ def _placed(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
 def read_settings(path: Path) -> JsonObject:
     """Return the JSON object in a file of settings; an empty one where there is no such file."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError as error:
         raise InputError(f"`id_or_path` must hold settings in JSON. Got {path}: {one_line(error)}") from None
-    if not isinstance(said, dict):
+    if not isinstance(settings, dict):
         raise InputError(
-            f"`id_or_path` must hold settings that are a JSON object. Got {path}, a {type(said).__name__}."
+            f"`id_or_path` must hold settings that are a JSON object. Got {path}, a {type(settings).__name__}."
         )
-    return said
+    return settings
 
 
 def _config_limits(config: "PretrainedConfig") -> list[int]:
@@ -384,8 +386,8 @@ def _config_limits(config: "PretrainedConfig") -> list[int]:
 
 def _tokenizer_limits(folder: Path, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
     """Return the limits that the tokenizer and the settings of sentence-transformers name, if any."""
-    said = read_settings(folder / "sentence_bert_config.json").get("max_seq_length")
-    return [value for value in (said, tokenizer.model_max_length) if value and value < _NO_LIMIT]
+    length = read_settings(folder / "sentence_bert_config.json").get("max_seq_length")
+    return [value for value in (length, tokenizer.model_max_length) if value and value < _NO_LIMIT]
 
 
 def _limit(known: list[int], asked: int | None) -> int:

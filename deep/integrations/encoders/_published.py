@@ -29,6 +29,7 @@ class CheckerJudge(PairJudge):
     Parameters
     ----------
     network : Network
+        Loaded, with its tokenizer.
     threshold : float
         In [0, 1].
 
@@ -133,13 +134,13 @@ def load_hhem(
         torch or transformers is not installed.
     """
     folder = _network.model_folder(id_or_path, options.get("revision"))
-    said = _network.read_settings(folder / "config.json")
-    prompt = str(said.get("prompt", ""))
+    settings = _network.read_settings(folder / "config.json")
+    prompt = str(settings.get("prompt", ""))
     if not all(blank in prompt for blank in BLANKS):
         raise InputError(
             f"`id_or_path` must hold HHEM's config.json, whose prompt has {' and '.join(BLANKS)}. Got {prompt!r}."
         )
-    make = partial(_load, foundation=str(foundation or said.get("foundation", "")))
+    make = partial(_load, foundation=str(foundation or settings.get("foundation", "")))
     options = _network.NetworkOptions(batch_size=8) | options
     network = _network.load_network(id_or_path, "tagger", **options, reads=NO_LIMIT, make=make)
     return HHEMJudge(network, threshold, prompt=prompt)

@@ -51,8 +51,8 @@ class BatchScorer:
     >>> model = fit(simulate_votes(0), sizes=[1], ensembler="LogisticRegression", calibrator="platt")
     >>> score = BatchScorer(model, streamed=True)
     >>> batch = pa.record_batch({"id": ["a", "b"], model.voter_names[0]: pa.array([1, None], pa.int8())})
-    >>> found = score(batch)
-    >>> found.schema.names[:2], found["n_votes"].to_pylist()
+    >>> result = score(batch)
+    >>> result.schema.names[:2], result["n_votes"].to_pylist()
     (['id', 'p_consistent'], [1, 0])
     """
 
@@ -136,6 +136,7 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
     model : Model
         Of at most 10 voters.
     out : Path
+        A CSV or Parquet file, by its ending.
     to : {'csv', 'parquet', 'sql'}
         SQL is CREATE TABLE and INSERT statements that any database with doubles reads, and an example of the join.
     name : str, default='deep_model'

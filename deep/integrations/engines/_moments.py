@@ -93,6 +93,7 @@ class Moments:
     model : str or None
         The checksum of the model whose sums these are; None where cells are held, which fit any model of the voters.
     datasets : mapping of str to DatasetMoments
+        By the names of the datasets.
 
     Examples
     --------
@@ -168,9 +169,11 @@ def moments_of_votes(
     Parameters
     ----------
     model : Model
+        Its voters say what is counted.
     votes : ndarray, shape (n_examples, n_voters)
         In the order of the model's voters, as :meth:`Model.select` gives them: 1, 0, or -1 for none.
     datasets : sequence of str, length n_examples
+        The dataset of each row.
     counts : array-like of int, shape (n_examples,), optional
         How often each row counts, at least once.
 
@@ -215,6 +218,7 @@ def moments_of_batch(
     Parameters
     ----------
     model : Model
+        Its voters say which columns are counted.
     batch : RecordBatch or Table
         With a column for each voter and score of the model.
     dataset : str, optional
@@ -291,6 +295,7 @@ def adapt_by_moments(model: Model, moments: Moments, dataset: str | None = None)
     model : Model
         Of any dataset.
     moments : Moments
+        Of one dataset.
     dataset : str, optional
         Needed where the moments are of several.
 
@@ -410,7 +415,9 @@ def save_moments(moments: Moments, path: str | Path) -> None:
     Parameters
     ----------
     moments : Moments
+        Of one or more datasets.
     path : path
+        Of the file to write.
     """
     values = moments_values(moments)
     file.write_document({**values, "checksum": file.checksum(values)}, path)
@@ -422,6 +429,7 @@ def read_moments(path: str | Path) -> Moments:
     Parameters
     ----------
     path : path
+        Of the file.
 
     Raises
     ------
@@ -530,6 +538,7 @@ class BatchColumns:
     Parameters
     ----------
     batch : RecordBatch or Table
+        With a column for each voter.
 
     Examples
     --------

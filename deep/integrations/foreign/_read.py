@@ -65,6 +65,7 @@ class Foreign:
     judgments : tuple of mapping of str to Judgment
         Of each item by judge; a number stands in `score`, beside the vote that it is.
     voters : tuple of str
+        Their names, in the order of the columns.
     scales : mapping of str to Scale
         The scale of each voter that gave grades, which stand in the table as they are.
     soft : tuple of str
@@ -146,7 +147,9 @@ def read_foreign(paths: Sequence[str | Path], options: ForeignOptions | None = N
     Parameters
     ----------
     paths : sequence of str or Path
+        Files of one tool, or of several.
     options : ForeignOptions, optional
+        Columns and words that the user has told.
 
     Raises
     ------

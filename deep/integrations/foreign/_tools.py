@@ -309,8 +309,8 @@ def _inspect_samples(path: Path) -> FileRow:
         wanted = {"id", "epoch", "target", "input", "metadata", "output", "scores", "error"}
         kept = [json.loads(sample.model_dump_json(include=wanted)) for sample in samples]
     except Exception as error:  # of zip, JSON, pydantic or a file system, as the log has it
-        said = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"`files` must be logs of Inspect. Got {str(path)!r}: {said}.") from None
+        message = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"`files` must be logs of Inspect. Got {str(path)!r}: {message}.") from None
     return {"eval": json.loads(head.eval.model_dump_json()), "samples": kept}
 
 
@@ -342,6 +342,7 @@ def answers_in(tool: Tool, known: Mapping[str, Any], question: str | None, perso
     Parameters
     ----------
     tool : Tool
+        The one whose log has the record.
     known : mapping
         The record, as `flat` has it.
     question : str, optional

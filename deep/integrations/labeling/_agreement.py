@@ -65,14 +65,14 @@ def _targets(file: Path, out: Path) -> dict[str, Path]:
     return targets
 
 
-def _write(found: "labeling.Annotations", min_marks: int, targets: Mapping[str, Path]) -> None:
+def _write(annotations: "labeling.Annotations", min_marks: int, targets: Mapping[str, Path]) -> None:
     """Write the rows of ambiguous items apart from the others, both files whole or neither."""
-    clear = {item for item in found.items if found.ambiguity(item, at_least=min_marks) is None}
+    clear = {item for item in annotations.items if annotations.ambiguity(item, at_least=min_marks) is None}
     with whole_files(targets) as partial:
         for name, path in partial.items():
             with path.open("w", encoding="utf-8", newline="") as file:
-                rows = (row for row in found.rows if (row["item_id"].strip() in clear) == (name == "rest"))
-                write_rows(file, found.columns, ([row[column] for column in found.columns] for row in rows))
+                rows = (row for row in annotations.rows if (row["item_id"].strip() in clear) == (name == "rest"))
+                write_rows(file, annotations.columns, ([row[column] for column in annotations.columns] for row in rows))
 
 
 def _lines(results: console.Results) -> Iterator[str]:

@@ -47,9 +47,11 @@ class LabelDesk:
     Parameters
     ----------
     subject : LabelSubject
+        What is labeled, and in which order.
     log : LabelLog
         With a queue.
     files : LabelFolder
+        Where the answers are kept.
     rest : list of Item
         Items that were drawn and are laid out, a few hundred at a time, as people come to them.
     problem : str
@@ -307,6 +309,7 @@ def open_label_desk(
     Parameters
     ----------
     subject : LabelSubject
+        What is labeled, and in which order.
     out : path, default='labels.csv'
         See :class:`LabelFolder`.
     n : int, default=30
@@ -314,6 +317,7 @@ def open_label_desk(
     double : int, default=0
         How many of them two people are to label.
     random_state : int, default=0
+        Seed of the draw of items, the first time.
 
     Raises
     ------
@@ -409,6 +413,7 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "Starlette":
     Parameters
     ----------
     desk : LabelDesk
+        Open, with its log.
     person : str, optional
         The name with which the page begins.
 
@@ -446,8 +451,8 @@ def _kept(call: Callable[[JsonObject], JsonObject], asked: object) -> JsonObject
         return call(asked)
     except OSError as error:
         why = error.strerror or type(error).__name__
-        said = f"The label could not be written: {why}. Nothing was changed. Make room, and answer again."
-        raise WebError(507, "not_kept", said) from None
+        message = f"The label could not be written: {why}. Nothing was changed. Make room, and answer again."
+        raise WebError(507, "not_kept", message) from None
 
 
 def _text(asked: JsonObject, name: str) -> str:

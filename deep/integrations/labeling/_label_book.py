@@ -45,6 +45,7 @@ class Annotations:
     Parameters
     ----------
     columns : list of str
+        The head of the file.
     rows : list of dict
         The file's own cells.
     marks : dict of (item, annotator) to dict
@@ -117,6 +118,7 @@ def rating_table(
     Parameters
     ----------
     marks : iterable of (item, annotator, mark)
+        One triple a mark.
     items, annotators : sequence of str
         The rows and the columns.
 
@@ -232,19 +234,20 @@ def _mark(row: Mapping[str, str], name: str, where: str) -> int:
 
 
 def annotator_agreement(
-    found: Annotations, *, min_marks: int = 1, n_boot: int = 2000, random_state: int = 0
+    annotations: Annotations, *, min_marks: int = 1, n_boot: int = 2000, random_state: int = 0
 ) -> dict[str, object]:
     """Measure the agreement of annotators.
 
     Parameters
     ----------
-    found : Annotations
+    annotations : Annotations
         Of two annotators or more.
     min_marks : int, default=1
         Annotators who must call an item ambiguous.
     n_boot : int, default=2000
         Resamples of every interval.
     random_state : int, default=0
+        Seed of the resamples.
 
     Returns
     -------
@@ -257,28 +260,28 @@ def annotator_agreement(
     InputError
         There is one annotator only.
     """
-    if len(found.annotators) < 2:
-        raise InputError(f"`file` must hold two annotators or more. Got {found.annotators[0]!r} alone.")
-    kinds = {item: found.ambiguity(item, at_least=min_marks) for item in found.items}
+    if len(annotations.annotators) < 2:
+        raise InputError(f"`file` must hold two annotators or more. Got {annotations.annotators[0]!r} alone.")
+    kinds = {item: annotations.ambiguity(item, at_least=min_marks) for item in annotations.items}
     clear = [item for item, kind in kinds.items() if kind is None]
 
     def measures(items: Sequence[str]) -> dict[str, object]:
-        found_here = found.ratings(items)
-        rows = agreement_measures(found_here, found.annotators, n_boot=n_boot, random_state=random_state)
+        found_here = annotations.ratings(items)
+        rows = agreement_measures(found_here, annotations.annotators, n_boot=n_boot, random_state=random_state)
         return {"items": len(items), "measures": rows}
 
     return {
-        "annotators": found.annotators,
-        "all": measures(found.items),
+        "annotators": annotations.annotators,
+        "all": measures(annotations.items),
         "without_ambiguous": measures(clear),
-        "table_1": _table_1(found, kinds),
-        "disagreements": found.disagreements(),
+        "table_1": _table_1(annotations, kinds),
+        "disagreements": annotations.disagreements(),
     }
 
 
-def _table_1(found: Annotations, kinds: dict[str, str | None]) -> dict[str, int]:
+def _table_1(annotations: Annotations, kinds: dict[str, str | None]) -> dict[str, int]:
     """Return the counts of the paper's Table 1; a tied majority is neither factual nor not."""
-    labels = [found.majority(item) for item, kind in kinds.items() if kind is None]
+    labels = [annotations.majority(item) for item, kind in kinds.items() if kind is None]
     ambiguous = {kind: sum(given == kind for given in kinds.values()) for kind in AMBIGUITIES}
     counts = {"factual": labels.count(1), "non_factual": labels.count(0), "undecided": labels.count(-1)}
     return {**counts, "total": len(labels), **ambiguous}
@@ -306,11 +309,13 @@ class LabelEvent:
         ``queue`` puts the item among those to be labeled; ``show`` gave it to the person; ``undo`` takes back the
         person's label or skip of it; ``reveal`` showed the person votes, P and the labels of others.
     dataset, item_id : str
+        Which item it is.
     person : str, default=''
         Nobody for ``queue``.
     label : int, default=-1
         1, 0 or -1 (cannot be decided) of a ``label``.
     note : str, default=''
+        What the person wrote beside the answer.
     time : str, default=''
         ISO 8601.
     people : int, default=1
@@ -341,6 +346,7 @@ class GivenAnswer:
     label : int or None
         1, 0, -1 (cannot be decided) or None (skipped).
     note, time : str
+        What the person wrote beside it, and when.
     after_reveal : bool
         Whether the person had looked at votes, P and the labels of others before.
     """
@@ -514,6 +520,7 @@ def keep_other_labels(book: AnswerBook, labels: Path, annotations: Path) -> str:
     Parameters
     ----------
     book : AnswerBook
+        All answers of the log.
     labels, annotations : Path
         The tables that are about to be written over.
 

@@ -80,6 +80,7 @@ class LabelLog:
     Parameters
     ----------
     path : Path
+        Of the log, a SQLite file.
     book : AnswerBook
         What holds after the events so far.
     told : str

@@ -51,28 +51,27 @@ def run(args: argparse.Namespace) -> int:
     fitted = model.load(args.model)
     votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
     target = evaluate.Target(model.scores_for(fitted, votes, args.scores))
-    report = labeling.label_proposal(fitted, target, args.n, random_state=args.seed)
-    results = console.SCHEMA | report
+    results = console.SCHEMA | labeling.label_proposal(fitted, target, args.n, random_state=args.seed)
     if out is not None:
         _write(results, out)
     console.print_result(results, _lines(results, out), as_json=args.json)
     return ExitStatus.DONE
 
 
-def _write(found: console.Results, out: Path) -> None:
+def _write(results: console.Results, out: Path) -> None:
     """Write the items with an empty column for their labels."""
     with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
-        rows = ([found["dataset"], item["item_id"], "", repr(item["p_consistent"])] for item in found["items"])
+        rows = ([results["dataset"], item["item_id"], "", repr(item["p_consistent"])] for item in results["items"])
         write_rows(file, ["dataset", "item_id", "label", "p_consistent"], rows)
 
 
-def _lines(found: console.Results, out: Path | None) -> Iterator[str]:
-    yield f"{found['dataset']}: {len(found['items'])} items to label, drawn at random"
+def _lines(results: console.Results, out: Path | None) -> Iterator[str]:
+    yield f"{results['dataset']}: {len(results['items'])} items to label, drawn at random"
     if out is None:
-        yield from (f"  {item['item_id']}  {item['p_consistent']:.3f}" for item in found["items"])
-    now, then = (evaluate.in_percent(found[f"expected_error_{when}"]) for when in ("before", "after"))
+        yield from (f"  {item['item_id']}  {item['p_consistent']:.3f}" for item in results["items"])
+    now, then = (evaluate.in_percent(results[f"expected_error_{when}"]) for when in ("before", "after"))
     yield f"expected mean error of P: {now} points now, {then} with these labels"
-    sizes = found["labels_needed"].items()
+    sizes = results["labels_needed"].items()
     needed = [f"{size or 'more than all'} for {console.level(float(power))}" for power, size in sizes]
     yield "labels that `deep check` needs to detect an error as large as on the worst training dataset,"
     yield f"by chance of detection: {', '.join(needed)}"

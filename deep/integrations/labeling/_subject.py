@@ -125,14 +125,13 @@ class LabelSubject:
 
     def found_texts(self, items: Sequence[Item]) -> dict[Item, Example]:
         """Return the texts of those items that have some."""
-        result = datasets.read_texts(self.tables, items, examples=self.examples, columns=self.columns)
-        return dict(result.examples)
+        return dict(datasets.read_texts(self.tables, items, examples=self.examples, columns=self.columns).examples)
 
     def judged(self, items: Sequence[Item], examples: Mapping[Item, Example]) -> dict[Item, JsonObject]:
         """Return P, interval and votes of items, with the words of judges, as the script of a page reads them."""
         votes = self.target.votes
         p, (low, high) = self.scores.p_consistent, self.scores.interval()
-        said = said_by_judges(self.tables, items, votes.voter_names, examples)
+        details = said_by_judges(self.tables, items, votes.voter_names, examples)
         return {
             item: {
                 "p": float(p[row]),
@@ -140,7 +139,7 @@ class LabelSubject:
                 "high": float(high[row]),
                 "voters": list(votes.voter_names),
                 "votes": "".join("-" if vote < 0 else str(vote) for vote in votes.votes[row]),
-                "said": said.get(item, {}),
+                "said": details.get(item, {}),
             }
             for item in items
             for row in [self.rows[item]]
@@ -296,28 +295,28 @@ def label_summary(book: AnswerBook, files: LabelFolder) -> JsonObject:
     }
 
 
-def label_lines(found: Results, *, told: str) -> Iterator[str]:
+def label_lines(results: Results, *, told: str) -> Iterator[str]:
     """Yield lines on the dataset to label; `told` says what the start found amiss in the log."""
     if told:
-        yield f"{found['files']['log']}: {told}"
-    yield from ([found["problem"]] if found["problem"] else [])
-    done = _counted(found["complete"], "of them is", "of them are")
-    yield f"{found['dataset']}: {_counted(found['items'], 'item', 'items')} to label, {done} done"
-    yield f"labels: {found['files']['labels']}, saved after each label"
+        yield f"{results['files']['log']}: {told}"
+    yield from ([results["problem"]] if results["problem"] else [])
+    done = _counted(results["complete"], "of them is", "of them are")
+    yield f"{results['dataset']}: {_counted(results['items'], 'item', 'items')} to label, {done} done"
+    yield f"labels: {results['files']['labels']}, saved after each label"
 
 
-def labeled_lines(found: Results) -> Iterator[str]:
+def labeled_lines(results: Results) -> Iterator[str]:
     """Yield lines on the labels that there are, and their files."""
-    by = ", ".join(f"{who} {n}" for who, n in found["people"].items()) or "nobody"
-    yield f"{found['complete']} of {found['items']} items are done; labels by {by}"
-    if found["ties"]:
-        yield f"  on {_counted(found['ties'], 'item', 'items')} people are tied, and get no label"
-    if found["after_reveal"]:
-        seen = _counted(found["after_reveal"], "label was", "labels were")
+    by = ", ".join(f"{who} {n}" for who, n in results["people"].items()) or "nobody"
+    yield f"{results['complete']} of {results['items']} items are done; labels by {by}"
+    if results["ties"]:
+        yield f"  on {_counted(results['ties'], 'item', 'items')} people are tied, and get no label"
+    if results["after_reveal"]:
+        seen = _counted(results["after_reveal"], "label was", "labels were")
         yield f"  {seen} given after looking at the votes (marked in the annotations)"
-    yield from ([f"  {found['problem']}"] if found["problem"] else [])
-    yield f"labels of {_counted(found['labels'], 'item', 'items')}: {found['files']['labels']}"
-    yield from (f"{name}: {found['files'][name]}" for name in ("annotations", "log"))
+    yield from ([f"  {results['problem']}"] if results["problem"] else [])
+    yield f"labels of {_counted(results['labels'], 'item', 'items')}: {results['files']['labels']}"
+    yield from (f"{name}: {results['files'][name]}" for name in ("annotations", "log"))
 
 
 def _counted(n: int, one: str, several: str) -> str:
@@ -341,9 +340,11 @@ def label_proposal(fitted: Model, target: Target, n: int, *, random_state: int =
     fitted : Model
         Not corrected by labels of its target.
     target : Target
+        The dataset, with the labels that there are.
     n : int
         Items to propose.
     random_state : int, default=0
+        Seed of the draw.
 
     Returns
     -------

@@ -152,8 +152,8 @@ def _replies(history: History, votes: VoteMatrix, endpoint: str) -> Iterator[dic
             # What a window of a long source, a step or a repair turn is called stands behind "#".
             named = {row["voter"], row["voter"].rpartition("#")[0]} & {*votes.voter_names}
             if named and {row["item"], row["item"].rpartition("#")[0]} & own:
-                said = read_reply(row["reply"])
-                told = {"reply": said.text, "finish_reason": said.finish_reason, "tokens": dict(said.tokens)}
+                reply = read_reply(row["reply"])
+                told = {"reply": reply.text, "finish_reason": reply.finish_reason, "tokens": dict(reply.tokens)}
                 yield {**row, **told, "judge": named.pop(), "form": _form(json.loads(row["form"]))}
 
 

@@ -109,10 +109,10 @@ def _points(bias: float, interval: tuple[float, float]) -> str:
     return f"{value} ({low} to {high})"
 
 
-def _held_out_lines(found: "Mapping[str, pairs.HeldOut]") -> Iterator[str]:
+def _held_out_lines(results: "Mapping[str, pairs.HeldOut]") -> Iterator[str]:
     yield "Each dataset held out, mean over datasets: balanced accuracy, log loss"
-    joined = found["both orders"]
-    for kind, rows in found.items():
+    joined = results["both orders"]
+    for kind, rows in results.items():
         line = f"  {kind}: {console.percent(mean(rows['balanced_accuracy']))}, {mean(rows['log_loss']):.3f}"
         if rows is not joined:
             gains = [*map(sub, rows["log_loss"], joined["log_loss"])]

@@ -30,7 +30,9 @@ class AnswerPair:
     Parameters
     ----------
     item_id, dataset : str
+        Which question, of which dataset.
     a, b : str
+        Names of the two systems that answered.
     question, source : str
         Either may be empty.
     label : {1, 0, None}
@@ -98,8 +100,8 @@ def both_orders(pairs: Sequence[AnswerPair], orders: Sequence[str] = ORDERS) -> 
     Examples
     --------
     >>> from deep.integrations.pairs import AnswerPair, both_orders
-    >>> found = list(both_orders([AnswerPair("q1", "d", "4", "5", "2 + 2?", label=1)]))
-    >>> [(one.example_id, one.label) for one in found]
+    >>> result = list(both_orders([AnswerPair("q1", "d", "4", "5", "2 + 2?", label=1)]))
+    >>> [(one.example_id, one.label) for one in result]
     [('q1@ab', 1), ('q1@ba', 0)]
     """
     for pair in pairs:
@@ -217,6 +219,7 @@ class OrderCard:
     Parameters
     ----------
     judge : str
+        Its column in the table of votes.
     n : int
         Pairs that it answered in both orders.
     agreement : float
@@ -229,6 +232,7 @@ class OrderCard:
         Share of joined votes for the longer text, less the share of longer texts among those that labels prefer, on
         the same pairs; NaN without texts or labels.
     length_interval : (float, float)
+        90 %, likewise; NaN where the bias is.
     accuracy : float
         Of joined votes, where there are labels; NaN without any.
     """
@@ -249,6 +253,7 @@ def order_cards(joined: JoinedPairs, pairs: Sequence[AnswerPair] = (), level: fl
     Parameters
     ----------
     joined : JoinedPairs
+        Both orders of each pair, side by side.
     pairs : sequence of AnswerPair
         Their texts, for the bias of length.
     level : float, default=0.9
@@ -291,7 +296,9 @@ def paired_difference(only_one: int, only_other: int, n: int, level: float) -> t
     only_one, only_other : int
         How many count for the one alone, and for the other alone.
     n : int
+        Things that both proportions are of.
     level : float
+        Coverage of the interval, in (0, 1).
     """
     if not n:
         return math.nan, math.nan, math.nan
@@ -308,6 +315,7 @@ class RankedSystem:
     Parameters
     ----------
     system : str
+        Its name.
     n : int
         Its pairs.
     chance : float
@@ -339,6 +347,7 @@ def rank_systems(
     n_boot : int, default=200
         Resamples of questions, from which the 90 % intervals are.
     random_state : int, default=0
+        Seed of the resamples.
 
     Returns
     -------

@@ -90,26 +90,26 @@ def check_sequential(model: Model, prior: float | None = None) -> Floats:
     return expit(logit(result.p_consistent) - logit(result.threshold))
 
 
-def _figures(found: Simulation, counts: npt.NDArray[np.int64], prices: Prices) -> Figures:
+def _figures(simulation: Simulation, counts: npt.NDArray[np.int64], prices: Prices) -> Figures:
     """Return the questions asked of a row, the shares saved, the decisions changed, and the balanced accuracies.
 
     Parameters
     ----------
-    found : Simulation
+    simulation : Simulation
         Of each pattern.
     counts : ndarray of int, shape (n_patterns, 2)
         Its rows with label 0 and 1.
     prices : Prices
     """
-    weights, one_by_one = counts.sum(axis=1), found.p >= DECISION
-    asked, paid = (float(np.average(values, weights=weights)) for values in (found.calls, found.cost))
+    weights, one_by_one = counts.sum(axis=1), simulation.p >= DECISION
+    asked, paid = (float(np.average(values, weights=weights)) for values in (simulation.calls, simulation.cost))
     return {
         "asked": asked,
         "calls_saved": 1 - asked / len(prices.asked),
         "price_saved": 1 - paid / sum(prices.values),
-        "changed": int(weights[found.changed].sum()),
+        "changed": int(weights[simulation.changed].sum()),
         "n": int(weights.sum()),
-        "balanced_accuracy_panel": _balanced(one_by_one ^ found.changed, counts),
+        "balanced_accuracy_panel": _balanced(one_by_one ^ simulation.changed, counts),
         "balanced_accuracy_sequential": _balanced(one_by_one, counts),
     }
 
@@ -158,11 +158,11 @@ def training_lines(report: Figures) -> Iterator[str]:
 def _listed(report: Figures) -> str:
     """Return the prices in words."""
     asked = {name: price for name, price in report["prices"].items() if price > 0}
-    said = [f"{name} {price:.3g}" for name, price in asked.items()]
+    prices = [f"{name} {price:.3g}" for name, price in asked.items()]
     if len(set(asked.values())) == 1:
-        said = [f"{next(iter(asked.values())):.3g} each"]
+        prices = [f"{next(iter(asked.values())):.3g} each"]
     why = "" if report["unit"] == "dollars" else ", because some judges have no price"
-    return f"{', '.join(said)} (in {report['unit']}{why})"
+    return f"{', '.join(prices)} (in {report['unit']}{why})"
 
 
 # Examples whose questions tell what each judge costs.
@@ -227,14 +227,19 @@ class OneByOne:
     Parameters
     ----------
     model : Model
+        Fitted by deep; its voters are those to ask.
     plan : Plan
         The requests of the whole panel.
     columns : tuple of PlannedVoter
         One for each voter of the model, in its order.
     prices : Prices
+        Dollars or seconds of each voter.
     policy : AskingPolicy
+        When to ask on, and whom.
     error_cost : float or None
+        Price of a wrong decision, in the unit of `prices`; None: asking stops where no vote could change the decision.
     options : ScoreOptions
+        The share and the format of what is written.
     """
 
     model: Model

@@ -128,6 +128,7 @@ def watch(model: Model, body: object, prior: float | None = None) -> JsonReply:
     Parameters
     ----------
     model : Model
+        It keeps a summary of its training votes.
     body : mapping
         `votes`: a list of items, each a list of 1, 0 or null in the order of the model's judges.
     prior : float, optional
@@ -177,7 +178,9 @@ class ServedFile:
     Parameters
     ----------
     model : Model
+        Read from the file.
     path : Path
+        Of the file.
     """
 
     def __init__(self, model: Model, path: Path) -> None:
@@ -271,7 +274,9 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
     Parameters
     ----------
     model : Model
+        Gives every claim its P.
     options : CheckOptions, optional
+        Whether judges are asked, and within which limits.
 
     Raises
     ------
@@ -353,9 +358,9 @@ async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, Example]]
     told = [_named(name, answer.body) for (name, _), answer in zip(pairs, answers, strict=True)]
     lacking = sum(not answer.within_budget for answer in answers)
     if lacking:
-        said = f"The budget must allow the judges' requests. It did not for {lacking} of {len(told)} pairs. "
-        said += "`results` has the others; a judge that was not asked counts as failed."
-        raise WebError(402, "budget", said, more={"results": [json.loads(answer) for answer in told]})
+        message = f"The budget must allow the judges' requests. It did not for {lacking} of {len(told)} pairs. "
+        message += "`results` has the others; a judge that was not asked counts as failed."
+        raise WebError(402, "budget", message, more={"results": [json.loads(answer) for answer in told]})
     return b'{"results":[' + b",".join(told) + b"]}" if several else told[0]
 
 
@@ -373,6 +378,7 @@ class AgentDoor:
     Parameters
     ----------
     served : Model
+        The model behind the tools.
     checker : Checker
         What answers ``/v1/check``: its budget, ledger and bounds are those of the tools.
 
@@ -463,8 +469,8 @@ class AgentDoor:
         (answer,) = await self._checker.check([pair for _, pair in pairs])
         result: JsonReply = {"id": pairs[0][0], **json.loads(answer.body)}
         if not answer.within_budget:
-            said = "The budget must allow the judges' requests. It did not; `result` has the answers so far."
-            raise WebError(402, "budget", said, more={"result": result})
+            message = "The budget must allow the judges' requests. It did not; `result` has the answers so far."
+            raise WebError(402, "budget", message, more={"result": result})
         return result
 
     async def _score(self, given: JsonReply) -> JsonReply:

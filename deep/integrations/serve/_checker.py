@@ -233,7 +233,9 @@ class Checker:
     Parameters
     ----------
     model : Model
+        Gives every pair its P.
     options : CheckOptions, optional
+        Whether judges are asked, and within which limits.
 
     Raises
     ------

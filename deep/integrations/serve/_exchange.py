@@ -28,6 +28,7 @@ class WebError(Exception):
     message : str
         One line for people, without any text of the request.
     headers : mapping of str to str, optional
+        Sent with the answer.
     more : mapping, optional
         JSON values beside `code` and `message`.
 
@@ -278,6 +279,7 @@ def read_json(body: bytes) -> object:
     Parameters
     ----------
     body : bytes
+        As it came.
 
     Raises
     ------

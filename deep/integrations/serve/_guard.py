@@ -108,6 +108,7 @@ def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_s
     Parameters
     ----------
     path : Path or None
+        ``--token-file``; None where it is not given.
     host : str
         The address to listen at.
     say : callable, default: a line on standard error
@@ -228,7 +229,9 @@ class Guard:
     Parameters
     ----------
     app : ASGI application
+        What the guard stands in front of.
     options : ServerOptions, optional
+        Default: loopback, without a token.
     say : callable, optional
         Called with the one line that tells of a ticket that was used, or of an error of the application.
     port : int, default=0
@@ -314,8 +317,8 @@ class Guard:
 
     def _check_access(self, scope: Scope, headers: Mapping[str, str]) -> None:
         if not self._access.allows(headers):
-            said = "A token must be sent as 'Authorization: Bearer TOKEN'; in a browser, open the printed address."
-            raise WebError(401, "unauthorized", said, headers={"www-authenticate": "Bearer"})
+            message = "A token must be sent as 'Authorization: Bearer TOKEN'; in a browser, open the printed address."
+            raise WebError(401, "unauthorized", message, headers={"www-authenticate": "Bearer"})
         if self._options.rate is not None:
             self._check_rate((scope.get("client") or ("",))[0], self._options.rate)
 

@@ -80,6 +80,7 @@ def likeness(model: Model, votes: Sequence[int]) -> Likeness:
     Parameters
     ----------
     model : Model
+        It keeps the patterns of its training votes.
     votes : sequence of int
         1 consistent, 0 inconsistent, -1 no vote, in the order of the model's voters.
 
@@ -94,8 +95,8 @@ def likeness(model: Model, votes: Sequence[int]) -> Likeness:
     >>> from deep.integrations.serve._likeness import likeness
     >>> from deep.model import fit
     >>> votes = simulate_votes(0)
-    >>> found = likeness(fit(votes), [1] * len(votes.voter_names))
-    >>> found.unusual, found.sentences()[1]
+    >>> result = likeness(fit(votes), [1] * len(votes.voter_names))
+    >>> result.unusual, result.sentences()[1]
     (False, '... of ... judges voted; as few or fewer voted on ... % of the training rows.')
     """
     row = check_votes([list(votes)], name="votes", voters=model.voter_names)

@@ -53,8 +53,11 @@ def run_server(
     Parameters
     ----------
     app : ASGI application
+        What is served.
     options : ServerOptions, optional
+        Default: loopback, without a token.
     say : callable, default: a line on standard error
+        Told the address once the server listens.
     path : str, default='/'
         The page whose address is printed.
 
@@ -95,6 +98,7 @@ def serving(app: ASGIApp, options: ServerOptions | None = None) -> Iterator[str]
     Parameters
     ----------
     app : ASGI application
+        What is served.
     options : ServerOptions, optional
         Default: loopback, at any port that is free.
 

@@ -49,6 +49,7 @@ class Canary:
         The chance of labels that disagree at least as much, if P is right up to a small tolerance. Below 0.05: the
         model should not be trusted on this dataset as it is.
     n_labels : int
+        Labeled items that have a P.
     statistic : float
         Score statistic: how strongly the labels ask for another intercept and slope of the log-odds.
     expected, observed : float
@@ -93,6 +94,7 @@ def canary(
     n_draws : int, default=2000
         Label sets simulated under the null hypothesis.
     random_state : int, default=0
+        Seed of the simulated labels.
 
     Returns
     -------
@@ -183,6 +185,7 @@ def labels_needed(
     powers : sequence of float, default=(0.5, 0.8, 0.9)
         Shares of draws in which such a dataset is to be found.
     random_state : int, default=0
+        Seed of the simulated labels.
 
     Returns
     -------
@@ -355,6 +358,7 @@ def propose_labels(
     labeled : array-like of int, default=()
         Positions of items that have a label already.
     random_state : int, default=0
+        Seed of the draw.
 
     Returns
     -------
@@ -379,8 +383,8 @@ def propose_labels(
     Examples
     --------
     >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
-    >>> found = propose_labels(np.linspace(0.05, 0.95, 200), misfit, 20)
-    >>> len(found.rows), round(found.error_before, 2), round(found.error_after, 2)
+    >>> result = propose_labels(np.linspace(0.05, 0.95, 200), misfit, 20)
+    >>> len(result.rows), round(result.error_before, 2), round(result.error_after, 2)
     (20, 0.15, 0.08)
     """
     z = logit(check_probabilities(y_prob))

@@ -198,6 +198,7 @@ class FewLabels:
         y_true : array-like of shape (n_labels,)
             Labels 0/1.
         sample_weight : array-like of shape (n_labels,), optional
+            Default: all the same.
         documents : array-like of shape (n_labels,), optional
             The document of each row; default: each row has its own.
         judges : ndarray of float, shape (n_labels, n_judges), optional
@@ -379,6 +380,7 @@ class Correction:
         Parameters
         ----------
         misfit : Misfit
+            How far P was off on the training datasets.
         prior : PriorEstimate
             As estimated without labels.
         p : ndarray of float, shape (n_examples,)
@@ -562,7 +564,9 @@ class BelievedPrior:
     Parameters
     ----------
     rule : PriorRule
+        Estimates the share from votes alone.
     belief : Belief
+        What people believe of the share.
     """
 
     rule: PriorRule

@@ -429,6 +429,7 @@ def changes(stream: Sequence[VoteRates], *, alpha: float) -> list[tuple[str, str
     stream : sequence of VoteRates
         In order, the last one the newest; a judge that an earlier one lacks is compared from where it came.
     alpha : float
+        The most false alarms, as a share, over all looks together.
     """
     positive, coverage = (stream[-1][statistic] for statistic in ("positive", "coverage"))
     bets = {(PANEL, "positive"): PANEL_BET}

@@ -33,6 +33,7 @@ class LeftOut:
     Parameters
     ----------
     score : ndarray of float, shape (n_points,)
+        Log-odds at the points.
     ones, zeros : ndarray of float, shape (n_points,)
         Weight of label 1 and of label 0 at each point.
     """
@@ -102,6 +103,7 @@ def fit_alignment(datasets: list[LeftOut], *, use_context: bool) -> Alignment:
     Parameters
     ----------
     datasets : list of LeftOut
+        One or more, with both classes between them.
     use_context : bool
         Whether the mean over the dataset enters.
 
@@ -140,10 +142,13 @@ def newton_logistic(design: Floats, ones: Floats, zeros: Floats, *, centre: Floa
     Parameters
     ----------
     design : ndarray of shape (n_points, n_coefficients)
+        One row a point; the first column is ones.
     ones, zeros : ndarray of shape (n_points,)
         Weight of label 1 and of label 0; the loss is divided by their sum.
     centre : ndarray of shape (n_coefficients,)
+        The coefficients that the penalty draws to.
     penalty : ndarray of shape (n_coefficients, n_coefficients)
+        Symmetric, and positive semidefinite.
 
     Examples
     --------
@@ -168,6 +173,7 @@ def laplace(
     Parameters
     ----------
     design : ndarray of shape (n_labels, n_coefficients)
+        Rows of labeled items.
     labels, weights : ndarray of shape (n_labels,)
         0 or 1, and how much each counts.
     coef : ndarray of shape (n_coefficients,)
@@ -298,6 +304,7 @@ class LeftOutRows:
     Parameters
     ----------
     log_odds : ndarray of float, shape (n_examples,)
+        By a fit that never saw the dataset.
     ones, zeros : ndarray of float, shape (n_examples,)
         Weight of label 1 and of label 0.
     cell : ndarray of int, shape (n_examples,)
@@ -359,6 +366,7 @@ class Misfit:
         Parameters
         ----------
         log_odds : ndarray of float, shape (n_examples,)
+            At equal class weights.
         counts : ndarray of float, shape (n_examples,), optional
             The bounds are those of the rate observed in so many rows; default: of the true rate.
 

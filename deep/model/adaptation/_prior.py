@@ -173,9 +173,11 @@ class Intercept:
         Parameters
         ----------
         profile : ndarray of shape (n_shifts,)
+            What the panel says of the dataset, in log-odds.
         offset : float
             What the contexts add to the log-odds that the line is of, and to no log-odds of the profile.
         warning : str, optional
+            Said beside the share.
 
         References
         ----------
@@ -207,6 +209,7 @@ class FixedPrior:
     Parameters
     ----------
     estimate : PriorEstimate
+        What is given for every dataset.
     """
 
     estimate: PriorEstimate
@@ -390,6 +393,7 @@ class LearnedPrior:
     Parameters
     ----------
     across : AcrossPanels, optional
+        What other panels have shown; default: that of the shipped study.
 
     Attributes
     ----------

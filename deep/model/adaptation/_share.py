@@ -36,6 +36,7 @@ class JointShares:
     Parameters
     ----------
     estimate : ndarray of float, shape (n_systems,)
+        Of each system, in [0, 1].
     covariance : ndarray of float, shape (n_systems, n_systems)
         Of the estimates about the true shares.
     sampling : ndarray of float, shape (n_systems, n_systems)
@@ -103,8 +104,8 @@ def joint_shares(
     --------
     >>> misfit = Misfit(np.array([0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.1]]), 10)
     >>> p, labels = np.full(200, 0.6), np.tile([1, 0, -1, -1, 1, 1, -1, -1], 25)
-    >>> found = joint_shares(p, labels, misfit, systems=np.tile(list("aaaabbbb"), 25))
-    >>> found.estimate.round(2).tolist()
+    >>> result = joint_shares(p, labels, misfit, systems=np.tile(list("aaaabbbb"), 25))
+    >>> result.estimate.round(2).tolist()
     [0.51, 0.99]
     """
     every = checks.check_probabilities(p, name="p")

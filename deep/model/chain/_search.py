@@ -36,6 +36,7 @@ class GridResult:
     ensembler : BaseEnsembler
         Fitted on the whole training set with the winning parameters.
     params : dict
+        The values that won, by name.
     oof : ndarray of float, shape (n_patterns, n_folds)
         P(consistent) of each training pattern by the fit that left the fold out.
     score : float
@@ -66,6 +67,7 @@ def inner_score(p: Floats, training: TrainingSet, criterion: Criterion, weights:
     p : ndarray of float, shape (n_patterns, n_folds)
         P(consistent) by pattern and left-out fold.
     training : TrainingSet
+        Cells, weights and groups to leave out.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}
         Accuracy counts rows; the other two use `weights`, under which balanced accuracy is the mean over
         datasets. Log loss is negated, so that higher is better.
@@ -103,10 +105,13 @@ def grid_search(
     name : str
         A key of `ENSEMBLERS`.
     training : TrainingSet
+        Cells, weights and groups to leave out.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='log_loss'
+        What the best values do best in.
     grid : mapping of str to sequence, optional
         Default: the ensembler's `param_grid`.
     random_state : int, default=0
+        Seed of the ensembler.
 
     Returns
     -------
@@ -178,12 +183,14 @@ def choose_subsets(
     Parameters
     ----------
     training : TrainingSet
+        Cells, weights and groups to leave out.
     sizes : sequence of int
         Numbers of voters; a size of at least the number of voters takes them all.
     selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
         'auto' takes the better of mRMR and RFE for each size, by the inner `criterion` of logistic
         regression; mRMR by the loop of mrmr-selection where that is installed, else by the same of deep's own.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='balanced_accuracy'
+        What a subset is judged by.
 
     Returns
     -------
@@ -288,12 +295,12 @@ def leave_pairs_out(name: str, params: Mapping[str, object], training: TrainingS
 
     Parameters
     ----------
-    name : str
-        A key of `ENSEMBLERS`.
-    params : mapping
+    name, params : str, mapping
+        A key of `ENSEMBLERS`, and the values of its parameters.
     training : TrainingSet
         Of three folds or more.
     random_state : int
+        Seed of the ensembler.
 
     Returns
     -------
@@ -316,9 +323,11 @@ class Candidate:
     Parameters
     ----------
     ensembler : str
+        Its registered name.
     params : dict
         The grid point that won.
     subset : Subset
+        Which voters, and how they were chosen.
     prompts : tuple of str
         The names of the subset's voters.
     calibrator : str or None
@@ -353,6 +362,7 @@ def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
     Parameters
     ----------
     candidates : sequence of Candidate
+        With their losses on the training data.
     by : {'accuracy', 'balanced_accuracy', 'log_loss'}
         An inner score. Equals are decided by log loss, then by fewer voters, then by the order given.
     """
@@ -378,7 +388,9 @@ class ChainAttempt:
     Parameters
     ----------
     candidates : list of Candidate
+        Fitted, one a calibrator.
     reason : str or None
+        Why some are missing; None where all are there.
     seconds : float
         Of processor time.
     """
@@ -395,10 +407,13 @@ class ChainTask:
     Parameters
     ----------
     ensembler : str
+        Its registered name.
     subset : Subset
+        Which voters, and how they were chosen.
     training : TrainingSet
         Of all voters.
     recipe : Recipe
+        How it is fitted.
     calibrators : tuple of str
         Keys of `CALIBRATORS`, or 'none' for the ensembler's own probabilities.
     random_state : int
@@ -483,7 +498,9 @@ def chain_tasks(
     Parameters
     ----------
     training : TrainingSet
+        Cells of all voters.
     recipe : Recipe
+        How each chain is fitted.
     sizes : sequence of int or 'all'
         Numbers of voters.
     ensemblers : sequence of str
@@ -491,7 +508,9 @@ def chain_tasks(
     calibrators : sequence of str
         Keys of `CALIBRATORS`, or 'none'.
     selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
+        How voters are chosen.
     random_state : int, default=0
+        Seed of the choice and of the fits.
     """
     # netcal counts rows: with weights its calibrators would silently answer another question.
     weighted = [name for name in calibrators if name in NETCAL_CLASSES and training.weighting != "uniform"]
@@ -525,6 +544,7 @@ def search(tasks: Sequence[ChainTask], target: Votes, run: MapLike = map) -> lis
     Parameters
     ----------
     tasks : sequence of ChainTask
+        As :func:`chain_tasks` makes them.
     target : ndarray of int8, shape (n_patterns, n_voters)
         Their labels are never seen here.
     run : callable, optional
@@ -557,18 +577,7 @@ class Chain:
 
 
 def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
-    """Fit a chain on a training set of its own voters.
-
-    Parameters
-    ----------
-    spec : ChainSpec
-    training : TrainingSet
-
-    Returns
-    -------
-    Chain
-        The same for the same training set, whatever else was fitted before.
-    """
+    """Fit a chain on a training set of its own voters: the same chain, whatever else was fitted before."""
     recipe = RECIPES[spec.recipe]
     point = {name: (value,) for name, value in spec.params.items()}
     result = grid_search(

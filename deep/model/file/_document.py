@@ -330,6 +330,7 @@ class Field:
     Parameters
     ----------
     key : str
+        As the JSON has it.
     kind : JsonKind
         How its value is read and written.
     attribute : str, optional

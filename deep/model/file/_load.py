@@ -29,6 +29,7 @@ def load(path: str | Path) -> Model:
     Parameters
     ----------
     path : path
+        Of the file.
 
     Returns
     -------

@@ -73,7 +73,9 @@ class Model:
     Parameters
     ----------
     voters : tuple of Voter
-    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}, see docs/which-fit.md
+        In the order of the columns that the model reads.
+    method : {'average', 'chain', 'own-labels', 'stack', 'votes'}
+        How it was fitted; see docs/which-fit.md.
     blend : Blend
         From rows to log-odds at equal class weights.
     prior_rule : PriorRule
@@ -88,10 +90,8 @@ class Model:
         By training dataset: log-odds of P at the estimated prior by fits without it.
     fit_report : mapping
         What else the file says: training datasets, inner scores, versions, date.
-    target : str, optional
-        The dataset that the model was adapted to.
-    correction : Correction, optional
-        What labels of that dataset say of P there.
+    target, correction : str, Correction, optional
+        The dataset that the model was adapted to, and what labels of it say of P there.
     rule : DecisionRule, optional
         From which P on an item is called consistent; :meth:`deciding` sets it.
     context_weight : float, default=0.0
@@ -292,10 +292,10 @@ class Model:
         >>> from deep.datasets import simulate_votes
         >>> from deep.model import fit
         >>> votes = simulate_votes(0)
-        >>> found = fit(votes, sizes=[2], ensembler="LogisticRegression", calibrator="platt").score_frame(votes)
-        >>> list(found)[:9]
+        >>> result = fit(votes, sizes=[2], ensembler="LogisticRegression", calibrator="platt").score_frame(votes)
+        >>> list(result)[:9]
         ['dataset', 'item_id', 'label', 'p_consistent', 'p_low', 'p_high', 'decision', 'sure', 'threshold']
-        >>> bool((found["decision"] == (found["p_consistent"] >= found["threshold"])).all())
+        >>> bool((result["decision"] == (result["p_consistent"] >= result["threshold"])).all())
         True
         """
         import pyarrow as pa
@@ -460,11 +460,10 @@ class Model:
         ----------
         votes : VoteMatrix, DataFrame, or array-like of shape (n_examples, n_voters)
             Of the whole dataset, labeled or not.
-        labels : array-like of shape (n_examples,), optional
-            1 or 0, and -1 where there is none; of items drawn at random.
+        labels, documents : array-like of shape (n_examples,), optional
+            1 or 0, and -1 where there is none, of items drawn at random; the document of each item.
         scores : array-like of shape (n_examples, n_scorers), optional
-        documents : array-like of shape (n_examples,), optional
-            The document of each item.
+            Scores beside the votes, where the model has scorers.
         target : str, default='target'
             The dataset's name.
         decide : str, optional

@@ -41,7 +41,9 @@ def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> VoteMat
     Parameters
     ----------
     model : Model
+        Its scales say which answers are scores.
     votes : VoteMatrix
+        The rows that are scored.
     paths : sequence of str
         Tables of scores; other columns of them are not read.
 
@@ -130,11 +132,14 @@ def score_file(
     Parameters
     ----------
     model : Model
+        Fitted by deep.
     paths : sequence of str
         Tables of votes. One Parquet file of any length is never held in memory: what P is made of, less than what is
         written, waits beside `out` until the contexts of its datasets are known.
     out : Path
+        Of the file to write, CSV or Parquet by its ending.
     options : ScoreOptions
+        The share, the decisions and the columns wanted.
     scores : sequence of str, optional
         Tables of soft scores, where the model was fitted with some. Parquet files of the same items in the same order
         as the votes, or their very file, are not held in memory either; others are joined there.

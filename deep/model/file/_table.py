@@ -227,6 +227,7 @@ def match_columns(
     Parameters
     ----------
     voters : sequence of Voter
+        Those of a model.
     columns : sequence of str
         Those that are no voter of the model are not used.
     allow_mismatch : bool, default=False

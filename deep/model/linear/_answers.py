@@ -44,11 +44,13 @@ class AnswerMap:
     Parameters
     ----------
     scales : tuple of Scale
+        One a judge, in the order of the columns.
     knots : list of (places, shares)
         One a judge.
     log_odds : tuple of bool
         Of whose shares log-odds are taken.
     centre, scale : ndarray of float, shape (n_voters,)
+        Middle and width of each judge's evidence.
 
     Examples
     --------

@@ -26,6 +26,7 @@ class Linear:
     Parameters
     ----------
     intercept : float
+        Log-odds where nobody votes.
     ones, zeros : ndarray of float, shape (n_voters,)
         What a vote of 1 and a vote of 0 add.
 
@@ -76,6 +77,7 @@ class Rows:
     Parameters
     ----------
     votes : ndarray of int8, shape (n_examples, n_voters)
+        1, 0 and -1 for none.
     evidence : ndarray of float64, shape (n_examples, n_voters)
         By :class:`AnswerMap`, NaN where there is none; no columns where all judges vote.
     weights : ndarray of float64, shape (n_examples,)
@@ -291,6 +293,7 @@ class Weighed:
     signed : ndarray of float, shape (n_examples, n_voters)
         +1, -1, or 0 for no vote; evidence where judges give grades or scores.
     labels : ndarray of int8, shape (n_examples,)
+        1 for consistent, 0 for not.
     weights : ndarray of float, shape (n_examples,)
         Every dataset x class weighs the same; they sum to 1.
     sizes : ndarray of float, shape (2,)

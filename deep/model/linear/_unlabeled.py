@@ -147,12 +147,12 @@ def fit_unlabeled(
     Examples
     --------
     >>> rows = [[1, 1, 1, 1], [1, 1, 0, 1], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
-    >>> found = fit_unlabeled(rows, sample_weight=[40, 10, 10, 10, 30])
-    >>> found.method, found.warnings
+    >>> result = fit_unlabeled(rows, sample_weight=[40, 10, 10, 10, 30])
+    >>> result.method, result.warnings
     ('average', ())
-    >>> found.linear.log_odds(np.array([[1, 1, 1, 1], [1, 0, 0, 1], [-1, -1, -1, 1]])).round(1).tolist()
+    >>> result.linear.log_odds(np.array([[1, 1, 1, 1], [1, 0, 0, 1], [-1, -1, -1, 1]])).round(1).tolist()
     [1.7, 0.0, 0.3]
-    >>> [round(share, 2) for share in (found.prior.low, found.prior.estimate, found.prior.high)]
+    >>> [round(share, 2) for share in (result.prior.low, result.prior.estimate, result.prior.high)]
     [0.21, 0.5, 0.78]
     """
     matrix: AnyVotes

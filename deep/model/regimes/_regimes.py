@@ -59,6 +59,7 @@ def finish(
     chosen : mapping
         What was fitted, and how it was chosen.
     method : str
+        How it was fitted, as the report says.
     provenance : mapping
         `voters` by name, `licences` by dataset, and whatever else is known.
     notes : sequence of str

@@ -79,6 +79,7 @@ class Trees:
     p : ndarray of float, shape (n_nodes,)
         P(consistent) in a leaf.
     roots : ndarray of int, shape (n_trees,)
+        First node of each tree.
     """
 
     feature: Positions
@@ -174,6 +175,7 @@ class VoteSum:
     Parameters
     ----------
     linear : Linear
+        What is added up.
     """
 
     linear: Linear
@@ -190,6 +192,7 @@ class VoteForest:
     Parameters
     ----------
     trees : Trees
+        The trees whose values are added up.
     """
 
     trees: Trees
@@ -223,7 +226,9 @@ class Part:
     Parameters
     ----------
     name : str
+        As explanations call it.
     scorer : Scorer
+        Gives the score.
     intercept, slope, context : float
         Its context is the log-odds of its mean P over the dataset. `context` is mostly below 0: where a scorer finds
         a whole dataset consistent, part of that is leniency.
@@ -243,6 +248,7 @@ class Blend:
     Parameters
     ----------
     parts : tuple of Part
+        Their terms are added up.
     """
 
     parts: tuple[Part, ...]
@@ -309,6 +315,7 @@ class Evidence:
     log_odds : ndarray of float, shape (n_distinct,)
         The weighted sum of the parts of a blend.
     n_votes : ndarray of int, shape (n_distinct,)
+        Votes that each row has.
     own : ndarray of float, shape (n_distinct,), optional
         P of a chain before calibration; None where the model is no chain.
     raw : ndarray of float, shape (n_parts, n_distinct), optional
@@ -353,6 +360,7 @@ class Contribution:
     Parameters
     ----------
     voter : str
+        Its column in the table of votes.
     vote : {1, 0, -1} or float
         Of a judge that gives grades or scores its answer, in its own unit; NaN where there is none.
     without : float
@@ -378,7 +386,9 @@ def contributions(
     predict : callable
         From rows of answers (n, n_voters) to P(consistent).
     names : tuple of str
+        Of the voters, in the order of the row.
     votes : ndarray, shape (n_voters,)
+        One row: 1, 0 and -1 for none.
     scales : sequence of Scale
         Of the voters, where some give grades or scores: `votes` are then places on them.
 

@@ -261,10 +261,15 @@ class ReplyReader:
     Parameters
     ----------
     text : str
+        The reply, whole.
     kind : {'score', 'verdict'}
+        Whether a label or a number was asked for.
     output : {'json', 'text', 'xml'}
+        The form that was asked for.
     labels : mapping of str to {1, 0, -1}
+        What each label of the prompt votes.
     scale : (float, float) or None
+        Ends of the scale of a number; None for labels.
     cut : bool
         Whether the reply reached its length limit.
     material : Material or None
@@ -336,10 +341,10 @@ class ReplyReader:
         if {one.value for one in result} != {one.value for one in behind}:
             return []  # its answer stands before the last marker
         return [
-            FinalAnswer(begin + one.start, begin + one.end, LabelReading(one.value, said, said), False)
+            FinalAnswer(begin + one.start, begin + one.end, LabelReading(one.value, word, word), False)
             for one in result
             if one.value is not None
-            and (said := body[one.start : one.end])
+            and (word := body[one.start : one.end])
             and not (self.cut and one.end == len(body))
             and not self._repeats(begin + one.start, begin + one.end)
         ]
@@ -426,8 +431,8 @@ class ReplyReader:
         alone = place.strict or (place.form == "text" and (self.cut or not last))
         if result is None or (alone and result.remark):
             return
-        said = (result.core, str(place.value)) if place.strict or not named else ()
-        sure, copied = place.sure and place.form == self.output, self.material and any(map(self.material.equals, said))
+        word = (result.core, str(place.value)) if place.strict or not named else ()
+        sure, copied = place.sure and place.form == self.output, self.material and any(map(self.material.equals, word))
         if not copied and not self._is_copied(place, result, sure=sure):
             yield FinalAnswer(place.start, place.end, result, sure, place)
 
@@ -469,10 +474,10 @@ class ReplyReader:
         """Return the one label that stands in an object, whatever its key, or is a key that is true or false."""
         blames = _sayings.vocabulary(tuple(self.labels.items())).blames
         values = [value for key, value in fields.items() if not blames(key)]
-        result = [said for said in map(self._value, values) if said and not said.remark]
+        result = [word for word in map(self._value, values) if word and not word.remark]
         for key, value in fields.items() if not result and self.labels else ():
-            if (said := json.dumps(value).strip('"').casefold()) in ("yes", "true", "no", "false"):
-                text = ("not " if said in ("no", "false") else "") + pattern("of_key").sub("", key).replace("_", " ")
+            if (word := json.dumps(value).strip('"').casefold()) in ("yes", "true", "no", "false"):
+                text = ("not " if word in ("no", "false") else "") + pattern("of_key").sub("", key).replace("_", " ")
                 values = [value for value, *_ in _sayings.stated(text, self.labels)]
                 result += [LabelReading(value or 0, text, text) for value in values if value in (0, 1)]
         return result[0] if len(result) == 1 else None
