@@ -241,15 +241,15 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 923,
-    "_util": 2_141,
-    "asking": 2_482,
+    "_util": 2_149,
+    "asking": 2_516,
     "calibration": 814,
     "commands": 722,
     "console": 1_120,
     "datasets": 2_435,
     "ensembles": 817,
     "evaluate": 2_662,
-    "experiments/loo": 1_679,
+    "experiments/loo": 1_678,
     "features": 1_069,
     "llm": 3_058,
     "model": 5_360,
@@ -258,7 +258,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_853, 14_808, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_895, 14_808, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -120,6 +120,21 @@ class Scale:
             inside |= self.is_open & np.isfinite(result)
         return np.asarray(np.where(inside, np.clip(result, 0.0, 1.0), np.nan))
 
+    def read(self, answer: object) -> float:
+        """Return one answer, a number or else a word of the scale, as its number; NaN where it lies outside.
+
+        True is 1 to Python, but not the worst grade of a scale from 1 to 5.
+        """
+        if isinstance(answer, str) and answer in self.words:
+            return float(self.words.index(answer))
+        if self.words or isinstance(answer, bool) or not isinstance(answer, int | float):
+            return np.nan
+        return float(answer) if self.vote(float(answer)) >= 0 else np.nan
+
+    def vote(self, number: float) -> int:
+        """Return the vote that a number counts as: 1 from the middle of the scale on, -1 outside it."""
+        return int(votes_of(self.places(np.array([number])))[0])
+
     def number(self, place: float) -> float:
         """Return the number at a place, in the judge's own unit; NaN where there is none."""
         value = float(self.low + place * (self.high - self.low))
@@ -197,8 +212,8 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
 
     Examples
     --------
-    >>> scales = recognise({"a": np.array([5, 2.5, 4]), "b": np.array([3.0, 1]), "c": np.array([0.2, 0.4, np.nan])})
-    >>> {name: str(scale) for name, scale in scales.items()}
+    >>> known = recognise({"a": np.array([5, 2.5, 4]), "b": np.array([3.0, 1]), "c": np.array([0.2, 0.4, 0.7, np.nan])})
+    >>> {name: str(scale) for name, scale in known.items()}
     {'a': '1-5', 'b': '1-5', 'c': 'unit'}
     >>> str(recognise({"a": np.array([1.0, 0, 0, 1, 1, 2])})["a"])
     'binary'

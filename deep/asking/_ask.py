@@ -7,8 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import NoneType
 
+import numpy as np
+
 from deep._util.checks import check_kind, several
 from deep._util.frames import Frame
+from deep._util.scales import BINARY, Scale
 from deep.asking._functions import AnyFunction
 from deep.asking._options import AskOptions, ProgressCallback, Sampling, notebook_progress
 from deep.asking._plan import Plan, planned_voters
@@ -19,7 +22,7 @@ from deep.datasets import Examples, as_examples
 from deep.exceptions import InputError, StoppedError, note
 from deep.judges import Judge
 from deep.prompt_pool import Chunking, FewShot
-from deep.records import Example, VoteMatrix
+from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
 
 # The dataset of examples that name none.
 UNNAMED = "examples"
@@ -145,14 +148,28 @@ def _votes_of(plan: Plan, options: AskOptions | None, progress: ProgressCallback
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
     rows = list(judged_rows(plan, options, outcome.tally, progress))
     has_documents = any(row.example.document_id for row in rows)
+    scales = [plan.functions[voter].judge.scale if voter in plan.functions else None for voter in plan.voters]
+    answers = [[row.judgments[voter] for voter in plan.voters] for row in rows]
     return VoteMatrix(
-        votes=[[row.judgments[voter].vote for voter in plan.voters] for row in rows],
+        votes=_on_scales(answers, scales) if any(scales) else [[one.vote for one in row] for row in answers],
+        scales=[scale or BINARY for scale in scales] if any(scales) else None,
         item_ids=[row.example.example_id for row in rows],
         voter_names=plan.voters,
         datasets=[str(row.example.dataset) for row in rows],
         labels=[-1 if row.example.label is None else row.example.label for row in rows],
         document_ids=[row.example.document_id or row.example.example_id for row in rows] if has_documents else None,
     )
+
+
+def _on_scales(answers: Sequence[Sequence[Judgment]], scales: Sequence[Scale | None]) -> list[list[float]]:
+    """Return answers as the judges give them, NaN where there is none: grades of those with a scale, else votes."""
+    return [
+        [
+            np.nan if one.vote == ABSTAIN else one.vote if scale is None or one.score is None else one.score
+            for one, scale in zip(row, scales, strict=True)
+        ]
+        for row in answers
+    ]
 
 
 def ledger_for_once(stack: ExitStack) -> str:

@@ -22,6 +22,7 @@ from uuid import uuid4
 
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util import sqlite_log
+from deep._util.scales import Scale
 from deep.exceptions import InputError, note
 from deep.judges import LLMReply, OfflineJudge, VoteQuestion, parse_voter, voter_name
 from deep.llm import RAISED, CallError, LedgerError, Reply, Request, json_text
@@ -76,6 +77,7 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         version: str | None = SOURCE,
         cost: float | None = None,
         workers: int | None = None,
+        scale: str | None = None,
     ) -> None:
         self.name = str(name or getattr(function, "__name__", type(function).__name__))
         if not _NAME.fullmatch(self.name):
@@ -90,10 +92,12 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         roles = {role for _, role in self._roles}
         self._texts = [text for text in _TEXTS if text in roles or "example" in roles]
         self.cost, self.workers = cost, workers
+        self.scale = None if scale is None else Scale.parse(scale)
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
         source = _source(function) if version == SOURCE else version
         self.is_kept = source is not None
-        self.version = hashlib.sha256(f"{self.name}\0{source if source is not None else uuid4()}".encode()).hexdigest()
+        identity = [self.name, source if source is not None else str(uuid4()), *([] if scale is None else [scale])]
+        self.version = hashlib.sha256("\0".join(identity).encode()).hexdigest()
         update_wrapper(self, function, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -129,7 +133,7 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
             if isinstance(error, Exception | GeneratorExit) or (task is not None and task.cancelling()):
                 raise
             raise RuntimeError(error_words(error)) from error
-        return judgment_of(value, cost=self.cost, seconds=time.monotonic() - started)
+        return judgment_of(value, cost=self.cost, seconds=time.monotonic() - started, scale=self.scale)
 
     def label(self, example: Example) -> Judgment:
         """Judge one example; where the function raises, so does this."""
@@ -222,8 +226,12 @@ def _source(function: AnyFunction) -> str | None:
         return None
 
 
-def judgment_of(answer: object, *, cost: float | None = None, seconds: float | None = None) -> Judgment:
+def judgment_of(
+    answer: object, *, cost: float | None = None, seconds: float | None = None, scale: Scale | None = None
+) -> Judgment:
     """Return the judgment that a function's value stands for, with its cost and time where it does not tell them.
+
+    An answer on a scale is a score, and a vote of 1 from the middle of the scale on.
 
     Examples
     --------
@@ -232,10 +240,15 @@ def judgment_of(answer: object, *, cost: float | None = None, seconds: float | N
     (1, 'abstained', 0, 0.25)
     >>> judgment_of((False, "It rose.")).rationale, judgment_of({"vote": 1, "cost": 0.01}).cost
     ('It rose.', 0.01)
+    >>> from deep._util.scales import Scale
+    >>> judgment_of(4, scale=Scale.parse("1-5")).score, judgment_of("bad", scale=Scale.parse("bad<good")).vote
+    (4.0, 0)
     """
     if isinstance(answer, Judgment):
         if answer.cost is not None and not 0 <= answer.cost < float("inf"):
             raise TypeError(f"returned a cost of {answer.cost!r}; it is 0 or more dollars")
+        if scale is not None and answer.vote != ABSTAIN and scale.read(answer.score) != answer.score:
+            raise TypeError(f"returned {answer!r:.80}, without a score on its scale {scale}")
         own_cost = cost if answer.cost is None else answer.cost
         return replace(answer, cost=own_cost, seconds=seconds if answer.seconds is None else answer.seconds)
     if isinstance(answer, Mapping):
@@ -244,16 +257,27 @@ def judgment_of(answer: object, *, cost: float | None = None, seconds: float | N
             raise TypeError(
                 f"returned a mapping with {', '.join(unknown) or 'no vote'}; its keys are {', '.join(_FIELDS)}"
             )
-        judgment = replace(judgment_of(answer.get("vote")), **_lists({n: v for n, v in answer.items() if n != "vote"}))
+        own = judgment_of(answer.get("vote"), scale=scale)
+        judgment = replace(own, **_lists({n: v for n, v in answer.items() if n != "vote"}))
         return judgment_of(judgment, cost=cost, seconds=seconds)
     if isinstance(answer, tuple) and len(answer) == 2:
-        judgment = judgment_of(answer[0], cost=cost, seconds=seconds)
+        judgment = judgment_of(answer[0], cost=cost, seconds=seconds, scale=scale)
         return replace(judgment, rationale=None if answer[1] is None else str(answer[1]))
-    value: Any = answer.item() if hasattr(answer, "item") else answer
-    if value is None or (type(value) is int and value == ABSTAIN):
+    return _judgment_of_value(answer.item() if hasattr(answer, "item") else answer, scale, cost, seconds)
+
+
+def _judgment_of_value(value: Any, scale: Scale | None, cost: float | None, seconds: float | None) -> Judgment:
+    """Return the judgment of a vote, a soft vote or a grade."""
+    is_none = type(value) is int and value == ABSTAIN and (scale is None or scale.vote(value) == ABSTAIN)
+    if value is None or is_none:
         return Judgment(ABSTAIN, "abstained", cost=cost, seconds=seconds)
+    if scale is not None:
+        number = scale.read(value)
+        if number != number:
+            raise TypeError(f"returned {value!r:.80}; its scale is {scale}")
+        return Judgment(scale.vote(number), score=number, cost=cost, seconds=seconds)
     if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise TypeError(f"returned {answer!r:.80}; a judge returns {_TAKEN}")
+        raise TypeError(f"returned {value!r:.80}; a judge returns {_TAKEN}")
     score = None if value in (0, 1) and not isinstance(value, float) else float(value)
     return Judgment(int(value >= 0.5), score=score, cost=cost, seconds=seconds)
 
@@ -278,7 +302,12 @@ def _lists(values: Mapping[str, Any]) -> Mapping[str, Any]:
 def judge(function: Callable[P, R], /) -> FunctionJudge[P, R]: ...
 @overload
 def judge(
-    *, name: str | None = None, version: str | None = SOURCE, cost: float | None = None, workers: int | None = None
+    *,
+    name: str | None = None,
+    version: str | None = SOURCE,
+    cost: float | None = None,
+    workers: int | None = None,
+    scale: str | None = None,
 ) -> Callable[[Callable[P, R]], FunctionJudge[P, R]]: ...
 def judge(function: Any = None, /, **options: Any) -> Any:
     """Make a judge of a function of (source, claim), (question, source, claim) or an :class:`deep.Example`.
@@ -300,6 +329,9 @@ def judge(function: Any = None, /, **options: Any) -> Any:
         Dollars a call.
     workers : int, optional
         The most calls side by side. Default: 16.
+    scale : str, optional
+        Of grades, as ``1-5``, ``0-100``, ``A-E`` or ``bad<fair<good``, from the worst to the best: the function returns
+        one of them in place of a vote.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def worth_words(card: PanelCard) -> Iterator[str]:
     if not card.coin:
         # Of the choice, not of these judges: each part has its own, so that it costs something where all are kept too.
         yield (
-            f"Judges chosen so, on parts that the choice did not see: log loss {outer.loss_increase:+.3f} (90 % "
+            f"Judges kept by this rule, on held-out parts: log loss {outer.loss_increase:+.3f} (90 % "
             f"interval {shown(outer.increase_ci, '+.3f')}), balanced accuracy {in_percent(outer.accuracy_change, '+')} "
             f"points ({in_percent(outer.change_ci, '+')}).{KEEP_ALL if outer.increase_ci[0] > 0 else ''}"
         )

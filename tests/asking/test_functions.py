@@ -118,6 +118,46 @@ def test_returned_values_are_judgments(said, vote, reason, score):
 
 
 @pytest.mark.parametrize(
+    ("scale", "answers", "numbers"),
+    [
+        ("1-5", [1, 5.0, 2.5, np.int64(4), (3, "so so"), {"vote": 2}, None, -1], [1, 5, 2.5, 4, 3, 2, None, None]),
+        ("5-1", [1, 5], [1, 5]),
+        ("bad<good", ["bad", "good"], [0, 1]),
+        ("-3..0", [-1, -3], [-1, -3]),
+    ],
+)
+def test_a_function_gives_grades_on_its_scale(scale, answers, numbers, tmp_path):
+    """The matrix holds them as given, for a fit that keeps the scale; a second run reads them from the ledger."""
+    called = []
+
+    @deep.judge(version="1", scale=scale)
+    def grade(source, claim):
+        called.append(claim)
+        return answers[int(claim)]
+
+    examples = [deep.Example("It rained.", str(n), str(n)) for n in range(len(answers))]
+    for _ in range(2):
+        votes = ask(examples, [grade, "numbers"], ledger=tmp_path / "l")
+        assert [str(one) for one in votes.scales] == [scale, "binary"]
+        places = votes.scales[0].places(np.array(numbers, dtype=float))
+        np.testing.assert_array_equal(votes.answers[:, 0], places)
+        assert votes.votes[:, 0].tolist() == np.where(np.isnan(places), ABSTAIN, places >= 0.5).tolist()
+    assert len(called) == len(answers)
+
+
+def test_what_lies_outside_its_scale_is_no_answer(capsys):
+    """True is no grade, nor is a judgment without one; no other item loses its answer."""
+    answers = [True, 7, "good", float("nan"), Judgment(1), Judgment(1, score=9.0), 5]
+    grade = FunctionJudge(lambda source, claim: answers[int(claim)], name="grade", version="1", scale="1-5")
+    examples = [deep.Example("It rained.", str(n), str(n)) for n in range(len(answers))]
+    votes = ask(examples, [grade, "numbers"])
+    assert votes.votes[:, 0].tolist() == [ABSTAIN] * 6 + [1]
+    assert "returned True; its scale is 1-5" in capsys.readouterr().err
+    with pytest.raises(InputError, match="`scale` must be one of"):
+        FunctionJudge(len, name="grade", scale="up to five")
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "yes",

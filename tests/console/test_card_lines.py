@@ -67,7 +67,7 @@ def test_what_to_keep(card):
     assert lines[0] == "Keep fair, good: $3.10 less per 1,000 items."
     assert [line for line in lines if line.startswith(("Keep", "Judges", "That is", "All 3"))] == [
         "Keep fair, good: $3.10 less per 1,000 items.",
-        "Judges chosen so, on parts that the choice did not see: log loss +0.001 (90 % interval -0.004 to +0.006), "
+        "Judges kept by this rule, on held-out parts: log loss +0.001 (90 % interval -0.004 to +0.006), "
         "balanced accuracy -0.3 points (-1.0 to +0.4).",
         "All 3, with `deep fit` and each of 3 parts held out: balanced accuracy 75.0, log loss 0.500.",
     ]
